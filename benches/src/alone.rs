@@ -104,7 +104,7 @@ async fn resumed(runs: u64, folder: &Path) -> Result<f64> {
     let engine = Engine::new(Record::Sqlite, folder, config(8)?, closure())?;
     let root = engine.store.roots()?.pop().ok_or("there is no tree to take over")?.root;
     let before = resident("VmRSS")?;
-    let spec = RootSpec::new("measure").run_spec(RunSpec::in_folder("/"));
+    let spec = RootSpec { run_spec: RunSpec::in_folder("/"), ..RootSpec::new("measure") };
     let session = engine.spawner.resume(root, spec).await?;
     session.pause(true);
     let fan = session.fan_out(FanOut::new(pieces(runs)).merge(Strategy::Sum)).await?;
@@ -119,11 +119,12 @@ async fn resumed(runs: u64, folder: &Path) -> Result<f64> {
 async fn large(log: &Path, count: u64, folder: &Path) -> Result<f64> {
     let engine = Engine::new(Record::Sqlite, folder, config(4)?, exec()?)?;
     let cat = installed("cat").ok_or("there is no program `cat`")?;
-    let split = format!("chunks:{count}").parse()?;
+    let split: split::Split = format!("chunks:{count}").parse()?;
     let piece = |cut: split::Piece| Piece {
         request: SpawnRequest { task: "measure".into(), ..SpawnRequest::default() },
         input: Some(cut.range),
         key: Some(cut.label),
+        ..SpawnRequest::default().into()
     };
     let pieces: Vec<Piece> = split::cut(&[log.to_owned()], split)?
         .map(|cut| cut.map(piece))

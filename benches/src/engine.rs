@@ -72,7 +72,7 @@ impl Engine {
         run_spec: RunSpec,
         merge: Strategy,
     ) -> Result<(Session, Fan)> {
-        let session = self.spawner.open(RootSpec::new("measure").run_spec(run_spec)).await?;
+        let session = self.spawner.open(RootSpec { run_spec, ..RootSpec::new("measure") }).await?;
         let fan = session.fan_out(FanOut::new(pieces).merge(merge)).await?;
         Ok((session, fan))
     }

@@ -39,6 +39,11 @@ pub(crate) fn line_programs() -> Result<LineProgram> {
     Ok(LineProgram { echo: folder.join("echo-lines"), bare: folder.join("bare-lines") })
 }
 
+/// The program that says many lines.
+pub(crate) fn talk() -> Result<PathBuf> {
+    Ok(build(&["offshoot-benches"], &["talk"])?.join("talk"))
+}
+
 fn build(packages: &[&str], programs: &[&str]) -> Result<PathBuf> {
     let folder = profile_folder()?;
     let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

@@ -10,7 +10,9 @@ mod hand_over;
 mod in_process;
 mod key;
 mod logging;
+mod logs;
 mod memory;
+mod needs;
 mod plugin_event;
 mod plugin_load;
 mod plugin_process;
@@ -24,6 +26,7 @@ mod structured;
 mod variable;
 mod vote;
 mod waiting;
+mod watch;
 
 use crate::Result;
 use crate::outcome::Outcome;
@@ -48,6 +51,8 @@ pub(crate) const ALL: &[Row] = &[
     growth::ROW,
     waiting::ROW,
     first_start::ROW,
+    needs::ROW,
+    needs::START,
     variable::ROW,
     concatenate::ROW,
     cut::ROW,
@@ -63,6 +68,9 @@ pub(crate) const ALL: &[Row] = &[
     plugin_run::ROW,
     plugin_process::ROW,
     start_up::ROW,
+    watch::ROW,
     logging::ROW,
     logging::OFF,
+    logs::ROW,
+    logs::KEPT,
 ];

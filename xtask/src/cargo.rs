@@ -1,7 +1,7 @@
 //! Starts cargo in the workspace's folder. The only file that starts anything.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use xshell::{Cmd, Shell, cmd};
 
@@ -11,6 +11,14 @@ use crate::{Result, workspace};
 pub(crate) fn run(arguments: &[&str], environment: &[(&str, &str)]) -> Result {
     let shell = shell()?;
     let cargo = cmd!(shell, "cargo {arguments...}").quiet();
+    Ok(cargo.envs(environment.iter().copied()).run()?)
+}
+
+/// Runs cargo with our own terminal, and writes what it prints into a file too.
+pub(crate) fn log(arguments: &[&str], environment: &[(&str, &str)], file: &Path) -> Result {
+    let shell = shell()?;
+    let script = "set -o pipefail; cargo \"${@:2}\" 2>&1 | tee \"$1\"";
+    let cargo = cmd!(shell, "bash -c {script} bash {file} {arguments...}").quiet();
     Ok(cargo.envs(environment.iter().copied()).run()?)
 }
 

@@ -1,9 +1,12 @@
 //! What is made from the code and kept beside it, so that it can be read without building it.
 
 mod command_line;
+mod messages;
+mod tokens;
 
 use std::fs;
 
+use crate::workspace::Workspace;
 use crate::{Result, cargo, workspace};
 
 struct Generated {
@@ -19,6 +22,7 @@ const GENERATED: &[Generated] = &[
     Generated { path: "docs/events.schema.json", make: || cargo::example("event_schema") },
     Generated { path: "docs/cli.md", make: || command_line::page(&cargo::offshoot) },
     Generated { path: "docs/mcp-tools.md", make: tools },
+    Generated { path: "docs/messages.md", make: || messages::page(&Workspace::read()?) },
 ];
 
 /// The examples that print pages.

@@ -1,14 +1,110 @@
 //! All tests of the workspace.
+//!
+//! ```text
+//!  all tests ──▶ log ──▶ the failed ones ──▶ once more, by themselves ──▶ failed, or named as flaky
+//! ```
 
-use crate::{Result, cargo};
+use std::fs;
+
+use crate::{Result, cargo, workspace};
 
 /// Tells tests that every program and library of the workspace is built. See `tests/support/src/programs.rs`.
 const BUILT: &str = "OFFSHOOT_TESTS_BUILT";
 
+/// Failed tests that are run once more. Where more of them fail, the cause is no busy machine.
+const MOST: usize = 3;
+
+/// The failed part of a run of all tests.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Failed {
+    /// The options that choose the programs of tests, each without its package: another choice of packages would be built anew.
+    targets: Vec<Vec<String>>,
+    tests: Vec<String>,
+}
+
 /// Builds everything once, then runs everything that is a test.
+///
+/// Hundreds of tests that start real processes share the machine. One that fails beside all others is run once more by itself; where
+/// that passes, the test is named as flaky, and its cause is to be mended.
 pub(crate) fn run() -> Result {
     // First as `cargo run` builds the command, whose features are its own: a test types what the README says.
     cargo::run(&["build"], &[])?;
     cargo::build_all()?;
-    cargo::run(&["test", "--workspace"], &[(BUILT, "true")])
+    let log = workspace::root().join("target/test.log");
+    let variables = [(BUILT, "true")];
+    let Err(error) = cargo::log(&["test", "--workspace", "--no-fail-fast"], &variables, &log)
+    else {
+        return Ok(());
+    };
+    let failed = Failed::read(&fs::read_to_string(&log)?);
+    if failed.tests.is_empty() || failed.tests.len() > MOST {
+        return Err(error);
+    }
+    println!("── {} failed: once more", failed.tests.join(", "));
+    let mut passed = String::new();
+    for target in &failed.targets {
+        let mut line = vec!["test", "--workspace"];
+        line.extend(target.iter().map(String::as_str));
+        line.extend(["--", "--exact"]);
+        line.extend(failed.tests.iter().map(String::as_str));
+        cargo::log(&line, &variables, &log)?;
+        passed += &fs::read_to_string(&log)?;
+    }
+    for test in &failed.tests {
+        if !passed.lines().any(|line| line == format!("test {test} ... ok")) {
+            return Err(format!("`{test}` failed and was not found again").into());
+        }
+        println!("flaky  {test}: failed beside all others, passed by itself");
+    }
+    Ok(())
+}
+
+impl Failed {
+    /// Reads what cargo and the tests have printed.
+    fn read(log: &str) -> Self {
+        let mut failed = Self::default();
+        for line in log.lines() {
+            if let Some(test) =
+                line.strip_prefix("test ").and_then(|l| l.strip_suffix(" ... FAILED"))
+            {
+                failed.tests.push(test.to_owned());
+            }
+            let Some((_, rest)) = line.split_once("to rerun pass `") else { continue };
+            let words = rest.trim_end_matches('`').split_whitespace().map(str::to_owned);
+            // The first two are `-p` and the package.
+            let target: Vec<String> = words.skip(2).collect();
+            if !failed.targets.contains(&target) {
+                failed.targets.push(target);
+            }
+        }
+        failed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_tests_and_their_programs_are_read() {
+        let log = "\
+test watch::a ... ok
+test watch::b ... FAILED
+test result: FAILED. 457 passed; 1 failed; 0 ignored
+error: test failed, to rerun pass `-p offshoot-cli --test cli`
+test src/lib.rs - Limit (line 3) ... FAILED
+error: doctest failed, to rerun pass `-p offshoot-model --doc`
+error: 2 targets failed:
+    `-p offshoot-cli --test cli`
+";
+        let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(
+            Failed::read(log),
+            Failed {
+                targets: vec![words("--test cli"), words("--doc")],
+                tests: vec!["watch::b".to_owned(), "src/lib.rs - Limit (line 3)".to_owned()],
+            }
+        );
+        assert_eq!(Failed::read("test watch::a ... ok\n"), Failed::default());
+    }
 }

@@ -10,6 +10,7 @@ mod invariants;
 pub(crate) mod layer_table;
 mod lints;
 mod locks;
+mod origins;
 mod rooms;
 mod size;
 mod words;
@@ -26,6 +27,7 @@ const RULES: &[fn(&Workspace) -> Vec<Finding>] = &[
     invariants::check,
     lints::check,
     locks::check,
+    origins::check,
     rooms::check,
     size::check,
     words::check,

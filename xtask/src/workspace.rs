@@ -101,7 +101,7 @@ fn is_member(folder: &str) -> bool {
     match folder.split_once('/') {
         None => matches!(folder, "benches" | "xtask"),
         Some((group, name)) => {
-            matches!(group, "crates" | "plugins" | "tests") && !name.contains('/')
+            matches!(group, "benches" | "crates" | "plugins" | "tests") && !name.contains('/')
         }
     }
 }
@@ -150,13 +150,14 @@ mod tests {
         let workspace = of_files([
             ("Cargo.toml", "[workspace]"),
             ("benches/Cargo.toml", ""),
+            ("benches/x/Cargo.toml", ""),
             ("crates/a/Cargo.toml", ""),
             ("crates/a/fuzz/Cargo.toml", ""),
             ("examples/x/Cargo.toml", ""),
             ("tests/support/Cargo.toml", ""),
         ]);
         let folders: Vec<_> = workspace.packages.iter().map(|p| p.folder.as_str()).collect();
-        assert_eq!(folders, ["benches", "crates/a", "tests/support"]);
+        assert_eq!(folders, ["benches", "benches/x", "crates/a", "tests/support"]);
         assert_eq!(workspace.crates().map(Package::short_name).collect::<Vec<_>>(), ["a"]);
     }
 

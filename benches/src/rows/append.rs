@@ -11,7 +11,7 @@ use super::Row;
 use crate::Result;
 use crate::comparison::{Side, compare, timed};
 use crate::engine::{Engine, Record, closure, config, pieces};
-use crate::inserts::bare;
+use crate::inserts::{Made, bare};
 use crate::outcome::{Outcome, Unit};
 use crate::setting::Setting;
 
@@ -35,7 +35,7 @@ fn measure(setting: &Setting) -> Result<Outcome> {
             }),
             Side::new("bare inserts", || {
                 let folder = setting.scratch()?;
-                Ok(bare(folder.path(), &events, transactions.get())? / count)
+                Ok(bare(folder.path(), &events, transactions.get(), Made::Before)? / count)
             }),
         ],
     )?;

@@ -1,6 +1,7 @@
 //! Writing the concatenation of stored results to a file beside `cat` of the same files.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,8 +22,11 @@ use crate::setting::Setting;
 pub(crate) const ROW: Row =
     Row { name: "concatenate", what: "concatenate stored results of 1 MiB to a file", measure };
 
-/// The floor: the time of a program that copies on one processor and hashes on the other.
-const FLOOR: &str = "cat, each file hashed meanwhile";
+/// The same bytes as offshoot writes. The text between two results puts all that follows out of step with its pages.
+const SAME: &str = "cat, with the same text between";
+const ALONE: &str = "read, hashed and written by one thread";
+/// The text that is written between two results.
+const BETWEEN: &str = "\n---\n";
 
 fn measure(setting: &Setting) -> Result<Outcome> {
     let folder = setting.scratch()?;
@@ -34,39 +38,52 @@ fn measure(setting: &Setting) -> Result<Outcome> {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     };
-    let cat = installed("cat");
-    let mut sides = vec![Side::new("offshoot", || {
+    let alone = || {
         fresh()?;
-        per(mebibytes, || Ok(values.write_file(&answer, &ValueFile::new(File::create(&out)?))?))
-    })];
+        let mut out = File::create(&out)?;
+        per(mebibytes, || {
+            for (number, file) in files.iter().enumerate() {
+                let bytes = fs::read(file)?;
+                Hasher::new().update(&bytes).finalize();
+                if number > 0 {
+                    out.write_all(BETWEEN.as_bytes())?;
+                }
+                out.write_all(&bytes)?;
+            }
+            Ok(())
+        })
+    };
+    let mut sides = vec![
+        Side::new("offshoot", || {
+            fresh()?;
+            per(mebibytes, || Ok(values.write_file(&answer, &ValueFile::new(File::create(&out)?))?))
+        }),
+        Side::new(ALONE, alone),
+    ];
+    let between = folder.path().join("between");
+    fs::write(&between, BETWEEN)?;
+    let with_between: Vec<&PathBuf> = files.iter().flat_map(|file| [&between, file]).collect();
     let mut note = "0.8 × the speed of cat is 1.25 × its time";
-    match &cat {
+    match installed("cat") {
         Some(cat) => {
-            let (fresh, files, out) = (&fresh, &files, &out);
-            sides.push(Side::new("cat", move || {
-                fresh()?;
-                let mut cat = silent(cat);
-                cat.args(files).stdout(File::create(out)?);
-                per(mebibytes, || succeed(&mut cat))
-            }));
-            sides.push(Side::new(FLOOR, move || {
-                fresh()?;
-                let mut command = silent(cat);
-                command.args(files).stdout(File::create(out)?);
-                per(mebibytes, || {
-                    let mut cat = command.spawn()?;
-                    for file in files {
-                        Hasher::new().update_mmap(file)?.finalize();
-                    }
-                    if cat.wait()?.success() { Ok(()) } else { Err("cat failed".into()) }
-                })
-            }));
+            let mut side = |name, files: Vec<&'_ PathBuf>| {
+                let (fresh, cat, out) = (&fresh, cat.clone(), &out);
+                let files: Vec<PathBuf> = files.into_iter().cloned().collect();
+                sides.push(Side::new(name, move || {
+                    fresh()?;
+                    let mut cat = silent(&cat);
+                    cat.args(&files).stdout(File::create(out)?);
+                    per(mebibytes, || succeed(&mut cat))
+                }));
+            };
+            side("cat", files.iter().collect());
+            side(SAME, with_between[1..].to_vec());
         }
         None => note = "cat is not installed",
     }
     let samples = compare(setting, setting.few_rounds(), sides)?;
     let outcome = Outcome::new(Unit::Seconds("MiB"), samples).times("offshoot", 1.25, "cat");
-    Ok(outcome.beside("offshoot", FLOOR).note(note))
+    Ok(outcome.beside("offshoot", SAME).beside("offshoot", ALONE).note(note))
 }
 
 fn setup(

@@ -27,7 +27,11 @@ const LONG: &str = "tasks of 8 KiB";
 
 fn measure(setting: &Setting) -> Result<Outcome> {
     let tasks = setting.pick(10_000, 300);
-    let side = |name, bytes| Side::new(name, move || ours(setting, tasks, bytes));
+    let side = |name, bytes| {
+        let pieces =
+            move || (0..tasks).map(|number| Piece::task(format!("{number:>bytes$}"))).collect();
+        Side::new(name, move || until_first_start(setting, pieces()))
+    };
     let samples =
         compare(setting, setting.few_rounds(), vec![side(SHORT, 1024), side(LONG, 8 * 1024)])?;
     Ok(Outcome::new(Unit::Seconds("fanout"), samples)
@@ -36,7 +40,8 @@ fn measure(setting: &Setting) -> Result<Outcome> {
         .note(format!("{tasks} tasks, each another text; the record is in SQLite")))
 }
 
-fn ours(setting: &Setting, tasks: usize, bytes: usize) -> Result<f64> {
+/// The seconds from asking for these pieces to the first start of one.
+pub(super) fn until_first_start(setting: &Setting, pieces: Vec<Piece>) -> Result<f64> {
     let folder = setting.scratch()?;
     let runtime = setting.runtime()?;
     let first = Arc::new(OnceLock::new());
@@ -46,7 +51,6 @@ fn ours(setting: &Setting, tasks: usize, bytes: usize) -> Result<f64> {
         async { Finished::text("1") }
     });
     let engine = Engine::new(Record::Sqlite, folder.path(), config(8)?, agent)?;
-    let pieces = (0..tasks).map(|number| Piece::task(format!("{number:>bytes$}"))).collect();
     let begun = Instant::now();
     runtime.block_on(engine.run(pieces, RunSpec::in_folder("/"), Strategy::Sum))?;
     let first = first.get().ok_or("nothing has started")?;

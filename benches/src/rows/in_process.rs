@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use offshoot_merge::Strategy;
-use offshoot_model::{Ending, Event, EventKind, Reason, RootId, RunId, Timestamp};
+use offshoot_model::{Ending, Event, EventKind, Reason, RunId, Timestamp};
 use offshoot_spawner::RunSpec;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
@@ -14,7 +14,7 @@ use super::Row;
 use crate::Result;
 use crate::comparison::{Side, compare, timed};
 use crate::engine::{Engine, Record, closure, config, pieces};
-use crate::inserts::bare;
+use crate::inserts::{Made, bare};
 use crate::outcome::{Outcome, Unit};
 use crate::setting::Setting;
 
@@ -26,7 +26,9 @@ pub(crate) const ROW: Row = Row {
 
 const AT_ONCE: u32 = 8;
 /// The floor of any engine that has one owner of what is recorded.
-const OWNED: &str = "tokio tasks, one owner, three events each";
+const OWNED: &str = "tokio tasks, one owner, the same events kept";
+const INSERTS: &str = "bare inserts of the same rows";
+const MADE: &str = "the same inserts, JSON and hashes made too";
 
 /// What the last tree on disk left behind.
 #[derive(Default)]
@@ -50,11 +52,8 @@ fn measure(setting: &Setting) -> Result<Outcome> {
             Side::new("offshoot, memory", || Ok(ours(setting, Record::Memory, runs)?.0)),
             Side::new("tokio tasks", || tokio_tasks(setting, runs)),
             Side::new(OWNED, || owned_tasks(setting, runs)),
-            Side::new("bare inserts of the same rows", || {
-                let folder = setting.scratch()?;
-                let Left { events, transactions } = &*left.borrow();
-                Ok(bare(folder.path(), events, *transactions)? / runs as f64)
-            }),
+            Side::new(INSERTS, || inserts(setting, &left.borrow(), Made::Before)),
+            Side::new(MADE, || inserts(setting, &left.borrow(), Made::Meanwhile)),
         ],
     )?;
     let Left { events, transactions } = left.into_inner();
@@ -65,7 +64,8 @@ fn measure(setting: &Setting) -> Result<Outcome> {
     Ok(Outcome::new(Unit::Seconds("run"), samples)
         .times("offshoot, memory", 8.0, "tokio tasks")
         .beside("offshoot, memory", OWNED)
-        .times("offshoot, SQLite", 1.5, "bare inserts of the same rows")
+        .times("offshoot, SQLite", 1.5, INSERTS)
+        .beside("offshoot, SQLite", MADE)
         .note(note))
 }
 
@@ -85,18 +85,36 @@ fn ours(setting: &Setting, record: Record, runs: u64) -> Result<(f64, Left)> {
     Ok((seconds / runs as f64, left))
 }
 
-/// The least that an owner of the tasks does: it starts one when another has told it of its end, and keeps three events of
-/// each, with ids.
+/// Inserts the rows of a tree with `runs` pieces without an engine.
+fn inserts(setting: &Setting, left: &Left, made: Made) -> Result<f64> {
+    let folder = setting.scratch()?;
+    let runs = left.events.iter().filter(|event| matches!(event.kind, EventKind::Ended(_))).count();
+    Ok(bare(folder.path(), &left.events, left.transactions, made)? / (runs - 1) as f64)
+}
+
+/// The least that an owner of the tasks does: it starts one when another has told it of its end, and keeps the events that the
+/// engine keeps of each, with their ids.
 fn owned_tasks(setting: &Setting, runs: u64) -> Result<f64> {
     let runtime = setting.runtime()?;
-    let root = RootId::new(RunId::from_bytes([1; 16]));
+    let folder = setting.scratch()?;
+    let engine = Engine::new(Record::Memory, folder.path(), config(AT_ONCE)?, closure())?;
+    runtime.block_on(engine.run(pieces(1), RunSpec::in_folder("/"), Strategy::Sum))?;
+    let events: Vec<Event> = engine.store.all_events().collect::<std::result::Result<_, _>>()?;
+    // Events of the piece: all but those of the root.
+    let root = events[0].root;
+    let of_piece = events.into_iter().filter(|event| event.run != root.run());
+    let (ends, begins): (Vec<_>, Vec<_>) =
+        of_piece.map(|event| event.kind).partition(|kind| matches!(kind, EventKind::Ended(_)));
+    let each = (begins.len() + ends.len()) as u64;
     let (seconds, record) = timed(|| {
         Ok(runtime.block_on(async {
             let (tell, mut told) = mpsc::unbounded_channel();
             let mut record: Vec<Arc<Event>> = Vec::new();
-            let mut keep = |run, kind| {
-                let seq = record.len() as u64 + 1;
-                record.push(Arc::new(Event { root, seq, at: Timestamp::EPOCH, run, kind }));
+            let mut keep = |run, kinds: &[EventKind]| {
+                for kind in kinds {
+                    let (seq, kind) = (record.len() as u64 + 1, kind.clone());
+                    record.push(Arc::new(Event { root, seq, at: Timestamp::EPOCH, run, kind }));
+                }
             };
             let start = |number| {
                 let (tell, run) =
@@ -110,18 +128,17 @@ fn owned_tasks(setting: &Setting, runs: u64) -> Result<f64> {
             while ended < runs {
                 while started < runs && started - ended < u64::from(AT_ONCE) {
                     let run = start(started);
-                    keep(run, EventKind::StallLent);
-                    keep(run, EventKind::Starting);
+                    keep(run, &begins);
                     started += 1;
                 }
-                let (run, ending) = told.recv().await.expect("a sender is held here");
-                keep(run, EventKind::Ended(ending));
+                let (run, _) = told.recv().await.expect("a sender is held here");
+                keep(run, &ends);
                 ended += 1;
             }
             record
         }))
     })?;
-    assert_eq!(record.len() as u64, 3 * runs, "each task has left its events");
+    assert_eq!(record.len() as u64, each * runs, "each task has left its events");
     Ok(seconds / runs as f64)
 }
 

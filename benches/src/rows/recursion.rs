@@ -15,7 +15,7 @@ use super::Row;
 use crate::Result;
 use crate::comparison::{Side, compare, timed};
 use crate::engine::{Engine, Record, config, pieces};
-use crate::inserts::bare;
+use crate::inserts::{Made, bare};
 use crate::outcome::{Outcome, Unit};
 use crate::setting::Setting;
 
@@ -96,7 +96,7 @@ fn commit(setting: &Setting) -> Result<f64> {
     let (root, at, kind) = (RootId::new(run), Timestamp::EPOCH, EventKind::Starting);
     let events: Vec<Event> =
         (1..=COMMITS).map(|seq| Event { root, seq, at, run, kind: kind.clone() }).collect();
-    Ok(bare(folder.path(), &events, COMMITS)? / COMMITS as f64 / f64::from(AT_ONCE))
+    Ok(bare(folder.path(), &events, COMMITS, Made::Before)? / COMMITS as f64 / f64::from(AT_ONCE))
 }
 
 fn peer(setting: &Setting, width: u64) -> Result<f64> {

@@ -59,7 +59,7 @@ fn ours(setting: &Setting, runs: u64) -> Result<f64> {
     let root = interrupted(setting, folder.path(), runs)?;
     let engine = Engine::new(Record::Sqlite, folder.path(), config(8)?, closure())?;
     let runtime = setting.runtime()?;
-    let spec = RootSpec::new("measure").run_spec(RunSpec::in_folder("/"));
+    let spec = RootSpec { run_spec: RunSpec::in_folder("/"), ..RootSpec::new("measure") };
     let (seconds, (session, fan)) = timed(|| {
         runtime.block_on(async {
             let session = engine.spawner.resume(root, spec).await?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::sync::Arc;
 
-use offshoot_merge::{Fold, OnFailure, Strategy};
+use offshoot_merge::Strategy;
 use offshoot_model::Payload;
 
 use super::{Row, vote};
@@ -26,8 +26,10 @@ fn measure(setting: &Setting) -> Result<Outcome> {
         setting,
         setting.rounds(),
         vec![
-            Side::new("texts", || ours(&keys, &values)),
-            Side::new("texts, a tenth of them", || ours(&keys[..tenth], &values[..tenth])),
+            Side::new("texts", || vote::push(Strategy::Structured, &keys, &values)),
+            Side::new("texts, a tenth of them", || {
+                vote::push(Strategy::Structured, &keys[..tenth], &values[..tenth])
+            }),
             Side::new("texts in a BTreeMap", || peer(&keys, &values)),
         ],
     )?;
@@ -35,19 +37,6 @@ fn measure(setting: &Setting) -> Result<Outcome> {
         .at_most("texts", 1e-6)
         .beside("texts", "texts, a tenth of them")
         .beside("texts", "texts in a BTreeMap"))
-}
-
-fn ours(keys: &[Arc<str>], values: &[Payload]) -> Result<f64> {
-    let results: Vec<_> = keys.iter().cloned().zip(values.iter().cloned()).collect();
-    let count = results.len();
-    per(count as u64, || {
-        let mut fold = Fold::new(Strategy::Structured, OnFailure::Fail);
-        for (index, (key, value)) in (0..).zip(results) {
-            fold.push(index, key, Ok(value));
-        }
-        black_box(fold.finish(count as u32)?);
-        Ok(())
-    })
 }
 
 fn peer(keys: &[Arc<str>], values: &[Payload]) -> Result<f64> {

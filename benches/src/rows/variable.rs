@@ -19,6 +19,8 @@ pub(crate) const ROW: Row =
     Row { name: "variable", what: "take in 1 GiB, then hand it to 100 children", measure };
 
 const CHILDREN: u64 = 100;
+/// The least that handing on can take: each child has a folder of its own.
+const LINKS: &str = "two folders and a link for each of 100";
 
 fn measure(setting: &Setting) -> Result<Outcome> {
     let folder = setting.scratch()?;
@@ -37,6 +39,7 @@ fn measure(setting: &Setting) -> Result<Outcome> {
             Side::new("offshoot, taken in and flushed", || ours(setting, &source)),
             Side::new("cp, then b3sum", peer(false)),
             Side::new("cp, flush, then b3sum", peer(true)),
+            Side::new(LINKS, || links(setting, &source)),
         ],
     )?;
     let mut samples: Vec<Samples> = Vec::new();
@@ -50,6 +53,7 @@ fn measure(setting: &Setting) -> Result<Outcome> {
         .times("offshoot, taken in and flushed", 1.2, "cp, then b3sum")
         .times("offshoot, taken in and flushed", 1.2, "cp, flush, then b3sum")
         .at_most("offshoot, handed to 100 children", 50e-3)
+        .beside("offshoot, handed to 100 children", LINKS)
         .note("offshoot's copy is on the disk before it answers; cp's is only with `flush`")
         .note("b3sum is the same library, mapped into memory and on all cores, without the start of a process"))
 }
@@ -70,6 +74,20 @@ fn ours(setting: &Setting, source: &Path) -> Result<(f64, f64)> {
         Ok(())
     })?;
     Ok((took, handed))
+}
+
+/// The folders and links alone.
+fn links(setting: &Setting, source: &Path) -> Result<(f64, f64)> {
+    let scratch = setting.scratch()?;
+    let (took, ()) = timed(|| {
+        for number in 0..CHILDREN {
+            let folder = scratch.path().join(number.to_string()).join("context");
+            fs::create_dir_all(&folder)?;
+            fs::hard_link(source, folder.join("the log"))?;
+        }
+        Ok(())
+    })?;
+    Ok((took, 0.0))
 }
 
 fn peer(cp: &Path, source: &Path, folder: &Path, flush: bool) -> Result<(f64, f64)> {

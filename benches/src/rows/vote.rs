@@ -35,10 +35,12 @@ fn measure(setting: &Setting) -> Result<Outcome> {
         setting,
         setting.rounds(),
         vec![
-            Side::new("texts", || ours(&keys, &texts)),
-            Side::new("texts, a tenth of them", || ours(&keys[..tenth], &texts[..tenth])),
-            Side::new("numbers", || ours(&keys, &numbers)),
-            Side::new("objects", || ours(&keys, &objects)),
+            Side::new("texts", || push(Strategy::Vote, &keys, &texts)),
+            Side::new("texts, a tenth of them", || {
+                push(Strategy::Vote, &keys[..tenth], &texts[..tenth])
+            }),
+            Side::new("numbers", || push(Strategy::Vote, &keys, &numbers)),
+            Side::new("objects", || push(Strategy::Vote, &keys, &objects)),
             Side::new("texts in a HashMap", || peer(&texts)),
         ],
     )?;
@@ -49,14 +51,15 @@ fn measure(setting: &Setting) -> Result<Outcome> {
         .beside("texts", "texts, a tenth of them"))
 }
 
-fn ours(keys: &[Arc<str>], ballots: &[Payload]) -> Result<f64> {
+/// Merges these results.
+pub(super) fn push(strategy: Strategy, keys: &[Arc<str>], values: &[Payload]) -> Result<f64> {
     // Handing over is part of a push; making what is handed over is not.
-    let ballots: Vec<_> = keys.iter().cloned().zip(ballots.iter().cloned()).collect();
-    let count = ballots.len();
+    let results: Vec<_> = keys.iter().cloned().zip(values.iter().cloned()).collect();
+    let count = results.len();
     per(count as u64, || {
-        let mut fold = Fold::new(Strategy::Vote, OnFailure::Fail);
-        for (index, (key, ballot)) in (0..).zip(ballots) {
-            fold.push(index, key, Ok(ballot));
+        let mut fold = Fold::new(strategy, OnFailure::Fail);
+        for (index, (key, value)) in (0..).zip(results) {
+            fold.push(index, key, Ok(value));
         }
         black_box(fold.finish(count as u32)?);
         Ok(())

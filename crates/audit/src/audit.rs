@@ -7,13 +7,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use offshoot_model::{
-    Admitted, DeliveryId, Event, EventClass, EventKind, Origin, RootId, Rules, RunId, Timestamp,
+    Admitted, DeliveryId, Event, EventClass, EventKind, Origin, RootId, RootReopened, Rules, RunId,
+    Timestamp,
 };
 
 use crate::budget::Books;
 use crate::delivery::{self, Handed};
 use crate::faults::{self, Breakers};
 use crate::findings::{Busy, Deliveries};
+use crate::needs;
 use crate::run::{self, Run, SlotState};
 use crate::slots::Holders;
 use crate::spawns::Spawns;
@@ -36,6 +38,10 @@ pub struct Audit {
     books: Books,
     breakers: Breakers,
     life: Life,
+    /// The time of the tree that the operator gave it when it was reopened, with the age of the tree then.
+    deadline: Option<(Duration, u64)>,
+    /// The last run of each piece, by its place.
+    places: HashMap<u32, RunId>,
     /// The overrun that is booked already and belongs to an end that is still to come.
     overruns: HashMap<RunId, [u128; 2]>,
     /// Runs that have to be asked to stop before anything else is recorded of them, and why.
@@ -82,6 +88,7 @@ impl Audit {
                 self.handed_over(event, delivery, Handed::Undelivered);
             }
             EventKind::Reopened => self.reopened(event),
+            EventKind::RootReopened(reopened) => self.root_reopened(event, reopened),
             EventKind::Removal { .. } => self.check_removal(event),
             kind if self.runs[&event.run].is_over() => {
                 let message = format!("{} after its end", kind.name());
@@ -172,6 +179,7 @@ impl Audit {
                 | EventKind::Ended(_)
                 | EventKind::Overrun { .. }
                 | EventKind::BudgetNotice
+                | EventKind::BudgetDrawn { .. }
         );
         if matches!(event.kind, EventKind::Stopping { .. } | EventKind::Ended(_)) {
             self.doomed.remove(&event.run);
@@ -200,6 +208,10 @@ impl Audit {
         }
         let of_tree = self.runs.get(&self.root?.run())?.rules.as_ref();
         let of_tree = of_tree.map(|rules| (Duration::ZERO, rules.deadline_seconds));
+        let of_tree = match self.deadline {
+            Some((since, seconds)) => Some((since, Some(seconds))),
+            None => of_tree,
+        };
         let above = self.from(parent).filter(|(_, run)| run.binds.deadline);
         let above = above
             .filter_map(|(_, run)| Some((run.binds.since?, run.rules.as_ref()?.deadline_seconds)));
@@ -245,13 +257,14 @@ impl Audit {
             }
             Some(parent) => self.check_child(event, admitted, parent, &mut broken),
         };
+        broken.extend(self.check_place(event.run, admitted));
         if admitted.key.depth() != admitted.depth as usize {
             let message = format!("is at depth {}, and its key is not", admitted.depth);
             broken.push((Rule::Lineage, message));
         }
         // A run that was not admitted before is no parent: so no forged record goes round in circles.
         let parent = admitted.parent.filter(|parent| self.runs.contains_key(parent));
-        let promised = self.books.open(event.run, parent, &admitted.grant.budget);
+        let promised = self.books.open(event.run, parent, &admitted.grant);
         broken.extend(promised.into_iter().map(|message| (Rule::Budget, message)));
         for (rule, message) in broken {
             self.breach(event, rule, message);
@@ -312,9 +325,14 @@ impl Audit {
                 let (agent, parent) = (run.admitted.agent.clone(), run.parent);
                 let tired = self.breakers.start(&agent, event.run, event.at);
                 let late = self.check_deadline(parent);
+                let admitted = &self.runs[&event.run].admitted;
+                let needs = needs::check_start(admitted, |run| self.runs.get(&run)?.ended);
                 self.life.begin();
-                for (rule, message) in
-                    tired.map(|message| (Rule::Breaker, message)).into_iter().chain(late)
+                for (rule, message) in tired
+                    .map(|message| (Rule::Breaker, message))
+                    .into_iter()
+                    .chain(needs.map(|message| (Rule::Needs, message)))
+                    .chain(late)
                 {
                     self.breach(event, rule, message);
                 }
@@ -368,7 +386,10 @@ impl Audit {
                     .flatten();
                 early.map(|message| (Rule::Time, message))
             }
-            (EventKind::Used { .. }, SlotState::Queued) => misplaced("before it started"),
+            // Between two attempts it is a report of the last one, which came late and is paid for all the same.
+            (EventKind::Used { .. }, SlotState::Queued) if !run.has_started => {
+                misplaced("before it started")
+            }
             (EventKind::Used { usage, cost }, _) => {
                 let exhausted = self.books.report(event.run, usage, cost);
                 self.check_promises(event);
@@ -379,6 +400,11 @@ impl Audit {
                 let amounts = [*tokens, *micro_usd].map(u128::from);
                 let before = self.overruns.insert(event.run, amounts);
                 before.and_then(|_| misplaced("twice"))
+            }
+            (EventKind::BudgetDrawn { tokens, micro_usd }, _) => {
+                let wrong = self.books.draw(event.run, [*tokens, *micro_usd]);
+                self.spare(event.run);
+                wrong.map(|message| (Rule::Budget, message))
             }
             (EventKind::BudgetRaised { tokens, micro_usd }, _) => {
                 self.books.raise(event.run, [*tokens, *micro_usd]);
@@ -410,6 +436,7 @@ impl Audit {
                 SlotState::Interrupted,
             ) => {
                 run.state = SlotState::Queued;
+                self.books.return_to_pool(event.run);
                 run.attempt = *attempt;
                 // One that begins anew has forgotten what it asked for.
                 run.has_acted &= *continues;
@@ -418,7 +445,8 @@ impl Audit {
             (
                 EventKind::Resumed { after: Some(after), attempt, continues, .. },
                 SlotState::Holding,
-            ) if run.stopping.is_none() => {
+            ) if run.stopping.as_ref().is_none_or(|reason| *reason == **after) => {
+                run.stopping = None;
                 let rules = run.parent;
                 let rules = rules.and_then(|above| self.runs.get(&above)?.rules.clone());
                 let run =
@@ -426,6 +454,7 @@ impl Audit {
                 let wrong = faults::retried(run, rules.as_deref(), *attempt, *continues, after);
                 run.state = SlotState::Queued;
                 run.attempt = *attempt;
+                self.books.return_to_pool(event.run);
                 run.clock.stop();
                 self.slots.give_back(depth, &above);
                 wrong.map(|message| (Rule::Retries, message))
@@ -434,6 +463,11 @@ impl Audit {
             (
                 EventKind::BudgetNotice
                 | EventKind::StallLent
+                | EventKind::Paused
+                | EventKind::Unpaused
+                // Breakers are counted here from the ends of runs.
+                | EventKind::BreakerOpened { .. }
+                | EventKind::BreakerClosed { .. }
                 | EventKind::Merged(_)
                 | EventKind::StrayEnded { .. }
                 | EventKind::KeeperFailed { .. },
@@ -442,6 +476,7 @@ impl Audit {
             (
                 EventKind::Admitted(_)
                 | EventKind::Reopened
+                | EventKind::RootReopened(_)
                 | EventKind::Delivered { .. }
                 | EventKind::Undelivered { .. }
                 | EventKind::Removal { .. }
@@ -462,12 +497,30 @@ impl Audit {
         }
         self.slots.clear();
         self.breakers.clear();
-        for run in self.runs.values_mut() {
+        for (id, run) in &mut self.runs {
+            // Its part of the pool is on record, and its start is not.
+            if run.state == SlotState::Queued {
+                self.books.return_to_pool(*id);
+            }
             if matches!(run.state, SlotState::Holding | SlotState::Lent) {
                 run.state = SlotState::Interrupted;
                 run.clock.stop();
             }
         }
+    }
+
+    /// The operator goes on with a tree that was over. Only a root that holds pieces is reopened.
+    fn root_reopened(&mut self, event: &Event, reopened: &RootReopened) {
+        let run = self.runs.get_mut(&event.run).expect("the run that was looked up is gone");
+        if run.parent.is_some() || run.admitted.runtime.is_some() || !run.is_over() {
+            let message = "reopened, and is no root of pieces that was over".to_owned();
+            return self.breach(event, Rule::States, message);
+        }
+        (run.state, run.stopping, run.ended) = (SlotState::Holder, None, None);
+        if let Some(seconds) = reopened.deadline_seconds {
+            self.deadline = Some((self.life.age(), seconds));
+        }
+        self.books.reopen(event.run);
     }
 
     fn breach(&mut self, event: &Event, rule: Rule, message: String) {

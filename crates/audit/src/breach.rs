@@ -1,14 +1,13 @@
 //! A rule that was not held to.
 
-use std::fmt;
-
 use offshoot_model::RunId;
 use serde::Serialize;
 
 use crate::Rule;
 
 /// Something in the record that must not be there.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, derive_more::Display)]
+#[display("event {seq}, run {run}: {rule}: {message}")]
 #[serde(rename_all = "camelCase")]
 pub struct Breach {
     /// The event with which it shows; the last one where something is missing.
@@ -19,11 +18,4 @@ pub struct Breach {
     pub rule: Rule,
     /// In words.
     pub message: String,
-}
-
-impl fmt::Display for Breach {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seq, run, rule, message } = self;
-        write!(f, "event {seq}, run {run}: {rule}: {message}")
-    }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use offshoot_model::{BudgetGrant, Cost, Ending, RunId, Usage};
+use offshoot_model::{Cost, Ending, Grant, RunId, Usage};
 
 use crate::findings::{Account, Unit};
 
@@ -44,6 +44,8 @@ struct Promise {
 #[derive(Clone, Copy, Default)]
 struct Sum {
     granted: Option<u64>,
+    /// True if it draws from its parent's.
+    is_pooled: bool,
     /// Reported by the run itself.
     own: u128,
     /// True if the sum is complete.
@@ -63,12 +65,9 @@ struct Carried {
 
 impl Books {
     /// Opens an account; in words what its parent could not promise.
-    pub(crate) fn open(
-        &mut self,
-        run: RunId,
-        parent: Option<RunId>,
-        grant: &BudgetGrant,
-    ) -> Vec<String> {
+    pub(crate) fn open(&mut self, run: RunId, parent: Option<RunId>, grant: &Grant) -> Vec<String> {
+        let Grant { budget: grant, pooled, .. } = grant;
+        let pooled = [pooled.tokens, pooled.usd];
         let amounts = [grant.tokens, grant.usd.map(offshoot_model::MicroUsd::as_micros)];
         let mut broken = Vec::new();
         for (at, amount) in amounts.into_iter().enumerate() {
@@ -92,7 +91,10 @@ impl Books {
             let tokens = tokens.own;
             above.promises.push(Promise { child: run, micro_usd, free, tokens });
         }
-        let sums = amounts.map(|granted| Sum { granted, ..Sum::default() });
+        let mut sums = amounts.map(|granted| Sum { granted, ..Sum::default() });
+        for (sum, is_pooled) in sums.iter_mut().zip(pooled) {
+            sum.is_pooled = is_pooled;
+        }
         let (priced_tokens, promises) = (0, Vec::new());
         let entry = Entry { parent, is_over: false, sums, priced_tokens, promises };
         self.accounts.insert(run, entry);
@@ -110,6 +112,51 @@ impl Books {
             at = entry.parent;
         }
         self.carry(run);
+    }
+
+    /// A run takes so much more of what its parent has left; in words what there was not, or why it may not. What it has used
+    /// above its part already is paid by its parent before and after.
+    pub(crate) fn draw(&mut self, run: RunId, more: [u64; 2]) -> Option<String> {
+        let entry = self.accounts.get(&run)?;
+        let parent = entry.parent.and_then(|parent| self.accounts.get(&parent));
+        let mut wrong = None;
+        for at in (0..UNITS.len()).filter(|&at| more[at] > 0) {
+            let (sum, more, unit) = (&entry.sums[at], more[at], UNITS[at].as_str());
+            let free = parent.and_then(|parent| parent.sums[at].with(sum.beyond()));
+            if !sum.is_pooled {
+                wrong = Some(format!("drew {more} {unit}, and draws from no pool"));
+            } else if let Some(free) = free.filter(|&free| u128::from(more) > free) {
+                wrong = Some(format!("drew {more} {unit} of {free} that were free"));
+            }
+        }
+        let entry = self.accounts.get_mut(&run)?;
+        for (sum, more) in entry.sums.iter_mut().zip(more) {
+            sum.granted = sum.granted.map(|granted| granted.saturating_add(more));
+        }
+        self.carry(run);
+        wrong
+    }
+
+    /// A run stands in line again: what it has not used of what it drew is its parent's.
+    pub(crate) fn return_to_pool(&mut self, run: RunId) {
+        let Some(entry) = self.accounts.get_mut(&run) else { return };
+        for sum in entry.sums.iter_mut().filter(|sum| sum.is_pooled) {
+            let kept = u64::try_from(sum.spent() + sum.below.held).unwrap_or(u64::MAX);
+            sum.granted = sum.granted.map(|granted| granted.min(kept));
+        }
+        self.carry(run);
+    }
+
+    /// True if a run has used all it had in a unit.
+    pub(crate) fn is_exhausted(&self, run: RunId) -> bool {
+        self.accounts.get(&run).is_some_and(|entry| entry.sums.iter().any(Sum::is_exhausted))
+    }
+
+    /// A root that was over goes on, with what it has left.
+    pub(crate) fn reopen(&mut self, root: RunId) {
+        if let Some(entry) = self.accounts.get_mut(&root) {
+            entry.is_over = false;
+        }
     }
 
     /// Promises that were found, since this was last asked, to be made of dollars that were spent by then.
@@ -236,6 +283,12 @@ impl Sum {
         Some(u128::from(self.granted?).saturating_sub(self.spent() + self.below.held))
     }
 
+    /// The amount that is free, and so much that is taken already.
+    fn with(&self, taken: u128) -> Option<u128> {
+        let all = u128::from(self.granted?) + taken;
+        Some(all.saturating_sub(self.spent() + self.below.held))
+    }
+
     fn beyond(&self) -> u128 {
         self.granted.map_or(0, |granted| self.spent().saturating_sub(granted.into()))
     }
@@ -259,7 +312,7 @@ impl Sum {
 
 #[cfg(test)]
 mod tests {
-    use offshoot_model::{MicroUsd, TokenCount};
+    use offshoot_model::{BudgetGrant, MicroUsd, TokenCount};
 
     use super::*;
 
@@ -273,7 +326,10 @@ mod tests {
     #[track_caller]
     fn check(before: &[(u64, u64)], promised: u64, after: &[(u64, u64)], is_belated: bool) {
         let [parent, child] = [1, 2].map(|id| RunId::from_bytes([id; 16]));
-        let usd = |micros| BudgetGrant { tokens: None, usd: Some(MicroUsd::from_micros(micros)) };
+        let usd = |micros| Grant {
+            budget: BudgetGrant { tokens: None, usd: Some(MicroUsd::from_micros(micros)) },
+            ..Grant::unbounded()
+        };
         let mut books = Books::default();
         assert_eq!(books.open(parent, None, &usd(1_000_000)), [""; 0]);
         let tell = |books: &mut Books, reports: &[(u64, u64)]| {

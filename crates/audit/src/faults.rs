@@ -104,7 +104,9 @@ pub(crate) fn retried(
     if attempt != run.attempt + 1 {
         return Some(format!("attempt {attempt} follows attempt {}", run.attempt));
     }
-    if !after.is_retryable() {
+    let rules = above.or(run.rules.as_deref());
+    let on = rules.and_then(|rules| rules.retry_on).unwrap_or_default();
+    if !after.is_retryable() && !on.includes(after) {
         return Some(format!("begins again after what no further attempt can mend: {after}"));
     }
     // One that continues its session does not do again what it has done.

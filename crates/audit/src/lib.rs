@@ -36,6 +36,7 @@ mod budget;
 mod delivery;
 mod faults;
 mod findings;
+mod needs;
 mod rights;
 mod rule;
 mod run;

@@ -41,6 +41,8 @@ pub enum Rule {
     Budget,
     /// Use beyond a reservation is booked exactly.
     Overrun,
+    /// A run starts once what it needs is over, and is skipped only where some of that did not complete.
+    Needs,
     /// A result goes to the parent that asked, after it was recorded, and is repeated only as a repetition.
     Delivery,
 }
@@ -62,6 +64,7 @@ const _: fn(&Rules) = |rules| {
         cascade: _,
         // faults.rs
         retries: _,
+        retry_on: _,
         breaker_failures: _,
         breaker_cooldown_seconds: _,
         // time.rs

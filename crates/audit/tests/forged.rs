@@ -1,5 +1,7 @@
 //! The scenario in which everything happens passes, and each way of forging its record is found.
 
+#[path = "forged/again.rs"]
+mod again;
 mod script;
 
 use std::sync::Arc;
@@ -88,7 +90,7 @@ fn cast() -> (RunId, RunId, RunId, RunId) {
 
 #[test]
 fn everything_passes() {
-    let [first, second, third] = scenario::trees();
+    let [first, second, third, fourth] = scenario::trees();
     let found = Audit::of(&first);
     assert_eq!(found.breaches, []);
     assert_eq!((found.runs, found.spawns, found.refusals, found.deepest), (10, 2, 12_346, 2));
@@ -104,6 +106,10 @@ fn everything_passes() {
     let found = Audit::of(&third);
     assert_eq!(found.breaches, []);
     assert_eq!((found.runs, found.unfinished, found.deliveries.undelivered), (4, 0, 1));
+
+    let found = Audit::of(&fourth);
+    assert_eq!(found.breaches, []);
+    assert_eq!((found.runs, found.unfinished, found.endings[&RunStatus::Completed]), (4, 0, 3));
 }
 
 #[test]

@@ -1,22 +1,28 @@
 //! The command line as types: one file for each command.
 
-mod age;
 mod agents;
+mod apply;
 mod audit;
 mod budget;
 mod cancel;
 mod completions;
 mod config;
 mod context;
+mod delegate;
 mod doctor;
+mod duration;
 mod events;
+mod export;
 mod fanout;
+mod format;
 mod global;
 mod history;
+mod init;
 mod keeper;
 mod key;
 mod limits;
 mod list;
+mod logs;
 mod manual;
 mod map;
 mod mcp;
@@ -31,31 +37,40 @@ mod run;
 mod send;
 mod show;
 mod spawn;
+mod stats;
 mod tree;
 mod trust;
 mod wait;
+mod watch;
 mod words;
 mod work;
 
 pub(crate) use agents::{AgentsArguments, AgentsCommand};
+pub(crate) use apply::ApplyArguments;
 pub(crate) use audit::AuditArguments;
 pub(crate) use budget::BudgetArguments;
 pub(crate) use cancel::CancelArguments;
 pub(crate) use completions::CompletionsArguments;
-pub(crate) use config::{ConfigArguments, ConfigCommand, InitArguments, ResolveArguments};
+pub(crate) use config::{ConfigArguments, ConfigCommand, ConfigInitArguments, ResolveArguments};
 pub(crate) use context::{
     ContextArguments, ContextCommand, ContextGetArguments, ContextInfoArguments,
     ContextPutArguments,
 };
+pub(crate) use delegate::DelegateArguments;
 pub(crate) use doctor::DoctorArguments;
+pub(crate) use duration::seconds;
 pub(crate) use events::EventsArguments;
+pub(crate) use export::{ExportArguments, ExportFormat};
 pub(crate) use fanout::FanoutArguments;
+pub(crate) use format::FormatArgument;
 pub(crate) use global::Global;
 pub(crate) use history::HistoryArguments;
+pub(crate) use init::InitArguments;
 pub(crate) use keeper::KeeperArguments;
 pub(crate) use key::{KeyArguments, KeyCommand};
 pub(crate) use limits::LimitArguments;
-pub(crate) use list::ListArguments;
+pub(crate) use list::{ListArguments, SortColumn};
+pub(crate) use logs::LogsArguments;
 pub(crate) use manual::ManualArguments;
 pub(crate) use map::MapArguments;
 pub(crate) use mcp::{McpArguments, OnClientGone};
@@ -69,17 +84,20 @@ pub(crate) use plugin::{
 pub(crate) use plugin_path::PluginPathArguments;
 pub(crate) use prune::PruneArguments;
 pub(crate) use report::ReportArguments;
-pub(crate) use resume::ResumeArguments;
+pub(crate) use resume::{ResumeArguments, ResumeChoice};
 pub(crate) use run::RunArguments;
 pub(crate) use send::SendArguments;
 pub(crate) use show::ShowArguments;
 pub(crate) use spawn::SpawnArguments;
+pub(crate) use stats::StatsArguments;
 pub(crate) use tree::TreeArguments;
 pub(crate) use trust::TrustArguments;
 pub(crate) use wait::WaitArguments;
+pub(crate) use watch::WatchArguments;
 pub(crate) use work::{ContextArgument, PieceArguments, WorkArguments};
 
 use clap::{Parser, Subcommand};
+use offshoot_display::json::Format;
 
 /// Run agents that run agents, and hold limits over the whole tree
 ///
@@ -90,13 +108,12 @@ use clap::{Parser, Subcommand};
     name = "offshoot",
     version,
     arg_required_else_help = true,
-    disable_help_subcommand = true,
     after_help = "\
 Examples:
   offshoot map --split bytes:1m@lines --merge sum --ok-exit 0,1 big.log -- grep -c ERROR
   offshoot fanout --task 'list the risks' --task 'list the chances' --context plan=plan.md -- my-agent
   offshoot tree
-  offshoot show 0198c7
+  offshoot show last
 
 Exit codes:
   0    done, all completed (or partial success was permitted)
@@ -106,6 +123,9 @@ Exit codes:
   4    a budget, a deadline or a breaker stopped what was running
   5    a runtime or a plugin cannot be used
   130  interrupted
+
+JSON: the kind of an event and the reason of an end are objects with a `type`; a time is RFC 3339. This is version 2 of the form, and --format 1 prints the earlier
+one. New fields may be added; pass over what you do not know.
 
 Data is kept in .offshoot of the working directory, or in --data-dir, or in OFFSHOOT_DATA_DIR.
 
@@ -127,6 +147,7 @@ pub(crate) enum Command {
     Fanout(FanoutArguments),
     Resume(ResumeArguments),
     Spawn(SpawnArguments),
+    Delegate(DelegateArguments),
     Wait(WaitArguments),
     Report(ReportArguments),
     Send(SendArguments),
@@ -137,14 +158,20 @@ pub(crate) enum Command {
     Context(ContextArguments),
     Mcp(McpArguments),
     Merge(MergeArguments),
+    Apply(ApplyArguments),
     Tree(TreeArguments),
     List(ListArguments),
+    Stats(StatsArguments),
     Show(ShowArguments),
+    Logs(LogsArguments),
+    Export(ExportArguments),
+    Watch(WatchArguments),
     History(HistoryArguments),
     Events(EventsArguments),
     Audit(AuditArguments),
     Prune(PruneArguments),
     Doctor(DoctorArguments),
+    Init(InitArguments),
     Trust(TrustArguments),
     Plugin(PluginArguments),
     Agents(AgentsArguments),
@@ -160,10 +187,36 @@ pub(crate) enum Command {
     PluginSuite(PluginSuiteArguments),
 }
 
+impl Command {
+    /// Returns the version of the form in which it prints JSON.
+    pub(crate) fn format(&self) -> Format {
+        let of = |argument: &FormatArgument| argument.format;
+        match self {
+            Self::Run(arguments) => of(&arguments.work.format),
+            Self::Map(arguments) => of(&arguments.work.format),
+            Self::Fanout(arguments) => of(&arguments.work.format),
+            Self::Resume(arguments) => of(&arguments.format),
+            Self::Tree(arguments) => of(&arguments.format),
+            Self::List(arguments) => of(&arguments.format),
+            Self::Stats(arguments) => of(&arguments.format),
+            Self::Show(arguments) => of(&arguments.format),
+            Self::History(arguments) => of(&arguments.format),
+            Self::Events(arguments) => of(&arguments.format),
+            Self::Plugin(PluginArguments { command: PluginCommand::Check(arguments) }) => {
+                of(&arguments.format)
+            }
+            _ => Format::default(),
+        }
+    }
+}
+
 /// Returns the help of a flag that names a merge.
 fn strategies(what: &str, of_plugin: &str, rest: &str) -> String {
     let names = offshoot_merge::Strategy::NAMES.join(", ");
-    format!("{what}: {names}, {of_plugin}: plugin:NAME, plugin:NAME=PARAMETERS{rest}")
+    let asking = offshoot_merge::Asking::NAMES.join(", ");
+    format!(
+        "{what}: {names}; by asking: {asking}; of runs with folders of their own: patch; {of_plugin}: plugin:NAME, plugin:NAME=PARAMETERS{rest}"
+    )
 }
 
 #[cfg(test)]

@@ -1,18 +1,23 @@
 //! The commands: one file for each, as in [`arguments`](crate::arguments).
 
 mod agents;
+mod apply;
 pub(crate) mod audit;
 mod budget;
 mod cancel;
 mod completions;
 mod config;
 mod context;
+mod delegate;
 mod doctor;
 mod events;
+mod export;
 mod fanout;
 mod history;
+mod init;
 mod key;
 mod list;
+mod logs;
 mod manual;
 mod map;
 mod mcp;
@@ -27,27 +32,34 @@ mod run;
 mod send;
 mod show;
 mod spawn;
+mod stats;
 mod tree;
 mod trust;
 mod wait;
+mod watch;
 
 pub(crate) use key::malformed as malformed_key;
 
 use std::ffi::OsString;
 
 use clap::Parser;
+use clap::error::ContextKind;
 use offshoot_process::run_keeper;
 
 use crate::arguments::{
     Arguments, Command, DoctorArguments, KeeperArguments, PluginCommand, PluginSuiteArguments,
     PluginTrialArguments,
 };
+use crate::completion;
+use crate::door::outside_of_commands;
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::load;
 use crate::log;
-use crate::output::{self, Output};
+use crate::near_miss;
+use crate::output::{self, Loudness, Output};
 
 /// Reads the command line, does what it says, and says what went wrong.
 pub(crate) fn run_command_line() -> Exit {
@@ -55,13 +67,41 @@ pub(crate) fn run_command_line() -> Exit {
         output::print_version();
         return Exit::Done;
     }
-    let Arguments { global, command } = match Arguments::try_parse() {
-        Ok(arguments) => arguments,
+    match completion::answer() {
+        Ok(false) => {}
+        Ok(true) => return Exit::Done,
         Err(error) => {
             output::print_usage(&error);
+            return Exit::BadInput;
+        }
+    }
+    let Arguments { global, command } = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(mut error) => {
+            let hint = near_miss::hint(&error);
+            if hint.is_some() {
+                // Its guesses go by letters alone, and what is typed may delete something.
+                let guesses = [
+                    ContextKind::Suggested,
+                    ContextKind::SuggestedArg,
+                    ContextKind::SuggestedSubcommand,
+                ];
+                guesses.into_iter().for_each(|guess| drop(error.remove(guess)));
+            }
+            if error.use_stderr() && asks_for_json(std::env::args_os().skip(1)) {
+                let text = error.to_string();
+                let text = text.split("\n\n").next().unwrap_or_default().trim();
+                let failure = Failure::input(text.strip_prefix("error: ").unwrap_or(text));
+                Output::new(Loudness::Normal, true).json(&failure.maybe_hint(hint).to_json()).ok();
+            }
+            output::print_usage(&error);
+            if let Some(hint) = hint {
+                Output::new(Loudness::Normal, false).hint(hint);
+            }
             return if error.use_stderr() { Exit::BadInput } else { Exit::Done };
         }
     };
+    let format = command.format();
     let output = Output::new(global.loudness(), global.json);
     let run = || {
         let mut environment = Environment::read()?;
@@ -73,10 +113,10 @@ pub(crate) fn run_command_line() -> Exit {
             _ => log::start_for_command(&global, &environment)?,
         };
         tracing::info!(version = env!("CARGO_PKG_VERSION"), pid = std::process::id(), "command");
-        run(command, &Invocation::new(global, environment))
+        run(command, &Invocation::new(global, environment).in_format(format))
     };
     let exit = run().unwrap_or_else(|failure| {
-        output.failure(&failure);
+        output.end(&failure);
         failure.exit
     });
     tracing::info!(code = exit.code(), "command ends");
@@ -90,57 +130,93 @@ fn asks_for_version(mut words: impl Iterator<Item = OsString>) -> bool {
     words.next().is_some_and(is_flag) && words.next().is_none()
 }
 
+/// True if a command line that could not be read asks for JSON.
+fn asks_for_json(words: impl Iterator<Item = OsString>) -> bool {
+    words.take_while(|word| word != "--").any(|word| word == "--json")
+}
+
 fn run(command: Command, cx: &Invocation) -> Result<Exit, Failure> {
+    load::check_named(cx)?;
     if let Some(act) = act_of_the_operator(&command) {
         nested::only_for_the_operator(act, cx)?;
     }
+    if let Some(opens) = opens_a_tree(&command) {
+        outside_of_commands(opens, cx)?;
+    }
     match command {
-        Command::Run(arguments) => run::run(&arguments, cx),
-        Command::Map(arguments) => map::run(&arguments, cx),
-        Command::Fanout(arguments) => fanout::run(&arguments, cx),
-        Command::Resume(arguments) => resume::run(&arguments, cx),
-        Command::Spawn(arguments) => spawn::run(&arguments, cx),
-        Command::Wait(arguments) => wait::run(&arguments, cx),
+        // Commands with an exit code of their own.
+        Command::Run(arguments) => return run::run(&arguments, cx),
+        Command::Map(arguments) => return map::run(&arguments, cx),
+        Command::Fanout(arguments) => return fanout::run(&arguments, cx),
+        Command::Resume(arguments) => return resume::run(&arguments, cx),
+        Command::Spawn(arguments) => return spawn::run(&arguments, cx),
+        Command::Delegate(arguments) => return delegate::run(&arguments, cx),
+        Command::Wait(arguments) => return wait::run(&arguments, cx),
+        Command::Mcp(arguments) => return mcp::run(&arguments, cx),
+        Command::Merge(arguments) => return merge::run(&arguments, cx),
+        Command::Apply(arguments) => return apply::run(&arguments, cx),
+        Command::List(arguments) => return list::run(&arguments, cx),
+        Command::Tree(arguments) => return tree::run(&arguments, cx),
+        Command::Audit(arguments) => return audit::run(&arguments, cx),
+        Command::Doctor(DoctorArguments {}) => return doctor::run(cx),
+        Command::Key(arguments) => return key::run(arguments.command, cx),
+        Command::Watch(arguments) => return watch::run(&arguments, cx),
+        // Commands that are done, or have failed.
         Command::Send(arguments) => send::run(&arguments, cx),
         Command::Context(arguments) => context::run(&arguments.command, cx),
         Command::History(arguments) => history::run(&arguments, cx),
         Command::Agents(arguments) => agents::run(&arguments.command, cx),
         Command::Report(arguments) => report::run(&arguments, cx),
         Command::Cancel(arguments) => cancel::run(&arguments, cx),
-        Command::Pause(arguments) => pause::run(&arguments.run, true, cx),
-        Command::Unpause(arguments) => pause::run(&arguments.run, false, cx),
+        Command::Pause(arguments) => pause::run(arguments.which.run.as_deref(), true, cx),
+        Command::Unpause(arguments) => pause::run(arguments.which.run.as_deref(), false, cx),
         Command::Budget(arguments) => budget::run(&arguments, cx),
-        Command::Mcp(arguments) => mcp::run(&arguments, cx),
-        Command::Merge(arguments) => merge::run(&arguments, cx),
-        Command::List(arguments) => list::run(&arguments, cx),
+        Command::Stats(arguments) => stats::run(&arguments, cx),
         Command::Show(arguments) => show::run(&arguments, cx),
-        Command::Tree(arguments) => tree::run(&arguments, cx),
+        Command::Logs(arguments) => logs::run(&arguments, cx),
+        Command::Export(arguments) => export::run(&arguments, cx),
         Command::Events(arguments) => events::run(&arguments, cx),
-        Command::Audit(arguments) => audit::run(&arguments, cx),
         Command::Prune(arguments) => prune::run(&arguments, cx),
-        Command::Doctor(DoctorArguments {}) => doctor::run(cx),
+        Command::Init(arguments) => init::run(&arguments, cx),
         Command::Trust(arguments) => trust::run(&arguments, cx),
         Command::Plugin(arguments) => plugin::run(arguments.command, cx),
         Command::PluginTrial(PluginTrialArguments {}) => plugin::trial(cx),
         Command::PluginSuite(PluginSuiteArguments {}) => plugin::suite(cx),
-        Command::Key(arguments) => key::run(arguments.command, cx),
         Command::Config(arguments) => config::run(arguments.command, cx),
         Command::Completions(arguments) => completions::run(&arguments, cx),
         Command::Manual(arguments) => manual::run(&arguments, cx),
         // The keeper needs a process without further threads and open files, which this one still is.
         Command::Keeper(KeeperArguments { .. }) => run_keeper(),
+    }?;
+    Ok(Exit::Done)
+}
+
+/// Returns the name of a command that opens a tree where it does not run inside an agent.
+const fn opens_a_tree(command: &Command) -> Option<&'static str> {
+    match command {
+        Command::Run(arguments) if !arguments.work.dry_run => Some("run"),
+        Command::Map(arguments) if !arguments.work.dry_run => Some("map"),
+        Command::Fanout(arguments) if !arguments.work.dry_run => Some("fanout"),
+        Command::Resume(_) => Some("resume"),
+        Command::Mcp(_) => Some("mcp"),
+        _ => None,
     }
 }
 
-/// Returns the name of a command that acts on the record, on what is trusted or on a whole tree, and is not for agents. Of
-/// `pause` and `budget` the supervisor says so itself.
+/// Returns the name of a command that acts on the record, on what is trusted or on whole trees, and is not for agents. Of one tree
+/// the supervisor says so itself.
 const fn act_of_the_operator(command: &Command) -> Option<&'static str> {
     match command {
         Command::Audit(_) => Some("audit"),
         Command::Prune(_) => Some("prune"),
         Command::Doctor(_) => Some("doctor"),
         Command::Resume(_) => Some("resume"),
+        Command::Watch(_) => Some("watch"),
         Command::Trust(_) => Some("trust"),
+        Command::Cancel(arguments) if arguments.run.is_none() => Some("cancel --all"),
+        Command::Pause(arguments) if arguments.which.run.is_none() => Some("pause --all"),
+        Command::Unpause(arguments) if arguments.which.run.is_none() => Some("unpause --all"),
+        Command::Stats(arguments) if arguments.run.is_none() => Some("stats"),
         Command::Plugin(arguments) => match arguments.command {
             PluginCommand::Add(_) => Some("plugin add"),
             PluginCommand::Remove(_) => Some("plugin remove"),
@@ -154,6 +230,7 @@ const fn act_of_the_operator(command: &Command) -> Option<&'static str> {
         | Command::Map(_)
         | Command::Fanout(_)
         | Command::Spawn(_)
+        | Command::Delegate(_)
         | Command::Wait(_)
         | Command::Send(_)
         | Command::Context(_)
@@ -166,12 +243,17 @@ const fn act_of_the_operator(command: &Command) -> Option<&'static str> {
         | Command::Budget(_)
         | Command::Mcp(_)
         | Command::Merge(_)
+        | Command::Apply(_)
         | Command::List(_)
+        | Command::Stats(_)
         | Command::Show(_)
+        | Command::Logs(_)
+        | Command::Export(_)
         | Command::Tree(_)
         | Command::Events(_)
         | Command::PluginTrial(_)
         | Command::PluginSuite(_)
+        | Command::Init(_)
         | Command::Key(_)
         | Command::Config(_)
         | Command::Completions(_)

@@ -5,5 +5,8 @@
 mod picture;
 mod visit;
 
-pub(crate) use picture::{listed, pictured};
-pub(crate) use visit::{above, for_the_operator, may_be_below, own, reach, visit};
+pub(crate) use picture::{listed, named, pictured};
+pub(crate) use visit::{
+    LiveTree, above, inside, is_inside, live_trees, may_be_below, outside_of_commands, own, reach,
+    registry, silences, supervisor_of, visit,
+};

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use offshoot_host::{KeeperLog, value};
 
@@ -84,6 +84,21 @@ impl Environment {
             variables: self.variables.clone(),
             runtime_folder: self.runtime_folder.clone(),
             state_home: self.state_home.clone(),
+        }
+    }
+
+    /// A path for people: below the home folder from there, and of a long one its end.
+    pub(crate) fn short_path(&self, path: &Path) -> String {
+        const LONGEST: usize = 40;
+        let home = value(&self.variables, "HOME").map(Path::new);
+        let below_home = home.and_then(|home| path.strip_prefix(home).ok());
+        let text = match below_home {
+            Some(rest) => Path::new("~").join(rest).display().to_string(),
+            None => path.display().to_string(),
+        };
+        match text.char_indices().rev().nth(LONGEST - 1) {
+            Some((at, _)) if at > 0 => format!("…{}", &text[at..]),
+            _ => text,
         }
     }
 

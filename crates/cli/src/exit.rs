@@ -25,6 +25,19 @@ impl Exit {
     pub(crate) const fn code(self) -> u8 {
         self as u8
     }
+
+    /// The word for programs.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::AgentFailed => "failed",
+            Self::BadInput => "bad_input",
+            Self::Refused => "refused",
+            Self::Stopped => "stopped",
+            Self::NoRuntime => "no_runtime",
+            Self::Interrupted => "interrupted",
+        }
+    }
 }
 
 /// Ends the process. Threads that are blocked in a read are not waited for: there is nothing they could still add.

@@ -8,6 +8,7 @@ use offshoot_host::HostError;
 use offshoot_model::{causes, plain};
 use offshoot_plugin_host::PluginError;
 use offshoot_store::StoreError;
+use serde_json::json;
 
 use crate::exit::Exit;
 use crate::work::engine::broken;
@@ -38,8 +39,7 @@ pub(crate) struct Complaint {
 impl Failure {
     /// A failure with one complaint.
     pub(crate) fn new(exit: Exit, message: impl Display) -> Self {
-        let complaint = Complaint { message: message.to_string(), causes: Vec::new(), hint: None };
-        Self { exit, complaints: vec![complaint], json: None }
+        Self { exit, complaints: vec![Complaint::new(message, None)], json: None }
     }
 
     /// A failure for a wrong request or input.
@@ -60,6 +60,27 @@ impl Failure {
     /// A failure without a message: the reader of the output has closed it, as with any program before `head`.
     pub(crate) const fn closed_pipe() -> Self {
         Self { exit: Exit::Done, complaints: Vec::new(), json: None }
+    }
+
+    /// The failure as JSON, with the fields of a refusal; all complaints, where there are several.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        let (code, number) = (self.exit.word(), self.exit.code());
+        let mut whole = json!({ "status": "error", "code": code, "exitCode": number });
+        match self.complaints.as_slice() {
+            [only] => only.write(&mut whole),
+            all => {
+                whole["message"] = self.to_string().into();
+                whole["errors"] = all
+                    .iter()
+                    .map(|complaint| {
+                        let mut one = json!({});
+                        complaint.write(&mut one);
+                        one
+                    })
+                    .collect();
+            }
+        }
+        whole
     }
 
     /// With something to do about it.
@@ -91,6 +112,24 @@ impl Failure {
 }
 
 /// Everything that is wrong, in one line and without the hints.
+impl Complaint {
+    /// A complaint without causes.
+    pub(crate) fn new(message: impl Display, hint: Option<String>) -> Self {
+        Self { message: message.to_string(), causes: Vec::new(), hint }
+    }
+
+    /// Adds its fields to an object, those that say something.
+    fn write(&self, object: &mut serde_json::Value) {
+        object["message"] = self.message.as_str().into();
+        if !self.causes.is_empty() {
+            object["causes"] = self.causes.as_slice().into();
+        }
+        if let Some(hint) = &self.hint {
+            object["hint"] = hint.as_str().into();
+        }
+    }
+}
+
 impl Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, complaint) in self.complaints.iter().enumerate() {
@@ -145,11 +184,7 @@ impl From<&PluginError> for Failure {
         let PluginError::Package(problems) = error else {
             return Self::of(Exit::NoRuntime, error).maybe_hint(error.hint());
         };
-        let complaints = problems.problems().iter().map(|problem| Complaint {
-            message: problem.to_string(),
-            causes: Vec::new(),
-            hint: None,
-        });
+        let complaints = problems.problems().iter().map(|problem| Complaint::new(problem, None));
         Self { exit: Exit::NoRuntime, complaints: complaints.collect(), json: None }
     }
 }

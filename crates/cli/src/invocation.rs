@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use offshoot_config::Origin;
+use offshoot_display::json::Format;
 
 use crate::arguments::Global;
 use crate::environment::Environment;
@@ -28,6 +29,11 @@ impl Invocation {
     pub(crate) fn new(global: Global, environment: Environment) -> Self {
         let output = Output::new(global.loudness(), global.json);
         Self { global, environment, output }
+    }
+
+    /// The same, with JSON in this version of its form.
+    pub(crate) fn in_format(self, format: Format) -> Self {
+        Self { output: self.output.in_format(format), ..self }
     }
 
     /// Returns the data folder: the flag, the environment, the working directory. Absolute; need not exist.

@@ -4,11 +4,11 @@
 //!  built-in ← system file ← user file ← project file, once trusted ← --config ← OFFSHOOT__… ← flags
 //! ```
 
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use offshoot_config::{Config, ConfigErrors, Loader, Source, SourceKind};
-use offshoot_model::plain;
+use offshoot_config::{AgentId, Config, ConfigErrors, Loader, Source, SourceKind};
 
 use crate::arguments::LimitArguments;
 use crate::environment::SYSTEM_FOLDER;
@@ -51,6 +51,28 @@ pub(crate) fn layers(cx: &Invocation, limits: &LimitArguments) -> Result<Loader,
 /// Reads what was found.
 pub(crate) fn finish(loader: Loader) -> Result<Config, Failure> {
     loader.load().map_err(|errors| wrong(&errors))
+}
+
+/// Reads the id of an agent.
+pub(crate) fn agent_id(text: &str) -> Result<AgentId, Failure> {
+    AgentId::parse(text).map_err(|error| Failure::of(Exit::BadInput, &error).hint(error.hint()))
+}
+
+/// Reads the id of an agent that is defined, or always there.
+pub(crate) fn agent(config: &Config, text: &str) -> Result<AgentId, Failure> {
+    let id = agent_id(text)?;
+    defined(config, &id)?;
+    Ok(id)
+}
+
+/// Refuses an agent that is not defined: a slip would run with rights and limits that were written for another.
+pub(crate) fn defined(config: &Config, id: &AgentId) -> Result<(), Failure> {
+    if config.is_defined(id) {
+        return Ok(());
+    }
+    let nearest = config.nearest_agent(id).map(|nearest| format!("the nearest is `{nearest}`; "));
+    Err(Failure::input(format_args!("there is no agent `{id}`"))
+        .hint(format_args!("{}`offshoot agents list` shows all", nearest.unwrap_or_default())))
 }
 
 /// Reads one file as what it would be if it were in use.
@@ -111,18 +133,30 @@ pub(crate) fn named_files(
     Ok(reading.named_files(&config.trusted_words(), &folders.collect::<Vec<_>>()))
 }
 
+/// Refuses a command line that names a file that cannot be read, also where the command needs no configuration. What is no
+/// regular file is not opened: the writer of a pipe would lose what it has written.
+pub(crate) fn check_named(cx: &Invocation) -> Result<(), Failure> {
+    let Some(path) = &cx.global.config else { return Ok(()) };
+    let look = || match fs::metadata(path)? {
+        it if it.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        it if it.is_file() => File::open(path).map(drop),
+        _ => Ok(()),
+    };
+    look().map_err(|error| unreadable(path, &error))
+}
+
+/// The failure where a file of the configuration cannot be read.
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    Failure::file("read the configuration", path, error)
+}
+
 fn read(cx: &Invocation, kind: SourceKind, path: &Path) -> Result<Source, Failure> {
     cx.output.detail(format_args!("reading {}", path.display()));
-    let bytes = fs::read(path).map_err(|error| {
-        Failure::input(format_args!(
-            "cannot read the configuration {}: {}",
-            path.display(),
-            plain(&error)
-        ))
-    })?;
+    let bytes = fs::read(path).map_err(|error| unreadable(path, &error))?;
     Ok(Source::new(kind, path, text(path, bytes)?))
 }
 
+/// Reads a file of the configuration as text.
 fn text(path: &Path, bytes: Vec<u8>) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
@@ -153,10 +187,7 @@ fn warn(cx: &Invocation, project: &Project, trust: Trust) {
 
 /// Everything that is wrong, each with its place.
 fn wrong(errors: &ConfigErrors) -> Failure {
-    let complaints = errors.problems().iter().map(|problem| Complaint {
-        message: problem.to_string(),
-        causes: Vec::new(),
-        hint: problem.hint(),
-    });
+    let complaints =
+        errors.problems().iter().map(|problem| Complaint::new(problem, problem.hint()));
     Failure { exit: Exit::BadInput, complaints: complaints.collect(), json: None }
 }

@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use offshoot_host::KeeperLog;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
+use rustix::io::retry_on_intr;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::{EnvFilter, FilterExt, filter_fn};
 use tracing_subscriber::fmt::MakeWriter;
@@ -159,15 +160,15 @@ fn open(path: &Path) -> Result<File, Failure> {
 }
 
 /// Waits until a stream takes a line without delay, if it may wait.
-fn has_room(stream: BorrowedFd<'_>, may_wait: bool) -> bool {
+pub(crate) fn has_room(stream: BorrowedFd<'_>, may_wait: bool) -> bool {
     let patience = if may_wait { PATIENCE } else { Timespec { tv_sec: 0, tv_nsec: 0 } };
     let mut polled = [PollFd::new(&stream, PollFlags::OUT)];
-    matches!(poll(&mut polled, Some(&patience)), Ok(1..))
+    matches!(retry_on_intr(|| poll(&mut polled, Some(&patience))), Ok(1..))
 }
 
 fn write_all(stream: BorrowedFd<'_>, mut text: &[u8]) -> bool {
     while !text.is_empty() {
-        match rustix::io::retry_on_intr(|| rustix::io::write(stream, text)) {
+        match retry_on_intr(|| rustix::io::write(stream, text)) {
             Ok(written @ 1..) => text = &text[written..],
             Ok(0) | Err(_) => return false,
         }

@@ -11,17 +11,22 @@
 
 mod arguments;
 mod command;
+mod completion;
 mod door;
 mod environment;
 mod exit;
 mod failure;
 mod invocation;
+mod listing;
 mod load;
 mod log;
+mod near_miss;
 mod output;
 mod plugins;
 mod project;
 mod record;
+mod said;
+mod terminal;
 mod trusted;
 mod wording;
 mod work;

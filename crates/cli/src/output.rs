@@ -7,20 +7,26 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
+use indexmap::IndexMap;
+use offshoot_config::Valued;
+use offshoot_display::json::{Document, Format, printed as printed_in};
 use offshoot_display::{Progress, ProgressDrawTarget, Redrawn, neutral};
 use offshoot_merge::Answer;
 use offshoot_spawner::StoredValues;
 use offshoot_store::ValueFile;
+use parking_lot::Mutex;
 use rustix::termios::tcgetwinsize;
 use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::failure::{Complaint, Failure};
 use offshoot_host::{Level, Reporter};
-use offshoot_model::plain;
+use offshoot_model::{SaidError, plain};
 
 /// Standard output, where it is a regular file to which standard error does not go as well: notes between two parts of an
 /// answer would be taken for a part of it.
@@ -51,10 +57,14 @@ pub(crate) enum Loudness {
 pub(crate) struct Output {
     loudness: Loudness,
     json: bool,
+    format: Format,
 }
 
 /// The lines on the terminal that the progress of this process redraws.
 static REDRAWN: Mutex<Option<Redrawn>> = Mutex::new(None);
+
+/// True once anything of a result was printed.
+static HAS_PRINTED: AtomicBool = AtomicBool::new(false);
 
 /// The number of rows where a terminal does not report its height.
 const USUAL_ROWS: usize = 23;
@@ -67,7 +77,17 @@ const FAINT: Style = Style::new().dimmed();
 impl Output {
     /// As the flags ask.
     pub(crate) const fn new(loudness: Loudness, json: bool) -> Self {
-        Self { loudness, json }
+        Self { loudness, json, format: Format::V2 }
+    }
+
+    /// The same, with JSON in this version of its form.
+    pub(crate) const fn in_format(self, format: Format) -> Self {
+        Self { format, ..self }
+    }
+
+    /// Returns the version of the form of JSON.
+    pub(crate) const fn format(self) -> Format {
+        self.format
     }
 
     /// True if results are wanted as JSON.
@@ -81,12 +101,8 @@ impl Output {
     }
 
     /// True if failures are named while they happen, by progress or by details.
-    pub(crate) fn names_failures(self, expected: u32) -> bool {
-        match self.loudness {
-            Loudness::Quiet => false,
-            Loudness::Normal => expected > 1 || io::stderr().is_terminal(),
-            Loudness::Verbose => true,
-        }
+    pub(crate) fn names_failures(self) -> bool {
+        self.loudness >= Loudness::Normal
     }
 
     /// True if a user at a terminal can be asked.
@@ -107,7 +123,7 @@ impl Output {
     }
 
     /// Progress of so many runs: a bar on a terminal, or the tree as it grows where it begins with one; elsewhere plain
-    /// lines, where there is more than one to tell of. Nothing where it is not wanted, and where every event is told anyway.
+    /// lines, of failures alone where there is no more than one to tell of. Nothing where it is not wanted, and where every event is told anyway.
     pub(crate) fn progress(self, expected: u64) -> Option<Progress> {
         let out = anstream::stderr();
         let style = match out.current_choice() {
@@ -127,10 +143,11 @@ impl Output {
             (Loudness::Normal, false) if expected > 1 => {
                 Some(Progress::in_lines(Box::new(out), Some(expected), style))
             }
+            (Loudness::Normal, false) => Some(Progress::failures(Box::new(out), style)),
             _ => None,
         };
         let redrawn = progress.as_ref().and_then(Progress::redrawn);
-        *REDRAWN.lock().unwrap_or_else(PoisonError::into_inner) = redrawn;
+        *REDRAWN.lock() = redrawn;
         progress
     }
 
@@ -161,6 +178,35 @@ impl Output {
         })
     }
 
+    /// Prints a result with places that differ between the versions of its form.
+    pub(crate) fn document(
+        self,
+        value: &impl Serialize,
+        document: Document,
+    ) -> Result<(), Failure> {
+        self.stream(|out| {
+            let text = serde_json::to_string_pretty(value)?;
+            writeln!(out, "{}", printed_in(text, document, self.format))
+        })
+    }
+
+    /// A part of a result with such places, for what is written as it is read: an answer is never held as a whole.
+    pub(crate) fn part(self, value: &impl Serialize, document: Document) -> Box<RawValue> {
+        let text = serde_json::to_string_pretty(value).expect("it is plain data");
+        // One level deeper. Text in JSON has no line breaks of its own.
+        let text = printed_in(text, document, self.format).replace('\n', "\n  ");
+        RawValue::from_string(text).expect("what is printed is JSON")
+    }
+
+    /// Prints a result: as JSON where that is wanted, else by this function.
+    pub(crate) fn result(
+        self,
+        value: &impl Serialize,
+        print: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        if self.json { self.json(value) } else { print() }
+    }
+
     /// Prints rows with their columns below each other. A cell wider than the limit moves its own row alone.
     pub(crate) fn table<const N: usize>(self, rows: &[[String; N]]) -> Result<(), Failure> {
         const WIDEST: usize = 48;
@@ -182,6 +228,22 @@ impl Output {
         })
     }
 
+    /// Prints values of the configuration, a line each: its key, indented by this, the value and its origin.
+    pub(crate) fn values(
+        self,
+        indent: &str,
+        values: &IndexMap<String, Valued<Value>>,
+    ) -> Result<(), Failure> {
+        let row = |(key, valued): (&String, &Valued<Value>)| {
+            let value = match &valued.value {
+                Value::Null => "none".to_owned(),
+                value => value.to_string(),
+            };
+            [format!("{indent}{key}"), value, valued.origin.to_string()]
+        };
+        self.table(&values.iter().map(row).collect::<Vec<_>>())
+    }
+
     /// Copies a result from a reader, and adds a newline.
     pub(crate) fn copy(self, mut from: impl Read) -> Result<(), Failure> {
         self.stream(|out| {
@@ -195,7 +257,7 @@ impl Output {
         self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
-        let mut out = BufWriter::new(io::stdout());
+        let mut out = BufWriter::new(Counted(io::stdout()));
         printed(write(&mut out).and_then(|()| out.flush()))
     }
 
@@ -227,6 +289,11 @@ impl Output {
         if self.loudness >= Loudness::Normal {
             say(format_args!("{text}"));
         }
+    }
+
+    /// Says what a run said about its error itself.
+    pub(crate) fn said(self, said: &SaidError) {
+        self.note(format_args!("it says: {}", neutral::block(&said.to_string())));
     }
 
     /// Says what led to something, where the user asked for it.
@@ -264,11 +331,34 @@ impl Output {
 
     /// Says why the command failed.
     pub(crate) fn failure(self, failure: &Failure) {
-        if let (true, Some(json)) = (self.json, &failure.json) {
-            // Where the JSON cannot be printed, the exit code still tells that the command failed.
-            let _ = self.json(json);
-        }
         failure.complaints.iter().for_each(|complaint| self.error(complaint));
+    }
+
+    /// Says at the end of the command why it failed, as JSON too where that is wanted.
+    pub(crate) fn end(self, failure: &Failure) {
+        // One value at most: a result that stands there already is the answer.
+        if self.json && !failure.complaints.is_empty() && !HAS_PRINTED.load(Ordering::Relaxed) {
+            // Where the JSON cannot be printed, the exit code still tells that the command failed.
+            let _ = match &failure.json {
+                Some(json) => self.json(json),
+                None => self.json(&failure.to_json()),
+            };
+        }
+        self.failure(failure);
+    }
+}
+
+/// Standard output, with a note of whether anything was written to it.
+struct Counted<W>(W);
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        HAS_PRINTED.fetch_or(!bytes.is_empty(), Ordering::Relaxed);
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 
@@ -289,6 +379,7 @@ pub(crate) fn print_version() {
     let _ = writeln!(io::stdout().lock(), "offshoot {}", env!("CARGO_PKG_VERSION"));
 }
 
+/// The failure where standard output takes no more.
 fn printed(result: io::Result<()>) -> Result<(), Failure> {
     result.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::closed_pipe(),
@@ -303,7 +394,7 @@ fn say(text: std::fmt::Arguments<'_>) {
 
 /// Writes to standard error what progress on a terminal must not draw over.
 pub(crate) fn beside_progress(write: impl FnOnce()) {
-    let redrawn = REDRAWN.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let redrawn = REDRAWN.lock().clone();
     match redrawn {
         Some(redrawn) => redrawn.suspend(write),
         None => write(),

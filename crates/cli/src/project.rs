@@ -28,7 +28,7 @@ const FOLDERS: [&str; 3] = [DEFINITIONS[0], DEFINITIONS[1], ".offshoot/plugins"]
 /// Configuration files, in a folder of ours.
 pub(crate) const CONFIG_FILES: [&str; 2] = ["config.toml", "config.json5"];
 /// Ours, in a project.
-const PROJECT_FOLDER: &str = ".offshoot";
+pub(crate) const PROJECT_FOLDER: &str = ".offshoot";
 
 impl Project {
     /// The nearest project, from `start` upwards.
@@ -217,6 +217,7 @@ pub(crate) fn config_in(folder: &Path) -> Result<Option<PathBuf>, Failure> {
     one_of(CONFIG_FILES.map(|name| Some(folder.join(name)).filter(|file| file.is_file())))
 }
 
+/// Finds the one configuration file of a folder.
 fn one_of<P: AsRef<Path>>(found: [Option<P>; 2]) -> Result<Option<P>, Failure> {
     match found {
         [Some(toml), Some(json5)] => Err(Failure::input(format_args!(
@@ -229,6 +230,7 @@ fn one_of<P: AsRef<Path>>(found: [Option<P>; 2]) -> Result<Option<P>, Failure> {
     }
 }
 
+/// Looks at the files of a project, to compare them with those that are trusted.
 fn walk(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
     let absolute = root.join(folder);
     let failed = |error: &io::Error| Failure::file("read", &absolute, error);

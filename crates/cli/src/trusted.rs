@@ -1,12 +1,16 @@
 //! The projects that this user trusts, each with the digest of what was trusted. Kept in the user's state folder,
 //! where no checkout can write.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use offshoot_model::ContentHash;
+use data_encoding::BASE64;
+use offshoot_model::{ContentHash, PathText};
 use serde::{Deserialize, Serialize};
 
 use crate::environment::Environment;
@@ -35,14 +39,23 @@ pub(crate) enum Trust {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct List {
     version: u32,
-    projects: BTreeMap<PathBuf, ContentHash>,
+    projects: BTreeMap<Folder, ContentHash>,
     /// Of a project, the files that its definitions name, such as scripts: they were trusted with it.
     #[serde(default)]
-    scripts: BTreeMap<PathBuf, Vec<PathBuf>>,
+    scripts: BTreeMap<Folder, PathText<Vec<PathBuf>>>,
     /// Plugins by their folders.
     #[serde(default)]
-    plugins: BTreeMap<PathBuf, ContentHash>,
+    plugins: BTreeMap<Folder, ContentHash>,
 }
+
+/// A folder as the key of an object in JSON: its path, or where that is not UTF-8, its bytes in Base64 behind a word with which
+/// no absolute path begins.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+struct Folder(PathBuf);
+
+/// The word before the bytes of a path.
+const BYTES: &str = "base64:";
 
 const VERSION: u32 = 1;
 
@@ -81,7 +94,7 @@ impl Trusted {
 
     /// Judges the trust in this project, and returns what was read of it where it is trusted.
     pub(crate) fn judge(&self, project: &Project) -> Result<(Trust, Option<Reading>), Failure> {
-        let Some(trusted) = self.list.projects.get(&project.folder) else {
+        let Some(trusted) = self.list.projects.get(project.folder.as_path()) else {
             return Ok((Trust::Unknown, None));
         };
         let scripts = self.scripts(&project.folder);
@@ -94,12 +107,12 @@ impl Trusted {
 
     /// The named files that were trusted with a project.
     pub(crate) fn scripts(&self, folder: &Path) -> &[PathBuf] {
-        self.list.scripts.get(folder).map_or(&[], Vec::as_slice)
+        self.list.scripts.get(folder).map_or(&[], |PathText(files)| files)
     }
 
     /// The trusted projects by path, with their digests.
     pub(crate) fn projects(&self) -> impl Iterator<Item = (&Path, &ContentHash)> {
-        self.list.projects.iter().map(|(folder, digest)| (folder.as_path(), digest))
+        self.list.projects.iter().map(|(Folder(folder), digest)| (folder.as_path(), digest))
     }
 
     /// Trusts these very files, among them named ones that are in no folder of ours.
@@ -109,10 +122,11 @@ impl Trusted {
         digest: ContentHash,
         scripts: Vec<PathBuf>,
     ) -> Result<(), Failure> {
-        self.list.projects.insert(folder.to_owned(), digest);
+        let key = Folder(folder.to_owned());
+        self.list.projects.insert(key.clone(), digest);
         match scripts.is_empty() {
             true => self.list.scripts.remove(folder),
-            false => self.list.scripts.insert(folder.to_owned(), scripts),
+            false => self.list.scripts.insert(key, PathText(scripts)),
         };
         self.write()
     }
@@ -138,7 +152,7 @@ impl Trusted {
         folder: PathBuf,
         digest: ContentHash,
     ) -> Result<(), Failure> {
-        self.list.plugins.insert(folder, digest);
+        self.list.plugins.insert(Folder(folder), digest);
         self.write()
     }
 
@@ -156,10 +170,7 @@ impl Trusted {
         let failed = |error: &io::Error| Failure::file("write", &self.path, error);
         let folder = self.path.parent().expect("the path was joined from a folder and a name");
         fs::create_dir_all(folder).map_err(|error| failed(&error))?;
-        let text = serde_json::to_vec_pretty(&self.list).map_err(|error| {
-            Failure::input("a project whose path is not UTF-8 cannot be trusted")
-                .caused_by(Some(&error))
-        })?;
+        let text = serde_json::to_vec_pretty(&self.list).expect("any path has a text");
         let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| failed(&error))?;
         file.write_all(&text).map_err(|error| failed(&error))?;
         // Or a power failure could leave the name with nothing behind it.
@@ -169,6 +180,31 @@ impl Trusted {
     }
 }
 
+impl Borrow<Path> for Folder {
+    fn borrow(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl From<Folder> for String {
+    fn from(Folder(path): Folder) -> Self {
+        let bytes = |path: OsString| BYTES.to_owned() + &BASE64.encode(path.as_bytes());
+        path.into_os_string().into_string().unwrap_or_else(bytes)
+    }
+}
+
+impl TryFrom<String> for Folder {
+    type Error = data_encoding::DecodeError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Ok(Self(match text.strip_prefix(BYTES) {
+            Some(bytes) => OsString::from_vec(BASE64.decode(bytes.as_bytes())?).into(),
+            None => text.into(),
+        }))
+    }
+}
+
+/// Reads the list of trusted projects.
 fn parse(path: &Path, bytes: &[u8]) -> Result<List, Failure> {
     let list: List = serde_json::from_slice(bytes).map_err(|error| {
         Failure::input(format_args!("{} is damaged", path.display()))

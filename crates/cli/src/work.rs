@@ -7,6 +7,7 @@
 //!                                       └─ interrupt: Ctrl-C, once and twice
 //! ```
 
+mod branch;
 pub(crate) mod consent;
 pub(crate) mod context;
 pub(crate) mod data;
@@ -14,6 +15,11 @@ pub(crate) mod engine;
 pub(crate) mod heads;
 pub(crate) mod input;
 pub(crate) mod interrupt;
+pub(crate) mod job_log;
+pub(crate) mod junit;
+pub(crate) mod notify;
+mod operator_command;
+pub(crate) mod outcomes;
 pub(crate) mod pieces;
 pub(crate) mod plan;
 pub(crate) mod preflight;
@@ -21,5 +27,7 @@ pub(crate) mod progress;
 pub(crate) mod recorded_settings;
 pub(crate) mod report;
 pub(crate) mod resume;
+pub(crate) mod schema;
 pub(crate) mod single;
 pub(crate) mod task;
+pub(crate) mod task_line;

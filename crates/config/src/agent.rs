@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 
 use indexmap::IndexMap;
+use offshoot_model::Isolation;
 use offshoot_session_key::AgentId;
 use serde_json::{Map, Value, json};
 
@@ -39,14 +40,19 @@ section! {
         pub tools: Option<Valued<ToolList>> = "tools";
         /// The folder it works in.
         pub cwd: Option<Valued<String>> = "cwd", such_as "crates/config";
-        /// The isolation of its work from that of others, in the words of its runtime.
-        pub isolation: Option<Valued<String>> = "isolation", such_as "worktree";
+        /// The folder in which it works: the one of the request (none), a git worktree of its own (worktree, or worktree:COMMIT), or
+        /// a copy. What it changes in a folder of its own comes back as a patch.
+        pub isolation: Option<Valued<Isolation>> = "isolation";
         /// True switches recursion on for the agent, so that it may spawn; false forbids every spawn.
         pub can_delegate: Option<Valued<bool>> = "canDelegate";
         /// To whom it likes to hand work, and for what. These join the agents it may spawn.
         pub preferred_subagents: Option<Valued<PreferredSubagents>> = "preferredSubagents";
         /// The most turns that it may take, for runtimes that count them.
         pub max_turns: Option<Valued<NonZeroU32>> = "maxTurns";
+        /// The form that its answers must have, as a JSON Schema.
+        pub schema: Option<Valued<FreeForm>> = "schema";
+        /// Further turns that it gets to mend an answer that has not that form.
+        pub schema_repairs: Option<Valued<u64>> = "schemaRepairs";
         /// Passed to the runtime.
         pub compaction: Option<Valued<FreeForm>> = "compaction";
         /// Passed to the runtime.

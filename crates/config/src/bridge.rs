@@ -73,6 +73,8 @@ impl Source for Config {
             ("runtimes", tables(&document.runtimes)),
             ("plugins", table(&document.plugins, Unset::Omitted)),
             ("audit", table(&document.audit, Unset::Omitted)),
+            ("logs", table(&document.logs, Unset::Omitted)),
+            ("notify", table(&document.notify, Unset::Omitted)),
             ("prices", tables(&document.prices)),
         ];
         Ok(sections.map(named).into())

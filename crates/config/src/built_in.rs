@@ -4,7 +4,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use offshoot_model::{Cleanup, MicroUsd};
 
-use crate::{Fraction, MaxDepth, OnInterrupt, OnParentEnd};
+use crate::{Fraction, MaxDepth, OnInterrupt, OnParentEnd, Share};
 
 /// Recursion is asked for, never found by accident.
 pub const ALLOW_RECURSIVE_SPAWN: bool = false;
@@ -26,6 +26,12 @@ pub const IDLE_TIMEOUT_SECONDS: u64 = 600;
 pub const GRACE_SECONDS: u64 = 5;
 /// A gibibyte: more than any answer that is read, and little enough that one run in a loop does not fill the disk.
 pub const MAX_OUTPUT_BYTES: u64 = 1 << 30;
+/// More than is read of what one agent printed, and little enough that sixty-four of them fill no gibibyte.
+pub const KEEP_OUTPUT_BYTES: u64 = 16 << 20;
+/// A gibibyte: as much as one answer may have.
+pub const KEEP_OUTPUT_BYTES_PER_TREE: u64 = 1 << 30;
+/// Five minutes: half of the time after which a silent run is ended.
+pub const NOTIFY_SILENT_SECONDS: NonZeroU64 = NonZeroU64::new(300).expect("300 is not zero");
 /// An hour in view after the end.
 pub const ARCHIVE_AFTER_MINUTES: u64 = 60;
 /// Two minutes for one attempt to hand over a result: a parent between two turns answers well within it.
@@ -41,7 +47,9 @@ pub const ON_INTERRUPT: OnInterrupt = OnInterrupt::Lost;
 /// The pieces of a map or a fanout are made to be run again.
 pub const ON_INTERRUPT_OF_PIECES: OnInterrupt = OnInterrupt::Rerun;
 /// A spawn without an amount of its own reserves half of what is left.
-pub const BUDGET_SHARE: Fraction = Fraction::from_millionths(500_000).expect("a half is at most 1");
+pub const BUDGET_PART: Fraction = Fraction::from_millionths(500_000).expect("a half is at most 1");
+/// The same as a setting. Pieces of a map or a fanout draw from a pool where it is not set.
+pub const BUDGET_SHARE: Share = Share::Part(BUDGET_PART);
 /// The share that many children at once leave to their parent: a fifth, to read their results with.
 pub const BUDGET_KEEP: Fraction = Fraction::from_millionths(200_000).expect("a fifth is at most 1");
 /// A budget in dollars that counts nothing is no budget.

@@ -11,7 +11,10 @@ use crate::audit::AuditSettings;
 use crate::built_in;
 use crate::document::Document;
 use crate::field::{Field, Listing, Unset};
+use crate::foreign;
 use crate::loader::{Ignored, Loader};
+use crate::logs::LogSettings;
+use crate::notify::NotifySettings;
 use crate::origin::Valued;
 use crate::plugins::PluginSettings;
 use crate::price::Price;
@@ -73,6 +76,14 @@ impl Config {
         self.agent(id).is_some() || id == self.default_agent()
     }
 
+    /// The agent that was probably meant, where there is none of this name.
+    pub fn nearest_agent(&self, id: &AgentId) -> Option<&AgentId> {
+        let known = || self.agents().map(AgentDefinition::id).chain([self.default_agent()]);
+        let names: Vec<&str> = known().map(AgentId::as_str).collect();
+        let nearest = foreign::nearest(id.as_str(), &names)?;
+        known().find(|known| known.as_str() == nearest)
+    }
+
     /// An agent's explicit limits: its own, else those of the defaults. An agent that is not defined has those of the
     /// defaults.
     ///
@@ -122,11 +133,6 @@ impl Config {
         self.inner.document.runtimes.get(name)
     }
 
-    /// The runtimes that have settings, by name.
-    pub fn runtimes(&self) -> impl Iterator<Item = (&str, &RuntimeSettings)> {
-        self.inner.document.runtimes.iter().map(|(name, settings)| (name.as_str(), settings))
-    }
-
     /// Returns the folders of plugins, and their settings.
     pub fn plugins(&self) -> &PluginSettings {
         &self.inner.document.plugins
@@ -135,6 +141,16 @@ impl Config {
     /// Returns the settings of the audit.
     pub fn audit(&self) -> &AuditSettings {
         &self.inner.document.audit
+    }
+
+    /// Returns the bounds of what is kept of the output of agents.
+    pub fn logs(&self) -> &LogSettings {
+        &self.inner.document.logs
+    }
+
+    /// Returns the command that is told what happens in trees.
+    pub fn notify(&self) -> &NotifySettings {
+        &self.inner.document.notify
     }
 
     /// Returns the prices of models, by name.

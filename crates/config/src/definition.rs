@@ -42,6 +42,10 @@ section! {
         effort: Option<Valued<String>> = "effort";
         /// The most turns that it may take.
         max_turns: Option<Valued<NonZeroU32>> = "maxTurns";
+        /// The form that its answers must have, as a JSON Schema.
+        schema: Option<Valued<FreeForm>> = "schema";
+        /// Further turns to mend an answer.
+        schema_repairs: Option<Valued<u64>> = "schemaRepairs";
         /// True if it may spawn.
         can_delegate: Option<Valued<bool>> = "can_delegate";
         /// The depth that a tree below it may reach.
@@ -103,6 +107,8 @@ impl FrontMatter {
             model,
             effort,
             max_turns,
+            schema,
+            schema_repairs,
             can_delegate,
             max_depth,
             preferred_subagents,
@@ -116,6 +122,8 @@ impl FrontMatter {
             can_delegate,
             preferred_subagents,
             max_turns,
+            schema,
+            schema_repairs,
             subagents: SubagentSettings { max_depth, ..SubagentSettings::default() },
             // The body, and the keys that mean nothing to us: both are added by the reader.
             system_prompt: None,
@@ -160,4 +168,31 @@ fn split(text: &str) -> Option<(&str, usize, &str, usize)> {
         at = next;
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::{Source, SourceKind};
+
+    #[test]
+    fn the_page_about_definitions_has_every_key() {
+        let page = include_str!("../../../docs/agents.md");
+        let (_, table) = page.split_once("## Keys of the front matter").expect("a section");
+        let rows = table.lines().take_while(|line| !line.starts_with("## "));
+        let keys = rows.filter_map(|row| row.strip_prefix("| `")?.split('`').next());
+        assert_eq!(keys.collect::<Vec<_>>(), FrontMatter::KEYS);
+    }
+
+    #[test]
+    fn the_example_of_the_page_is_a_definition() {
+        let page = include_str!("../../../docs/agents.md");
+        let (_, example) = page.split_once("```text\n").expect("an example");
+        let (example, _) = example.split_once("```").expect("it ends");
+        let source = Source::new(SourceKind::File, "scout.md", example);
+        let mut reader = Reader::of_file(&source);
+        let agent = read(example, &mut reader).expect("a definition");
+        let (problems, _) = reader.finish();
+        assert_eq!((problems, agent.other), (Vec::new(), None));
+    }
 }

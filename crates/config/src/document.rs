@@ -6,7 +6,9 @@ use serde_json::{Map, Value};
 use crate::agent::{AgentDefinition, AgentList};
 use crate::audit::AuditSettings;
 use crate::field::{Field, Listing, Row};
+use crate::logs::LogSettings;
 use crate::node::Node;
+use crate::notify::NotifySettings;
 use crate::origin::Valued;
 use crate::plugins::PluginSettings;
 use crate::price::Price;
@@ -29,6 +31,10 @@ section! {
         pub(crate) plugins: PluginSettings = "plugins";
         /// The data of each tree that is kept elsewhere than in its record.
         pub(crate) audit: AuditSettings = "audit";
+        /// The bounds of what is kept of the output of agents, for `offshoot logs`.
+        pub(crate) logs: LogSettings = "logs";
+        /// The command that is told what happens in trees.
+        pub(crate) notify: NotifySettings = "notify";
         /// Dollars per million tokens, by model.
         pub(crate) prices: IndexMap<String, Price> = "prices";
         /// Bounds for the subagents' keys of every layer from this one on; only in the system or user file.

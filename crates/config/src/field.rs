@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};
 
-use offshoot_model::{Cleanup, MicroUsd};
+use offshoot_model::{Cleanup, MicroUsd, RetryOn};
 use serde_json::{Map, Value, json};
 
 use crate::ceiling::Bound;
@@ -12,7 +12,7 @@ use crate::origin::{Origin, Valued};
 use crate::problem::{Place, Problem, ProblemKind};
 use crate::reader::Reader;
 use crate::section::{Section, section_schema};
-use crate::setting::{Fraction, MaxChildren, MaxDepth, OnInterrupt, OnParentEnd, Setting};
+use crate::setting::{Fraction, MaxChildren, MaxDepth, OnInterrupt, OnParentEnd, Setting, Share};
 use crate::template::Template;
 
 /// The facts of a key besides its type.
@@ -144,6 +144,8 @@ plain! {
     MaxChildren as u32, |children| children.get().into();
     MicroUsd as MicroUsd, |amount| amount;
     Fraction as Fraction, |share| share;
+    Share as Share, |share| share;
+    RetryOn as RetryOn, |on| on;
     Cleanup as Cleanup, |word| word;
     OnParentEnd as OnParentEnd, |word| word;
     OnInterrupt as OnInterrupt, |word| word;

@@ -144,8 +144,8 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("concurrency", "maxConcurrent"),
 ];
 
-/// The known key that was probably meant.
-pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+/// The known key, or name, that was probably meant.
+pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let plain = |key: &str| key.replace(['_', '-'], "").to_ascii_lowercase();
     let name = plain(name);
     if let Some((_, meant)) = OTHER_NAMES.iter().find(|(other, _)| plain(other) == name)

@@ -121,8 +121,10 @@ mod environment;
 mod field;
 mod foreign;
 mod loader;
+mod logs;
 mod named;
 mod node;
+mod notify;
 mod origin;
 mod plugins;
 mod price;
@@ -141,7 +143,10 @@ pub use agent::AgentDefinition;
 pub use audit::AuditSettings;
 pub use config::Config;
 pub use field::{Difference, Limit, Plain};
+pub use foreign::nearest;
 pub use loader::{Ignored, Loader};
+pub use logs::LogSettings;
+pub use notify::NotifySettings;
 pub use origin::{Origin, Valued};
 pub use plugins::PluginSettings;
 pub use price::Price;
@@ -150,7 +155,7 @@ pub use runtime::RuntimeSettings;
 pub use schema::schema;
 pub use setting::{
     AllowAgents, Command, Date, FilePath, Fraction, FreeForm, HeadsTarget, MaxChildren, MaxDepth,
-    ModelChoice, OnInterrupt, OnParentEnd, Park, PreferredSubagents, ToolList,
+    ModelChoice, Occasion, OnInterrupt, OnParentEnd, Park, PreferredSubagents, Share, ToolList,
 };
 pub use source::{Format, Source, SourceKind};
 pub use subagents::{BreakerSettings, BudgetSettings, RetrySettings, SubagentSettings};

@@ -1,5 +1,6 @@
 //! From texts to one configuration.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -156,6 +157,11 @@ impl Reading {
         };
         match node {
             Ok(node) => self.read(&node, reader),
+            Err(errors) if looks_like_yaml(source) => {
+                let offset = errors.first().map_or(0, |error| error.offset);
+                reader.report(offset, ProblemKind::Yaml);
+                self.add(Document::default(), reader);
+            }
             Err(errors) => {
                 for error in errors {
                     reader.report(error.offset, ProblemKind::Syntax { message: error.message });
@@ -200,4 +206,17 @@ fn at_path(path: &str, value: &Value) -> Node {
         let key = Key { name: name.to_owned(), offset: 0, any_case: false };
         Node::new(NodeValue::Table(vec![(key, inner)]), 0)
     })
+}
+
+/// True if a text that could not be read is YAML by its name, or by its first line that says something.
+fn looks_like_yaml(source: &Source) -> bool {
+    let ending = source.path.extension().and_then(OsStr::to_str);
+    let mut lines = source.text.lines().map(str::trim);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
+    let is_entry = |line: &str| {
+        let key = line.split_once(':').filter(|(_, rest)| rest.is_empty() || rest.starts_with(' '));
+        let is_plain = |char: char| char.is_ascii_alphanumeric() || "_-.".contains(char);
+        line == "---" || key.is_some_and(|(key, _)| !key.is_empty() && key.chars().all(is_plain))
+    };
+    matches!(ending, Some("yaml" | "yml")) || first.is_some_and(is_entry)
 }

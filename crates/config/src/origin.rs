@@ -78,11 +78,6 @@ impl<T> Valued<T> {
     pub const fn new(value: T, origin: Origin) -> Self {
         Self { value, origin }
     }
-
-    /// The same origin with another form of the value.
-    pub fn map<U>(self, convert: impl FnOnce(T) -> U) -> Valued<U> {
-        Valued { value: convert(self.value), origin: self.origin }
-    }
 }
 
 impl fmt::Display for Origin {

@@ -39,6 +39,11 @@ pub enum ProblemKind {
         /// The parser's words.
         message: String,
     },
+    /// The text is YAML.
+    #[error(
+        "this is YAML, and configuration is TOML, or JSON5 in a file whose name ends in .json5 or .json"
+    )]
+    Yaml,
     /// No such key.
     #[error("unknown key{}", nearest.as_ref().map(|near| format!(", nearest is `{near}`")).unwrap_or_default())]
     UnknownKey {
@@ -111,6 +116,7 @@ impl Problem {
             ProblemKind::UnknownKey { known, .. } if !known.is_empty() => {
                 Some(format!("known keys here: {}", known.join(", ")))
             }
+            ProblemKind::Yaml => Some("`offshoot config init` writes one to begin with".into()),
             ProblemKind::AboveCeiling { ceiling, .. } => {
                 Some(format!("lower the value, or raise the ceiling in the {ceiling}"))
             }
@@ -125,13 +131,8 @@ impl Problem {
 impl fmt::Display for ConfigErrors {
     /// One problem a line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, problem) in self.problems.iter().enumerate() {
-            if index > 0 {
-                f.write_str("\n")?;
-            }
-            problem.fmt(f)?;
-        }
-        Ok(())
+        let lines: Vec<_> = self.problems.iter().map(Problem::to_string).collect();
+        f.write_str(&lines.join("\n"))
     }
 }
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};
 
-use offshoot_model::{Cleanup, MicroUsd};
+use offshoot_model::{Cleanup, MicroUsd, RetryOn};
 use serde_json::Value;
 
 use crate::built_in;
@@ -19,7 +19,8 @@ use crate::field::{Difference, Listing, Unset};
 use crate::origin::Valued;
 use crate::section::{Section, section};
 use crate::setting::{
-    AllowAgents, Fraction, MaxChildren, MaxDepth, ModelChoice, OnInterrupt, OnParentEnd, ToolList,
+    AllowAgents, Fraction, MaxChildren, MaxDepth, ModelChoice, OnInterrupt, OnParentEnd, Share,
+    ToolList,
 };
 
 section! {
@@ -153,8 +154,9 @@ section! {
         pub tokens: Option<Valued<u64>> = "tokens", limit count();
         /// Dollars; 0 is none at all.
         pub usd: Option<Valued<MicroUsd>> = "usd", limit count();
-        /// The share of what is left that a spawn reserves when it asks for no amount.
-        pub share: Option<Valued<Fraction>> = "share",
+        /// The share of what is left that a spawn reserves when it asks for no amount, or `pool`. Where it is not set, the
+        /// pieces of a map or a fanout draw from one pool.
+        pub share: Option<Valued<Share>> = "share",
             built_in built_in::BUDGET_SHARE, limit count();
         /// The share that many children at once leave to their parent.
         pub keep: Option<Valued<Fraction>> = "keep", built_in built_in::BUDGET_KEEP, limit greater_is_stricter();
@@ -182,6 +184,9 @@ section! {
         /// Attempts after the first. The built-in number holds where the runtime goes on where the run was, as Claude Code
         /// does; elsewhere it is 0.
         pub count: Option<Valued<u32>> = "count", built_in built_in::RETRIES_COUNT, limit count();
+        /// Endings after which a run begins again, besides faults of its runtime that another attempt can mend: `exit:75`, `exit`
+        /// for any code, `signal`, `timeout`, `idle`.
+        pub on: Option<Valued<RetryOn>> = "on", limit the_first_holds();
         /// Seconds before the first repetition; each further one waits twice as long.
         pub backoff_seconds: Option<Valued<u64>> = "backoffSeconds",
             built_in built_in::RETRIES_BACKOFF_SECONDS, limit greater_is_stricter();

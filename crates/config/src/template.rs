@@ -50,6 +50,8 @@ impl Template {
             "subagents" => Some("\n[agents.defaults.subagents]\n"),
             "plugins" => Some("\n[plugins]\n"),
             "audit" => Some("\n[audit]\n"),
+            "logs" => Some("\n[logs]\n"),
+            "notify" => Some("\n[notify]\n"),
             _ => None,
         };
         if !self.nested {

@@ -2,5 +2,5 @@
 #![expect(clippy::print_stdout, reason = "this is what it is for")]
 
 fn main() {
-    println!("{:#}", offshoot_model::event_schema().as_value());
+    println!("{:#}", offshoot_display::json::event_schema());
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use offshoot_model::{Reason, RunStatus};
+use offshoot_model::{Node, RunStatus};
 
 use crate::style::Style;
 use crate::{neutral, number};
@@ -26,8 +26,12 @@ pub struct RunLine<'a> {
     pub status: Option<RunStatus>,
     /// The time from its first slot to its end.
     pub time: Option<Duration>,
+    /// The time since its last sign of life, where it runs.
+    pub silence: Option<Duration>,
     /// The tokens and the money that it used.
     pub used: Option<String>,
+    /// The last words in which the run reported how it goes.
+    pub reported: Option<&'a str>,
     /// The reason why the run is no success.
     pub reason: Option<String>,
     /// The reason why its folder is still there although it was to be removed.
@@ -68,20 +72,22 @@ impl fmt::Display for RunLine<'_> {
             None => f.write_str("unknown")?,
         }
         let time = self.time.map(number::duration);
+        let silence = self.silence.map(|time| format!("silent {}", number::duration(time)));
         let reason = self.reason.as_deref().filter(|_| self.status != Some(RunStatus::Completed));
         let reason = reason.map(|reason| neutral::line(reason).into_owned());
         let left = self.not_removed.map(|error| format!("not removed: {}", neutral::line(error)));
-        let parts = [time, self.used.clone(), reason, left];
+        let reported = self.reported.map(|text| format!("\"{}\"", neutral::line(text)));
+        let parts = [time, silence, self.used.clone(), reported, reason, left];
         parts.into_iter().flatten().try_for_each(|part| write!(f, "  {part}"))
     }
 }
 
-/// The reason as it stands behind the status, which is not said twice: `cancelled  by its parent`.
-pub(crate) fn beside_status(reason: &Reason) -> String {
-    reason_beside(reason.status(), &reason.to_string())
+/// Returns the reason of a run's end as it stands behind the status; none while it lives, and none of a success.
+pub fn why(node: &Node) -> Option<String> {
+    if node.status.is_success() { None } else { Some(reason_beside(node.status, &node.why()?)) }
 }
 
-/// The same of a reason in words.
+/// Returns a reason in words as it stands behind the status, which is not said twice: `cancelled  by its parent`.
 pub fn reason_beside(status: RunStatus, reason: &str) -> String {
     let status = status.as_ref().replace('_', " ");
     let rest = reason.strip_prefix(&status).map(str::trim_start).filter(|rest| !rest.is_empty());

@@ -5,7 +5,8 @@
 //!             ├─▶ events ──▶───┼──▶ tree       all runs, as text
 //!  record ────┘                ├──▶ json       the same for programs
 //!                              ├──▶ progress   how it goes, while it goes
-//!                              └──▶ list, show runs in a table, one run explained
+//!                              ├──▶ list, show runs in a table, one run explained
+//!                              └──▶ export     a page for a browser, a graph
 //! ```
 //!
 //! Promise: live and replay use the same code, so the same events give the same picture to the letter. Nothing an agent
@@ -21,25 +22,36 @@
 //! ```
 
 mod branch;
+mod export;
+mod held;
 pub mod json;
 mod line;
 mod list;
 mod name;
+mod needs;
 pub mod neutral;
 mod progress;
+mod rights;
 mod show;
+mod stats;
 mod style;
 mod tree;
 
-pub use branch::{Branch, RunLine, reason_beside};
+pub use branch::{Branch, RunLine, reason_beside, why};
+pub use export::{Excerpt, Export, SaidEnd};
+pub use held::{breaker, held, parked, paused};
 pub use line::{Line, line};
 pub use list::List;
+pub use name::{beginnings, name};
+pub use needs::needs;
 pub use offshoot_model::number;
 pub use offshoot_model::number::used;
 pub use progress::{Progress, Redrawn, Tally};
-pub use show::Show;
+pub use rights::changed;
+pub use show::{Show, Story};
+pub use stats::{Cause, Parallelism, Percentiles, Spent, Stats, StatsPage};
 pub use style::Style;
-pub use tree::TreeText;
+pub use tree::{Shows, TreeText};
 
 /// The target of a progress bar: handed to [`Progress::on_terminal`].
 pub use indicatif::ProgressDrawTarget;

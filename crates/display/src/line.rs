@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use offshoot_model::{Ending, Event, EventKind, RunStatus};
+use offshoot_model::{Ending, Event, EventKind};
 
-use crate::branch::beside_status;
+use crate::branch::reason_beside;
 use crate::style::Style;
 use crate::{neutral, number, used};
 
@@ -65,14 +65,8 @@ impl Line<'_> {
     }
 }
 
-/// Returns the reason why a run is no success, in one line, with its last output.
+/// Returns the reason why a run is no success, in one line, with the cause.
 pub(crate) fn why(ending: &Ending) -> Option<String> {
-    if ending.status() == RunStatus::Completed {
-        return None;
-    }
-    let reason = beside_status(&ending.reason);
-    Some(match ending.diagnostics.as_deref().map(neutral::line) {
-        Some(diagnostics) if !diagnostics.is_empty() => format!("{reason}: {diagnostics}"),
-        _ => reason,
-    })
+    let status = ending.status();
+    (!status.is_success()).then(|| reason_beside(status, &ending.why()))
 }

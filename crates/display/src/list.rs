@@ -1,67 +1,133 @@
 //! Runs in a table.
 
+use std::collections::HashMap;
 use std::fmt;
+use std::time::Duration;
 
-use offshoot_model::Node;
+use offshoot_model::{Cost, Node, RunId, Subtrees, Timestamp, TokenCount, Tree, Usage};
 
+use crate::branch::why;
+use crate::held::held;
 use crate::style::Style;
 use crate::{neutral, number};
 
-/// One run a line: id, agent, status, depth, time, label. Shown without a newline at its end; nothing at all where
-/// there are no runs.
+/// One run a line. A column that would be empty in each line is left out. Shown without a newline at its end; nothing at all
+/// where there are no runs.
 #[derive(Clone, Debug)]
 pub struct List<'a> {
-    nodes: Vec<&'a Node>,
+    rows: Vec<Row<'a>>,
     style: Style,
+    silences: &'a HashMap<RunId, Duration>,
 }
 
-const HEADINGS: [&str; 6] = ["RUN", "AGENT", "STATUS", "DEPTH", "TIME", "LABEL"];
+#[derive(Clone, Debug)]
+struct Row<'a> {
+    node: &'a Node,
+    cells: [String; COLUMNS],
+}
+
+const COLUMNS: usize = HEADINGS.len();
+const HEADINGS: [&str; 12] = [
+    "", "RUN", "AGENT", "STATUS", "DEPTH", "AGE", "TIME", "SILENT", "TOKENS", "COST", "DONE",
+    "LABEL",
+];
+const STATUS: usize = 3;
+/// Columns of numbers, which stand below each other by their ends.
+const RIGHT: std::ops::RangeInclusive<usize> = 4..=10;
+const LAST: usize = COLUMNS - 1;
 
 impl<'a> List<'a> {
-    /// A list of these runs, in this order.
-    pub fn new(nodes: impl IntoIterator<Item = &'a Node>) -> Self {
-        Self { nodes: nodes.into_iter().collect(), style: Style::Plain }
+    /// No runs yet. `silences` has the time for which runs have been silent.
+    pub fn new(style: Style, silences: &'a HashMap<RunId, Duration>) -> Self {
+        Self { rows: Vec::new(), style, silences }
     }
 
-    /// In this style; plain unless asked.
-    #[must_use]
-    pub fn style(mut self, style: Style) -> Self {
-        self.style = style;
-        self
+    /// Adds a run of a tree under this name, with what it and all below it have used. Times are told as of `now`.
+    pub fn add(
+        &mut self,
+        tree: &Tree,
+        subtrees: &Subtrees<'_>,
+        node: &'a Node,
+        id: &str,
+        now: Timestamp,
+    ) {
+        let subtree = subtrees.of(node);
+        let children = || tree.children(node).filter(|child| child.replaced_by.is_none());
+        let all = children().count() as u64;
+        let completed = children().filter(|child| child.status.is_success()).count() as u64;
+        let done =
+            (all > 0).then(|| format!("{} of {}", number::count(completed), number::count(all)));
+        let told = |time: Option<_>| time.map(number::duration).unwrap_or_default();
+        let label = node.label.as_deref().map(neutral::line).unwrap_or_default();
+        let about = [Some(label.into_owned()), why(node)].into_iter().flatten();
+        let about: Vec<String> =
+            about.chain(held(tree, node)).filter(|text| !text.is_empty()).collect();
+        let about = about.join("  ");
+        let cells = [
+            format!("@{}", self.rows.len() + 1),
+            id.to_owned(),
+            node.agent.to_string(),
+            node.status.to_string(),
+            if node.depth > 0 { node.depth.to_string() } else { String::new() },
+            number::duration(now.since(node.admitted_at)),
+            told(node.age(now)),
+            told(self.silences.get(&node.run).copied()),
+            tokens(&subtree.usage),
+            cost(&subtree.cost),
+            done.unwrap_or_default(),
+            about,
+        ];
+        self.rows.push(Row { node, cells });
     }
+}
+
+/// The number of tokens; nothing where none are known of.
+fn tokens(usage: &Usage) -> String {
+    match usage.total() {
+        TokenCount::Unknown | TokenCount::Known(0) => String::new(),
+        TokenCount::Known(known) => number::count(known),
+        TokenCount::AtLeast(bound) => format!("≥ {}", number::count(bound)),
+    }
+}
+
+/// The cost; nothing where none is known of.
+fn cost(cost: &Cost) -> String {
+    let known = cost.known_usd + cost.estimated_usd;
+    if known.as_micros() == 0 { String::new() } else { number::cost(cost) }
 }
 
 impl fmt::Display for List<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.nodes.is_empty() {
+        if self.rows.is_empty() {
             return Ok(());
         }
-        // All columns but the last are ASCII of known kinds, so that characters are as good as cells.
-        let run = self.nodes[0].run.to_string().len();
-        let agent = self.widest(HEADINGS[1], |node| node.agent.as_str().len());
-        let status = self.widest(HEADINGS[2], |node| node.status.as_ref().len());
-        let time = self.widest(HEADINGS[4], |node| time(node).len());
-        let [a, b, c, d, e, g] = HEADINGS;
-        let headings = format!("{a:run$}  {b:agent$}  {c:status$}  {d}  {e:>time$}  {g}");
+        // Only the last column may hold more than one cell for a character, and it is not filled up.
+        let cells = |column: usize| self.rows.iter().map(move |row| row.cells[column].as_str());
+        let shown: Vec<(usize, usize)> = (0..COLUMNS)
+            .filter(|&column| cells(column).any(|cell| !cell.is_empty()))
+            .map(|column| {
+                let widest = cells(column).map(|cell| cell.chars().count()).max().unwrap_or(0);
+                (column, widest.max(HEADINGS[column].len()))
+            })
+            .collect();
+        let line = |text: &dyn Fn(usize, usize) -> String| {
+            let parts = shown.iter().map(|&(column, width)| text(column, width));
+            parts.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        };
+        let filled = |column: usize, text: &str, width: usize| match column {
+            LAST => text.to_owned(),
+            _ if RIGHT.contains(&column) => format!("{text:>width$}"),
+            _ => format!("{text:width$}"),
+        };
+        let headings = line(&|column, width| filled(column, HEADINGS[column], width));
         write!(f, "{}", self.style.faint(headings))?;
-        for node in &self.nodes {
-            let depth = HEADINGS[3].len();
-            write!(f, "\n{}  {:agent$}  ", node.run, node.agent.as_str())?;
-            write!(f, "{:status$}  {:>depth$}", self.style.status(node.status), node.depth)?;
-            let label = node.label.as_deref().map(neutral::line).unwrap_or_default();
-            let rest = format!("  {:>time$}  {label}", self::time(node));
-            f.write_str(rest.trim_end())?;
+        for row in &self.rows {
+            let text = line(&|column, width| match column {
+                STATUS => format!("{:width$}", self.style.status(row.node.status)),
+                _ => filled(column, &row.cells[column], width),
+            });
+            write!(f, "\n{text}")?;
         }
         Ok(())
     }
-}
-
-impl List<'_> {
-    fn widest(&self, heading: &str, width: impl Fn(&Node) -> usize) -> usize {
-        self.nodes.iter().map(|node| width(node)).max().unwrap_or(0).max(heading.len())
-    }
-}
-
-fn time(node: &Node) -> String {
-    node.execution_time().map(number::duration).unwrap_or_default()
 }

@@ -7,7 +7,7 @@ use offshoot_model::{AgentId, Node, RunId};
 use crate::neutral;
 
 /// `agent`, or `agent: label` where it has a label.
-pub(crate) fn name(agent: &AgentId, label: Option<&str>) -> String {
+pub fn name(agent: &AgentId, label: Option<&str>) -> String {
     match label.map(neutral::line) {
         Some(label) if !label.is_empty() => format!("{agent}: {label}"),
         _ => agent.to_string(),
@@ -18,11 +18,12 @@ pub(crate) fn of(node: &Node) -> String {
     name(&node.agent, node.label.as_deref())
 }
 
-/// The fewest characters of an id, at least this many: ids of one day begin alike, and one alone needs no more.
-const SHORTEST: usize = 4;
+/// The fewest characters of an id: its moment, to the millisecond. Runs of a later moment begin otherwise, so a beginning that was
+/// printed stays unique.
+const SHORTEST: usize = 13;
 
 /// The shortest beginning of each id that is no beginning of another.
-pub(crate) fn beginnings(runs: impl Iterator<Item = RunId>) -> HashMap<RunId, String> {
+pub fn beginnings(runs: impl Iterator<Item = RunId>) -> HashMap<RunId, String> {
     let mut ids: Vec<(String, RunId)> = runs.map(|run| (run.to_string(), run)).collect();
     ids.sort_unstable();
     ids.dedup();
@@ -53,14 +54,14 @@ mod tests {
             let found: Vec<&str> = runs.iter().map(|run| beginnings[run].as_str()).collect();
             assert_eq!(found, expected);
         };
-        check(&["01985e3a-0000-7000-8000-000000000000"], &["0198"]);
+        check(&["01985e3a-0000-7000-8000-000000000000"], &["01985e3a-0000"]);
         check(
             &[
                 "01985e3b-0000-7000-8000-000000000000",
                 "01985e3a-0000-7000-8000-000000000000",
                 "01985e3a-1000-7000-8000-000000000000",
             ],
-            &["01985e3b", "01985e3a-0", "01985e3a-1"],
+            &["01985e3b-0000", "01985e3a-0000", "01985e3a-1000"],
         );
     }
 }

@@ -1,28 +1,30 @@
 //! The progress of the runs while they run.
 //!
 //! ```text
-//!  events ──▶ Tally ──▶ on a terminal   one line with a bar, redrawn; failures in lines above it
+//!  events ──▶ Tally ──▶ on a terminal   one line with a bar, redrawn; failures in lines above it, what was stopped in one at the end
 //!             (pure)    │               or the tree as it grows, where the number of runs is not known
 //!                       elsewhere       a line whenever the percentage grows, and one per failure
 //! ```
 //!
-//! Speed and time left come from the moments in the events, not from a clock: the same events say the same.
+//! Speed and time left come from the moments in the events, not from a clock: the same events say the same. So that a run that says
+//! nothing is seen, the owner tells the time now and then.
 
 mod tally;
 
-use std::fmt;
 use std::io::Write;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, WeakProgressBar};
-use offshoot_model::{Event, Timestamp, Tree};
+use offshoot_model::{Event, EventKind, Timestamp, Tree};
 
 use crate::style::Style;
-use crate::tree::TreeText;
+use crate::tree::{Shows, TreeText};
 pub use tally::Tally;
 
 /// Shows a tally. Its owner also [`finish`](Progress::finish)es it, so that the bar is gone
 /// before results are printed. It moves with events alone: there is no thread that makes it tick.
+#[derive(derive_more::Debug)]
+#[debug("Progress({tally:?})")]
 pub struct Progress {
     tally: Tally,
     style: Style,
@@ -31,7 +33,8 @@ pub struct Progress {
 
 /// The lines that a progress redraws on a terminal, for other parts of the process that write to it too. Empty once the progress is
 /// finished.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Redrawn")]
 pub struct Redrawn(WeakProgressBar);
 
 impl Redrawn {
@@ -47,13 +50,32 @@ impl Redrawn {
 /// A picture of a large tree takes its time, so it is drawn again no sooner than this.
 const REDRAW: Duration = Duration::from_millis(50);
 
+/// The shortest time between two lines that say how far the work is, where lines are written.
+const TOLD_NO_SOONER: Duration = Duration::from_secs(1);
+
+/// The longest time without a line, where lines are written.
+const TOLD_AGAIN: Duration = Duration::from_secs(60);
+
 /// A tree of so many runs is drawn at every event; the terminal's own bound is stricter.
 const SMALL: usize = 200;
 
 enum Screen {
     Terminal(ProgressBar),
-    Growing { bar: ProgressBar, tree: Tree, rows: usize, drawn: Option<Timestamp> },
-    Lines { out: Box<dyn Write + Send>, percent: u64 },
+    Growing {
+        bar: ProgressBar,
+        tree: Tree,
+        rows: usize,
+        drawn: Option<Timestamp>,
+    },
+    Lines {
+        out: Box<dyn Write + Send>,
+        percent: u64,
+        told: Option<Timestamp>,
+        /// The slow run that was named last.
+        slow: Option<String>,
+        /// The reasons why the tree was held back at the last event.
+        held: Vec<String>,
+    },
 }
 
 impl Progress {
@@ -80,7 +102,26 @@ impl Progress {
 
     /// In plain lines, for logs and pipes.
     pub fn in_lines(out: Box<dyn Write + Send>, expected: Option<u64>, style: Style) -> Self {
-        Self { tally: Tally::new(expected), style, screen: Screen::Lines { out, percent: 0 } }
+        Self {
+            tally: Tally::new(expected),
+            style,
+            screen: Screen::Lines { out, percent: 0, told: None, slow: None, held: Vec::new() },
+        }
+    }
+
+    /// The failures alone, in plain lines.
+    pub fn failures(out: Box<dyn Write + Send>, style: Style) -> Self {
+        // No percentage comes up to this one.
+        Self {
+            tally: Tally::new(None),
+            style,
+            screen: Screen::Lines { out, percent: 101, told: None, slow: None, held: Vec::new() },
+        }
+    }
+
+    /// Counts what happened before this moment, in an earlier life of the tree, without a line about it.
+    pub fn since(self, since: Timestamp) -> Self {
+        Self { tally: self.tally.since(since), ..self }
     }
 
     /// Takes in one event, of any run, in the order in which they happened. A screen that cannot be written to is
@@ -105,17 +146,55 @@ impl Progress {
                 let is_due = drawn.is_none_or(|at| event.at.since(at) >= REDRAW);
                 if is_due || tree.nodes().count() <= SMALL {
                     *drawn = Some(event.at);
-                    bar.set_message(picture(tree, *rows, self.style));
+                    bar.set_message(picture(tree, &self.tally, event.at, *rows, self.style));
                 }
             }
-            Screen::Lines { out, percent } => {
+            Screen::Lines { out, percent, told, held: told_held, .. } => {
                 if let Some(failure) = failure {
                     let _ = writeln!(out, "{failure}");
                 }
+                let held: Vec<String> = self.tally.held().collect();
+                let is_news = *percent <= 100 && self.tally.is_told(event.at);
+                for new in held.iter().filter(|text| is_news && !told_held.contains(text)) {
+                    let _ = writeln!(out, "{:3} %  {new}", self.tally.percent());
+                }
+                *told_held = held;
                 let now = self.tally.percent();
-                if now > *percent {
-                    *percent = now;
+                // Less than before where pieces run again.
+                if *percent <= 100 {
+                    *percent = now.min(*percent);
+                }
+                let is_end = matches!(event.kind, EventKind::Ended(_));
+                let is_due = told.is_none_or(|told| event.at.since(told) >= TOLD_NO_SOONER);
+                if is_end
+                    && now > *percent
+                    && (is_due || now == 100)
+                    && self.tally.is_told(event.at)
+                {
+                    (*percent, *told) = (now, Some(event.at));
                     let _ = writeln!(out, "{now:3} %  {}", self.tally);
+                }
+            }
+        }
+    }
+
+    /// Tells that it is this moment now: ages and silences are drawn anew. Without a terminal a line is written where there was none
+    /// for a minute, and where a run begins to take much longer than those before it.
+    pub fn tick(&mut self, now: Timestamp) {
+        self.tally.at(now);
+        match &mut self.screen {
+            Screen::Terminal(bar) => bar.set_message(self.tally.to_string()),
+            Screen::Growing { bar, tree, rows, drawn } => {
+                *drawn = Some(now);
+                bar.set_message(picture(tree, &self.tally, now, *rows, self.style));
+            }
+            Screen::Lines { out, percent, told, slow, .. } => {
+                let since = *told.get_or_insert(now);
+                let slowest = self.tally.slowest();
+                let is_new = slowest.is_some() && slowest != *slow;
+                if *percent < 100 && (is_new || now.since(since) >= TOLD_AGAIN) {
+                    (*told, *slow) = (Some(now), slowest);
+                    let _ = writeln!(out, "{percent:3} %  {}", self.tally);
                 }
             }
         }
@@ -142,8 +221,16 @@ impl Progress {
         &self.tally
     }
 
-    /// Takes the bar away, and gives what was counted.
+    /// Takes the bar away, says in a line for each reason how many runs were stopped, names the last failures again below that where
+    /// other lines stand between, and gives what was counted.
     pub fn finish(mut self) -> Tally {
+        let mut last_words: Vec<String> =
+            self.tally.stopped().map(|stopped| stopped.text(self.style)).collect();
+        // On a terminal they stand right above.
+        if matches!(self.screen, Screen::Lines { .. }) {
+            last_words.extend(self.tally.failures_before(self.style));
+        }
+        last_words.iter().for_each(|line| self.note(line));
         match &mut self.screen {
             Screen::Terminal(bar) | Screen::Growing { bar, .. } => bar.finish_and_clear(),
             Screen::Lines { out, .. } => drop(out.flush()),
@@ -153,8 +240,11 @@ impl Progress {
 }
 
 /// As much of the tree as fits.
-fn picture(tree: &Tree, rows: usize, style: Style) -> String {
-    let text = TreeText::new(tree).style(style).growing().to_string();
+fn picture(tree: &Tree, tally: &Tally, now: Timestamp, rows: usize, style: Style) -> String {
+    let silences = tally.silences();
+    let (now, silences) = (Some(now), Some(&silences));
+    let text = TreeText { style, shows: Shows::Busy, now, silences, ..TreeText::new(tree) };
+    let text = text.to_string();
     let lines = text.lines().count();
     if lines <= rows {
         return text;
@@ -164,18 +254,6 @@ fn picture(tree: &Tree, rows: usize, style: Style) -> String {
     let more = format!("… {} more lines", lines - shown);
     cut.push(&more);
     cut.join("\n")
-}
-
-impl fmt::Debug for Redrawn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Redrawn")
-    }
-}
-
-impl fmt::Debug for Progress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Progress").field("tally", &self.tally).finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

@@ -1,19 +1,19 @@
 //! One run, explained: why it exists, what it was granted, what it used and why it ended.
 
-use std::collections::BTreeSet;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::{
-    Admitted, Cleanup, Ending, Event, EventKind, Grant, InputRange, Node, Origin, Payload, Reason,
-    Refusal, RootId, RunId, RunStatus, TokenCount, ToolUse, Tree,
+    Admitted, Changes, Cleanup, Ending, Event, EventKind, Grant, InputRange, Node, Origin, Payload,
+    Reason, Refusal, RootId, RunId, RunStatus, ToolUse, TraceStep, Tree,
 };
 
-use crate::branch::beside_status;
+use crate::held::held;
 use crate::line::why;
 use crate::style::Style;
-use crate::{name, neutral, number, used};
+use crate::{branch, name, needs, neutral, number, rights, used};
 
 /// Gathers what a record says about one run. Shown as lines of `word  what`, without a newline at its end; shows
 /// nothing while the record has not named the run.
@@ -22,7 +22,21 @@ pub struct Show {
     run: RunId,
     style: Style,
     tree: Tree,
+    story: Story,
+    /// The time for which the run has been silent, and the last lines that it said.
+    at_work: (Option<Duration>, Vec<String>),
+    /// The task of the root, of a run below it.
+    request: Option<Payload>,
+    /// The terms of the runs that were admitted before it.
+    grants: HashMap<RunId, Arc<Grant>>,
+}
+
+/// The events of one run, as far as its explanation needs them.
+#[derive(Clone, Debug, Default)]
+pub struct Story {
     admitted: Option<Box<Admitted>>,
+    /// The terms of the run that asked for it.
+    parent: Option<Arc<Grant>>,
     stopping: Option<Reason>,
     ending: Option<Box<Ending>>,
     refusals: Vec<(Refusal, Option<u64>)>,
@@ -40,37 +54,62 @@ pub struct Show {
 const TEXT: usize = 2000;
 
 impl Show {
-    /// About this run; nothing known yet.
-    pub fn new(run: RunId) -> Self {
+    /// About this run, in this style; nothing known yet.
+    pub fn new(run: RunId, style: Style) -> Self {
         Self {
             run,
-            style: Style::Plain,
+            style,
             tree: Tree::new(),
-            admitted: None,
-            stopping: None,
-            ending: None,
-            refusals: Vec::new(),
-            reports: 0,
-            report: None,
-            tool_uses: 0,
-            tool_use: None,
-            notes: Vec::new(),
+            story: Story::default(),
+            at_work: (None, Vec::new()),
+            request: None,
+            grants: HashMap::new(),
         }
-    }
-
-    /// In this style; plain unless asked.
-    #[must_use]
-    pub fn style(mut self, style: Style) -> Self {
-        self.style = style;
-        self
     }
 
     /// Takes in one event of the run's tree, whichever run it is about.
     pub fn apply(&mut self, event: &Event) {
         self.tree.apply(event);
-        if event.run != self.run {
-            return;
+        if event.run == self.run {
+            self.story.apply(event);
         }
+        if let EventKind::Admitted(admitted) = &event.kind
+            && event.run == event.root.run()
+            && event.run != self.run
+        {
+            self.request = Some(admitted.task.clone());
+        }
+        // Until the run itself is admitted, which is after its parent.
+        if let (EventKind::Admitted(admitted), None) = (&event.kind, &self.story.admitted) {
+            self.grants.insert(event.run, Arc::clone(&admitted.grant));
+        }
+        if let Some(parent) = self.story.admitted.as_ref().and_then(|admitted| admitted.parent)
+            && let Some(grant) = self.grants.remove(&parent)
+        {
+            self.story.parent = Some(grant);
+            self.grants.clear();
+        }
+    }
+
+    /// The run, once it was admitted.
+    pub fn node(&self) -> Option<&Node> {
+        self.tree.get(self.run)
+    }
+
+    /// Takes in for how long the run has been silent, and the last lines that it said. Only of a run that is not over.
+    pub fn at_work(&mut self, silence: Option<Duration>, lines: Vec<String>) {
+        self.at_work = (silence, lines);
+    }
+
+    /// The supervisor of the run's tree is gone: what the record leaves open is lost. To be called after the last event.
+    pub fn lose(&mut self, root: RootId) {
+        self.tree.lose(root);
+    }
+}
+
+impl Story {
+    /// Takes in one event of the run.
+    pub fn apply(&mut self, event: &Event) {
         match &event.kind {
             EventKind::Admitted(admitted) => self.admitted = Some(admitted.clone()),
             EventKind::Refused { refusal, times } => {
@@ -95,35 +134,36 @@ impl Show {
         }
     }
 
-    /// The supervisor of the run's tree is gone: what the record leaves open is lost. To be called after the last event.
-    pub fn lose(&mut self, root: RootId) {
-        self.tree.lose(root);
-    }
-
-    fn rows(&self, node: &Node, admitted: &Admitted) -> Vec<(&'static str, String)> {
+    /// The explanation in rows of a word and what there is to say; nothing while the run was not admitted.
+    pub fn rows(&self, tree: &Tree, node: &Node, style: Style) -> Vec<(&'static str, String)> {
+        let Some(admitted) = self.admitted.as_deref() else { return Vec::new() };
         let mut rows = vec![
             ("run", node.run.to_string()),
             ("session", node.key.to_string()),
             ("agent", name::of(node)),
-            ("why", self.origin(node)),
+            ("why", origin(tree, node)),
         ];
         let mut row = |word, text: Option<String>| rows.extend(text.map(|text| (word, text)));
+        row("trace", (node.depth > 1).then(|| trace(tree, node)));
         row(
             "runtime",
             admitted.runtime.as_deref().map(|runtime| neutral::line(runtime).into_owned()),
         );
         row("input", admitted.input.as_ref().map(input));
-        row("granted", Some(granted(&admitted.grant)));
+        row("granted", Some(rights::granted(&admitted.grant, self.parent.as_deref())));
         row("task", Some(payload(&admitted.task)));
-        row("status", Some(self.status(node)));
+        row("status", Some(self.status(node, style)));
+        row("held", Some(held(tree, node).join("\n")).filter(|held| !held.is_empty()));
+        let needs = (!node.needs.is_empty()).then(|| needs::lines(tree, &node.needs));
+        row("needs", needs);
         row("times", Some(times(node)));
         row("used", used(&node.usage, &node.cost));
         row("afterwards", afterwards(admitted).map(str::to_owned));
-        let below = self.tree.children(node).len();
-        let (usage, cost) = self.tree.subtree(node);
+        let below = tree.children(node).len();
+        let (usage, cost) = tree.subtree(node);
         let with_below = used(&usage, &cost).filter(|_| below > 0);
         row("with all below", with_below);
-        row("children", (below > 0).then(|| self.children(node)));
+        row("children", (below > 0).then(|| children(tree, node)));
         for (refusal, times) in &self.refusals {
             row("refused", Some(refused(refusal, *times)));
         }
@@ -133,68 +173,65 @@ impl Show {
         for (word, note) in &self.notes {
             row(word, Some(note.clone()));
         }
-        row("hint", node.reason.as_ref().and_then(Reason::hint).map(str::to_owned));
         let ending = self.ending.as_deref();
+        let said = ending.and_then(|ending| ending.diagnostics.as_deref());
+        row("said", said.filter(|said| said.trim().contains('\n')).map(neutral::block));
+        let words = ending.and_then(|ending| ending.said.as_ref());
+        row("its words", words.map(|said| neutral::block(&said.to_string())));
+        row("changes", ending.and_then(|ending| ending.changes.as_deref()).map(changes));
+        let has_logs = !node.runs_nothing();
+        let logs = match node.status.is_terminal() {
+            true => format!("`offshoot logs {}` prints what it said", node.run),
+            false => format!("`offshoot logs {} -f` prints what it says", node.run),
+        };
+        row("logs", has_logs.then_some(logs));
+        let hint = match ending {
+            Some(ending) => ending.hint(),
+            None => node.reason.as_ref().and_then(Reason::hint),
+        };
+        row("hint", hint.map(str::to_owned));
         row("answer", ending.and_then(|ending| ending.output.as_ref()).map(payload));
         rows
     }
 
-    fn origin(&self, node: &Node) -> String {
-        let parent = node.parent.and_then(|parent| self.tree.get(parent));
-        match (node.origin, parent) {
-            (Origin::Root, _) => "opened by the operator".to_owned(),
-            (Origin::Piece, Some(parent)) => {
-                format!("a piece of {} ({})", name::of(parent), parent.run)
-            }
-            (Origin::Piece, None) => "a piece of the operator's own request".to_owned(),
-            (Origin::Agent, Some(parent)) => {
-                format!(
-                    "asked for by {} ({}), at depth {}",
-                    name::of(parent),
-                    parent.run,
-                    node.depth
-                )
-            }
-            (Origin::Agent, None) => format!("asked for by an agent, at depth {}", node.depth),
-        }
-    }
-
-    fn status(&self, node: &Node) -> String {
+    fn status(&self, node: &Node, style: Style) -> String {
         let why = match (&self.ending, &self.stopping) {
             (Some(ending), _) => why(ending),
-            (None, _) if node.status.is_terminal() => node.reason.as_ref().map(beside_status),
+            (None, _) if node.status.is_terminal() => branch::why(node),
             (None, Some(reason)) => {
                 Some(format!("asked to stop: {}", neutral::line(&reason.to_string())))
             }
             (None, None) => None,
         };
         match why {
-            Some(why) => format!("{}  {why}", self.style.status(node.status)),
-            None => self.style.status(node.status).to_string(),
+            Some(why) => format!("{}  {why}", style.status(node.status)),
+            None => style.status(node.status).to_string(),
         }
-    }
-
-    fn children(&self, node: &Node) -> String {
-        let mut counts: Vec<(RunStatus, u64)> = Vec::new();
-        for child in self.tree.children(node) {
-            match counts.iter_mut().find(|(status, _)| *status == child.status) {
-                Some((_, count)) => *count += 1,
-                None => counts.push((child.status, 1)),
-            }
-        }
-        counts.sort_unstable();
-        let counts =
-            counts.iter().map(|(status, count)| format!("{} {status}", number::count(*count)));
-        counts.collect::<Vec<_>>().join(", ")
     }
 }
 
 impl fmt::Display for Show {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Some(node), Some(admitted)) = (self.tree.get(self.run), &self.admitted) else {
-            return Ok(());
-        };
-        let rows = self.rows(node, admitted);
+        let Some(node) = self.tree.get(self.run) else { return Ok(()) };
+        let mut rows = self.story.rows(&self.tree, node, self.style);
+        let place = rows.iter().position(|(word, _)| *word == "times").map_or(0, |at| at + 1);
+        let (silence, lines) = &self.at_work;
+        if !lines.is_empty() {
+            let lines: Vec<_> = lines.iter().map(|line| neutral::line(line)).collect();
+            rows.insert(place, ("last said", lines.join("\n")));
+        }
+        if let Some(silence) = silence {
+            rows.insert(place, ("silent for", number::duration(*silence)));
+        }
+        // A piece of a map has the words of its root itself.
+        let own = self.story.admitted.as_ref().map(|admitted| &admitted.task);
+        if let Some(request) = &self.request
+            && Some(request) != own
+            && request.size() > 0
+        {
+            let task = rows.iter().position(|(word, _)| *word == "task").unwrap_or(0);
+            rows.insert(task, ("root's task", payload(request)));
+        }
         let width = rows.iter().map(|(word, _)| word.len()).max().unwrap_or(0);
         for (position, (word, text)) in rows.iter().enumerate() {
             if position > 0 {
@@ -207,6 +244,42 @@ impl fmt::Display for Show {
         }
         Ok(())
     }
+}
+
+fn origin(tree: &Tree, node: &Node) -> String {
+    let parent = node.parent.and_then(|parent| tree.get(parent));
+    match (node.origin, parent) {
+        (Origin::Root, _) => "opened by the operator".to_owned(),
+        (Origin::Piece, Some(parent)) => {
+            format!("a piece of {} ({})", name::of(parent), parent.run)
+        }
+        (Origin::Piece, None) => "a piece of the operator's own request".to_owned(),
+        (Origin::Agent, Some(parent)) => {
+            format!("asked for by {} ({}), at depth {}", name::of(parent), parent.run, node.depth)
+        }
+        (Origin::Agent, None) => format!("asked for by an agent, at depth {}", node.depth),
+    }
+}
+
+/// The runs from the root down to this one, a line each.
+fn trace(tree: &Tree, node: &Node) -> String {
+    let line = |step: &TraceStep| format!("{} ({})", step.agent, step.run_id);
+    let lines: Vec<String> = tree.trace(node).iter().map(line).collect();
+    lines.join("\n→ ")
+}
+
+/// Counts the children of a run by their status.
+fn children(tree: &Tree, node: &Node) -> String {
+    let mut counts: Vec<(RunStatus, u64)> = Vec::new();
+    for child in tree.children(node) {
+        match counts.iter_mut().find(|(status, _)| *status == child.status) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((child.status, 1)),
+        }
+    }
+    counts.sort_unstable();
+    let counts = counts.iter().map(|(status, count)| format!("{} {status}", number::count(*count)));
+    counts.collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the treatment of the session afterwards, where it is not the ordinary one.
@@ -236,43 +309,24 @@ fn times(node: &Node) -> String {
     }
 }
 
-fn granted(grant: &Grant) -> String {
-    let seconds = |limit: u64| match limit {
-        0 => "none".to_owned(),
-        limit => number::duration(Duration::from_secs(limit)),
-    };
-    let mut parts = vec![match grant.may_spawn {
-        true => format!("children down to depth {}", grant.max_depth),
-        false => "no children".to_owned(),
-    }];
-    parts.push(match &grant.tools.allow {
-        None => "all tools".to_owned(),
-        Some(allow) if allow.is_empty() => "no tools".to_owned(),
-        Some(allow) => format!("tools {}", words(allow)),
-    });
-    if !grant.tools.deny.is_empty() {
-        parts.push(format!("never {}", words(&grant.tools.deny)));
+/// The changes that a run made in a folder of its own, and how they are had.
+fn changes(changes: &Changes) -> String {
+    let mut lines = vec![format!("{changes}, in a {}", changes.isolation)];
+    if changes.patch.is_some() {
+        lines.push("`--patch` prints them, and `offshoot apply` brings them here".to_owned());
     }
-    if let Some(tokens) = grant.budget.tokens {
-        parts.push(number::tokens(TokenCount::Known(tokens)));
-    }
-    if let Some(usd) = grant.budget.usd {
-        parts.push(number::dollars(usd));
-    }
-    parts.push(format!("time limit {}", seconds(grant.run_timeout_seconds)));
-    parts.push(format!("limit of silence {}", seconds(grant.idle_timeout_seconds)));
-    parts.join(", ")
-}
-
-fn words(rights: &BTreeSet<String>) -> String {
-    let words: Vec<_> = rights.iter().map(|right| neutral::line(right)).collect();
-    words.join(" ")
+    lines.extend(changes.notes.iter().map(|note| neutral::line(note).into_owned()));
+    neutral::block(&lines.join("\n"))
 }
 
 fn input(input: &InputRange) -> String {
     let path = input.path.to_string_lossy();
     let (length, offset) = (number::bytes(input.length), number::count(input.offset));
-    format!("{length} of {} from byte {offset}", neutral::line(&path))
+    let header = match input.header {
+        0 => String::new(),
+        header => format!(", after its first {}", number::bytes(header)),
+    };
+    format!("{length} of {} from byte {offset}{header}", neutral::line(&path))
 }
 
 /// Returns the last of so many texts, which are called `what`.

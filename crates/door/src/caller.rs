@@ -20,6 +20,9 @@ pub enum CallerKind {
     Run(RunId),
     /// The person who owns the tree.
     Operator,
+    /// A command of that person's which the supervisor itself has started, such as one that is told what happens. It may look and
+    /// stop, and lets nothing more happen.
+    OperatorCommand,
 }
 
 /// The ticket of a connection.
@@ -47,6 +50,9 @@ pub struct PeerFacts {
     pub in_session_of: Option<RunId>,
     /// The supervisor that it is descended from.
     pub supervised: Supervised,
+    /// True if it is, or was started by, a command that this very supervisor runs for the operator, and no other supervisor stands
+    /// in between.
+    pub of_operator: bool,
 }
 
 /// The relation of a process to supervisors.
@@ -73,6 +79,7 @@ pub enum Supervised {
 ///  of A      no run           B, none      any            refused
 ///  none      A                any          any            A
 ///  none      no run           A            any            A            its parents have ended
+///  none      no run           none         here           a command of the operator's, where it is known as one
 ///  none      no run           none         yes            refused      it left its run
 ///  none      no run           none         no             the operator
 /// ```
@@ -105,6 +112,9 @@ pub fn decide(ticket: TicketFact, peer: &PeerFacts) -> Result<CallerKind, Refusa
         )),
         (TicketFact::Absent, Some(run)) => Ok(CallerKind::Run(run)),
         (TicketFact::Absent, None) if peer.supervised == Supervised::No => Ok(CallerKind::Operator),
+        (TicketFact::Absent, None) if peer.supervised == Supervised::Here && peer.of_operator => {
+            Ok(CallerKind::OperatorCommand)
+        }
         (TicketFact::Absent, None) => Err(unknown(
             "the calling process was started below a supervisor, and belongs to no run of this one",
             "call from a process that the agent itself has started, with its ticket",
@@ -117,7 +127,7 @@ impl CallerKind {
     pub const fn word(self) -> CallerWord {
         match self {
             Self::Run(_) => CallerWord::Run,
-            Self::Operator => CallerWord::Operator,
+            Self::Operator | Self::OperatorCommand => CallerWord::Operator,
         }
     }
 
@@ -125,7 +135,7 @@ impl CallerKind {
     pub const fn run(self) -> Option<RunId> {
         match self {
             Self::Run(run) => Some(run),
-            Self::Operator => None,
+            Self::Operator | Self::OperatorCommand => None,
         }
     }
 }
@@ -139,6 +149,7 @@ impl PeerFacts {
             descends_from: None,
             in_session_of: None,
             supervised: Supervised::No,
+            of_operator: false,
         }
     }
 }
@@ -166,13 +177,14 @@ mod tests {
                     for &in_session_of in sessions {
                         for &supervised in places {
                             let (same_user, known) = (true, true);
-                            cases.push(PeerFacts {
+                            cases.extend([false, true].map(|of_operator| PeerFacts {
                                 same_user,
                                 known,
                                 descends_from,
                                 in_session_of,
                                 supervised,
-                            });
+                                of_operator,
+                            }));
                         }
                     }
                 }
@@ -211,7 +223,12 @@ mod tests {
         check(Absent, &cases(&[Some(a)], &any_run, &any_place), run_a);
         // No ticket: in the session of one; or below a supervisor, and from no run.
         check(Absent, &cases(&[None], &[Some(a)], &any_place), run_a);
-        check(Absent, &cases(&[None], &[None], &any_place[1..]), None);
+        let below = cases(&[None], &[None], &any_place[1..]);
+        let is_command =
+            |facts: &PeerFacts| facts.of_operator && facts.supervised == Supervised::Here;
+        let (commands, others): (Vec<_>, Vec<_>) = below.into_iter().partition(is_command);
+        check(Absent, &others, None);
+        check(Absent, &commands, Some(CallerKind::OperatorCommand));
         // No ticket and not below anything.
         check(Absent, &cases(&[None], &[None], &any_place[..1]), Some(CallerKind::Operator));
     }

@@ -52,7 +52,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Where there is no supervisor, or it does not want to know this process.
+    /// Fails if there is no supervisor, or it does not want to know this process.
     pub async fn connect(
         socket: &Path,
         registry: &Registry,
@@ -142,7 +142,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Where it cannot be opened; and as [`Client::call`].
+    /// Fails if it cannot be opened, and as [`Client::call`] does.
     pub async fn put_file(
         &self,
         name: impl Into<String>,

@@ -76,21 +76,22 @@ pub use client::{Client, ClientError};
 pub use environment::{SOCKET_VARIABLE, TICKET_FILE_VARIABLE, TICKET_VARIABLE};
 pub use peer::{Peer, process_identity, supervisor_above_by_name};
 pub use protocol::{
-    AgentSummary, Ask, BudgetLeft, CallerWord, Cancel, ChildAnswer, Cleanup, ContextGet,
-    ContextGrant, ContextInfo, ContextPut, ContextRead, Done, EndReason, EntryKind, ErrorCode,
-    FEATURES, Hello, History, HistoryEntry, HistoryPage, KeyedResult, List, Merge, MergeOrder,
-    Merged, PROTOCOL, Pause, Progress, RaiseBudget, Report, Request, Response, RunName, Runs, Send,
-    Spawn, SpawnMany, Spawned, SpawnedMany, Split, Status, StatusAnswer, Tree, Trees, Value,
-    Variable, Variables, Wait, WaitMode, Waited, Welcome, WireEnvelope, WireRefusal, WireTreeNode,
-    Word,
+    Activities, Activity, AgentSummary, Ask, BudgetLeft, CallerWord, Cancel, ChildAnswer, Cleanup,
+    ContextGet, ContextGrant, ContextInfo, ContextPut, ContextRead, Delegate, Delegated, Done,
+    EndReason, EntryKind, ErrorCode, FEATURES, Hello, History, HistoryEntry, HistoryPage,
+    KeyedResult, List, Merge, MergeOrder, Merged, Output, OutputWritten, PROTOCOL, Pause, Progress,
+    RaiseBudget, Report, Request, Response, RunActivity, RunName, Runs, Send, Spawn, SpawnInput,
+    SpawnMany, Spawned, SpawnedMany, Split, Status, StatusAnswer, Tree, Trees, Value, Variable,
+    Variables, Wait, WaitMode, Waited, Welcome, WireEnvelope, WireParked, WireRefusal,
+    WireTreeNode, Word,
 };
-pub use registry::{RegisterError, Registration, Registry, Supervisor};
-pub use server::{Limits, Server, StartError};
+pub use registry::{RegisterError, Registration, Registry, RegistryWatch, Supervisor};
+pub use server::{Entrance, Limits, Server, StartError};
 pub use service::{Call, CallError, ProgressSink, Service};
 pub use socket::{BindError, DoorSocket};
 pub use ticket::{ParseTicketError, Ticket};
 pub use ticket_file::{TicketFileError, read_ticket};
-pub use tickets::{SharedTickets, Tickets};
+pub use tickets::{OperatorCommand, SharedTickets, Tickets};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -1,6 +1,7 @@
 //! A process and its parents.
 
 use offshoot_model::ProcessIdentity;
+use offshoot_process::Stat;
 
 use crate::Tickets;
 use crate::caller::{PeerFacts, Supervised};
@@ -12,16 +13,6 @@ pub(crate) struct Lineage {
     chain: Vec<ProcessIdentity>,
     /// The process that leads the session of the first. None where that has ended.
     leader: Option<ProcessIdentity>,
-}
-
-/// The facts about one process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stat {
-    pub(crate) parent: u32,
-    /// Inherited, and left only into a new one: no process can enter another's.
-    pub(crate) session: u32,
-    /// Clock ticks since boot. With the number it names a process for good.
-    pub(crate) start_time: u64,
 }
 
 /// No chain of parents is longer. One that is, is still being built while it is read, and says nothing.
@@ -110,7 +101,26 @@ impl Lineage {
             descends_from: self.chain.iter().find_map(|process| tickets.of_process(*process)),
             in_session_of: self.leader.and_then(|leader| tickets.of_process(leader)),
             supervised,
+            of_operator: self
+                .below_command(tickets, own)
+                .is_some_and(|mut below| !below.any(elsewhere)),
         }
+    }
+
+    /// Returns the processes from this one up to the command that this supervisor runs for the operator; none where it is not below
+    /// such a command. Its session does not tell: what has left the command is not followed.
+    fn below_command<'a>(
+        &'a self,
+        tickets: &Tickets,
+        own: &Self,
+    ) -> Option<impl Iterator<Item = &'a ProcessIdentity> + use<'a>> {
+        let at = self.chain.iter().position(|process| tickets.is_command(*process))?;
+        (self.chain.get(at + 1) == Some(&own.process())).then(|| self.chain[..=at].iter())
+    }
+
+    /// True if this process is one of those from the first of the line up to the supervisor.
+    pub(crate) fn is_below(&self, process: ProcessIdentity, own: &Self) -> bool {
+        self.chain.iter().take_while(|it| **it != own.process()).any(|it| *it == process)
     }
 }
 
@@ -131,7 +141,8 @@ mod tests {
     /// Processes as `(pid, parent, session)`; each starts at its number times ten.
     fn table(rows: &[(u32, u32, u32)]) -> HashMap<u32, Stat> {
         let row = |&(pid, parent, session): &(u32, u32, u32)| {
-            (pid, Stat { parent, session, start_time: u64::from(pid) * 10 })
+            let start_time = u64::from(pid) * 10;
+            (pid, Stat { parent, session, start_time, ..Stat::default() })
         };
         rows.iter().map(row).collect()
     }
@@ -161,7 +172,8 @@ mod tests {
         // 30 has the parent 20 when it is first read. Then 20 ends, its number goes to a stranger, and 30 to 5.
         let before = table(&[(1, 0, 1), (5, 1, 5), (20, 5, 5), (30, 20, 5)]);
         let mut after = table(&[(1, 0, 1), (5, 1, 5), (30, 5, 5)]);
-        after.insert(20, Stat { parent: 1, session: 20, start_time: 9999 });
+        let of_stranger = Stat { start_time: 9999, ..Stat::default() };
+        after.insert(20, Stat { parent: 1, session: 20, ..of_stranger });
         let mut reads = 0;
         let lineage = Lineage::walk(30, |pid| {
             reads += 1;
@@ -172,7 +184,7 @@ mod tests {
         // The process itself is replaced by a stranger.
         let mut reads = 0;
         let mut stranger = before.clone();
-        stranger.insert(30, Stat { parent: 20, session: 5, start_time: 9999 });
+        stranger.insert(30, Stat { parent: 20, session: 5, ..of_stranger });
         let lineage = Lineage::walk(30, |pid| {
             reads += 1;
             if reads == 1 { &before } else { &stranger }.get(&pid).copied()
@@ -185,11 +197,12 @@ mod tests {
         let mut parent = 100;
         let lineage = Lineage::walk(30, |pid| {
             parent += u32::from(pid == 30);
-            Some(Stat { parent, session: 1, start_time: u64::from(pid) })
+            Some(Stat { parent, session: 1, start_time: u64::from(pid), ..Stat::default() })
         });
         assert_eq!(lineage, None);
         let endless = Lineage::walk(2, |pid| {
-            Some(Stat { parent: 5 - pid, session: 1, start_time: u64::from(pid) })
+            let start_time = u64::from(pid);
+            Some(Stat { parent: 5 - pid, session: 1, start_time, ..Stat::default() })
         });
         assert_eq!(endless, None, "two that are each other's parent");
     }
@@ -230,6 +243,7 @@ mod tests {
                 descends_from,
                 in_session_of,
                 supervised,
+                of_operator: false,
             };
             let found = walk(pid).place(true, &tickets, &walk(10), &others);
             assert_eq!(found, expected, "{pid}");
@@ -247,5 +261,21 @@ mod tests {
         check(60, None, None, Elsewhere);
         check(50, None, None, No); // another supervisor itself
         check(70, None, None, No);
+
+        // 10 runs the command 30 for the operator; what it starts is none of a run.
+        let shared = crate::SharedTickets::new();
+        let mut command = shared.operator_command();
+        command.started(process(30));
+        let of_operator = |pid, others: &[ProcessIdentity]| {
+            let tickets = shared.watch();
+            walk(pid).place(true, &tickets.borrow(), &walk(10), others).of_operator
+        };
+        assert!(of_operator(30, &others) && of_operator(31, &others));
+        assert!(!of_operator(31, &[process(30)]), "the command opened a tree");
+        assert!(
+            !of_operator(12, &others) && !of_operator(21, &others) && !of_operator(10, &others)
+        );
+        command.started(process(21));
+        assert!(!of_operator(22, &others), "it is the child of another process");
     }
 }

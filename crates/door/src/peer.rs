@@ -5,17 +5,16 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::OnceLock;
 
 use nix::errno::Errno;
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerPidfd;
 use offshoot_model::{BootId, ProcessIdentity};
+use offshoot_process::{boot_id, groups_of_others, stat};
 use tokio::net::UnixStream;
 
-use crate::lineage::{Lineage, Stat};
+use crate::lineage::Lineage;
 
 /// The process that opened a connection, by the kernel's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +61,7 @@ fn number(process: &OwnedFd) -> Option<u32> {
 
 /// A process and its parents, from `/proc`.
 pub(crate) fn lineage(pid: u32) -> Option<Lineage> {
-    Lineage::walk(pid, stat)
+    Lineage::walk(pid, |pid| stat(pid).ok())
 }
 
 /// Returns this process and its parents.
@@ -108,38 +107,17 @@ pub(crate) fn is_in_group_of_another(pid: u32) -> bool {
         && (pid == std::process::id() || !found.iter().all(|group| own().contains(group)))
 }
 
-/// The control groups of supervisors, other than the process itself, in which a process is.
-fn groups_of_others(pid: u32) -> Vec<String> {
-    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
-    let path = text.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or_default();
-    let is_of_another =
-        |part: &&str| supervisor_of_group(part).is_some_and(|supervisor| supervisor != pid);
-    path.split('/').filter(is_of_another).map(str::to_owned).collect()
-}
-
-/// The number in the name of a control group that a supervisor has made.
-fn supervisor_of_group(name: &str) -> Option<u32> {
-    let mut parts = name.strip_prefix("offshoot-")?.split('-');
-    let numbers = [parts.next()?, parts.next()?, parts.next()?].map(str::parse::<u64>);
-    match (numbers, parts.next()) {
-        ([Ok(_), Ok(pid), Ok(_)], None) => u32::try_from(pid).ok(),
-        _ => None,
-    }
-}
-
-/// The world of processes in which this process has its number.
-pub(crate) fn process_namespace() -> Option<u64> {
-    fs::metadata("/proc/self/ns/pid").ok().map(|found| found.ino())
+/// True if a process below this one is in the control group of a supervisor that is below this one too.
+pub(crate) fn is_in_group_below(pid: u32) -> bool {
+    let (own, above) = (std::process::id().to_string(), groups_of_others(std::process::id()));
+    // The name of a group is `offshoot-WORLD-PID-START`.
+    let is_own = |group: &String| group.split('-').nth(2) == Some(&*own);
+    groups_of_others(pid).iter().any(|group| !is_own(group) && !above.contains(group))
 }
 
 /// The boot of this machine: a file in the registry may be of an earlier one.
 pub(crate) fn boot() -> Option<BootId> {
-    static BOOT: OnceLock<Option<BootId>> = OnceLock::new();
-    *BOOT.get_or_init(|| {
-        let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-        let number = u128::from_str_radix(&text.trim().replace('-', ""), 16).ok()?;
-        Some(BootId::from_u128(number))
-    })
+    boot_id().map(BootId::from_u128)
 }
 
 /// Names a process for as long as this machine runs; none where it is gone.
@@ -149,44 +127,12 @@ pub(crate) fn boot() -> Option<BootId> {
 /// assert_eq!(here.pid, std::process::id());
 /// ```
 pub fn process_identity(pid: u32) -> Option<ProcessIdentity> {
-    stat(pid).map(|stat| ProcessIdentity::new(pid, stat.start_time))
-}
-
-fn stat(pid: u32) -> Option<Stat> {
-    // The name in it is at most 64 bytes and the 50 numbers at most 20 digits each.
-    let mut line = [0; 1536];
-    let length = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut line).ok()?;
-    parse_stat(&line[..length])
-}
-
-/// The name may hold anything, also blanks and parentheses: the numbers begin after the last one.
-fn parse_stat(line: &[u8]) -> Option<Stat> {
-    let after_name = &line[memchr::memrchr(b')', line)? + 1..];
-    let mut fields = std::str::from_utf8(after_name).ok()?.split_ascii_whitespace().skip(1);
-    let parent = fields.next()?.parse().ok()?;
-    // The session is field 6 of the line, after the group, and the start is field 22.
-    let session = fields.nth(1)?.parse().ok()?;
-    let start_time = fields.nth(22 - 7)?.parse().ok()?;
-    Some(Stat { parent, session, start_time })
+    stat(pid).ok().map(|found| ProcessIdentity::new(pid, found.start_time))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_line_is_read_whatever_the_name_says() {
-        let tail = "34816 5 4194560 6 7 8 9 10 11 12 13 20 0 1 0 987654 2646016 245";
-        let check = |line: &str, expected: Option<(u32, u32, u64)>| {
-            let found = parse_stat(line.as_bytes());
-            assert_eq!(found.map(|stat| (stat.parent, stat.session, stat.start_time)), expected);
-        };
-        check(&format!("42 (true) S 7 9 8 {tail}"), Some((7, 8, 987_654)));
-        check(&format!("42 (a) R 1 (b) S 7 9 8 {tail}"), Some((7, 8, 987_654)));
-        check(&format!("42 (\n) ) X 7 9 8 {tail}"), Some((7, 8, 987_654)));
-        check("42 (true) S 7 8", None);
-        check("", None);
-    }
 
     #[test]
     fn a_descriptor_has_the_number_of_its_process_until_that_is_gone() {
@@ -215,18 +161,6 @@ mod tests {
         check(&["sh", "offshoot", "run"], false);
         check(&["run"], false);
         check(&[], false);
-    }
-
-    #[test]
-    fn a_control_group_says_whose_it_is() {
-        let check =
-            |name: &str, expected| assert_eq!(supervisor_of_group(name), expected, "{name}");
-        check("offshoot-4026531836-12-99", Some(12));
-        check("offshoot-1-2", None);
-        check("offshoot-1-2-3-4", None);
-        check("offshoot-a-2-3", None);
-        check("session-1.scope", None);
-        check("", None);
     }
 
     #[test]

@@ -4,8 +4,10 @@
 //! are ignored. In answers, a word that a reader does not know is `Unknown`; in requests it is an error, because a
 //! supervisor that guessed would do something else than it was asked.
 
+mod activity;
 mod code;
 mod context;
+mod delegate;
 mod done;
 mod envelope;
 mod hello;
@@ -17,6 +19,7 @@ mod message;
 mod method;
 mod name;
 mod notification;
+mod output;
 #[cfg(test)]
 mod page;
 mod progress;
@@ -28,8 +31,10 @@ mod tree_node;
 mod wait;
 mod word;
 
+pub use activity::{Activities, Activity, RunActivity};
 pub use code::ErrorCode;
 pub use context::{ContextGet, ContextInfo, ContextPut, ContextRead, Value, Variable, Variables};
+pub use delegate::Delegate;
 pub use done::{Cancel, Done, Pause, RaiseBudget, Report, Send};
 pub use envelope::WireEnvelope;
 pub use hello::{FEATURES, Hello, PROTOCOL, Welcome};
@@ -42,12 +47,13 @@ pub(crate) use method::ParamsError;
 pub use method::{Ask, Request, Response};
 pub use name::RunName;
 pub(crate) use notification::{CANCEL_REQUEST, CancelRequest, PROGRESS, RequestProgress};
-pub use offshoot_model::{Cleanup, WaitMode};
+pub use offshoot_model::{AgentSummary, Cleanup, Delegated, WaitMode};
+pub use output::{Output, OutputWritten};
 pub use progress::Progress;
 pub use refusal::WireRefusal;
-pub use spawn::{ContextGrant, Spawn, Spawned};
+pub use spawn::{ContextGrant, Spawn, SpawnInput, Spawned};
 pub use spawn_many::{ChildAnswer, SpawnMany, SpawnedMany, Split};
-pub use status::{AgentSummary, BudgetLeft, Status, StatusAnswer};
-pub use tree_node::{EndReason, WireTreeNode};
+pub use status::{BudgetLeft, Status, StatusAnswer};
+pub use tree_node::{EndReason, WireParked, WireTreeNode};
 pub use wait::{Wait, Waited};
 pub use word::{CallerWord, EntryKind, Word};

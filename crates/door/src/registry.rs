@@ -3,19 +3,24 @@
 //! One small file for each, in folders that only the user can enter. It names the supervisor's process for good
 //! (number and start), and its socket. A process that has ended, or whose number was used again, is no supervisor.
 
+mod watch;
+
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use offshoot_model::{BootId, ContentHash, ProcessIdentity};
+use offshoot_model::{BootId, ContentHash, ProcessIdentity, path_text};
+use offshoot_process::process_namespace;
 use serde::{Deserialize, Serialize};
 
 use crate::lineage::Lineage;
 use crate::peer::{
-    boot, is_in_group_of_another, lineage, process_identity, process_namespace, supervisor_by_name,
+    boot, is_in_group_below, is_in_group_of_another, lineage, process_identity, supervisor_by_name,
 };
 use crate::private_folder;
+
+pub use watch::RegistryWatch;
 
 /// The folders in which the supervisors of a user are registered.
 #[derive(Clone, Debug)]
@@ -30,21 +35,25 @@ pub struct Supervisor {
     /// The process of the supervisor.
     pub process: ProcessIdentity,
     /// The socket on which it listens.
+    #[serde(with = "path_text")]
     pub socket: PathBuf,
+    /// The folder in which its socket was asked for, where the socket itself or a link to it stands. None in entries of earlier
+    /// versions.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "path_text")]
+    pub folder: Option<PathBuf>,
     /// The world of processes in which it has that number. None in entries of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     world: Option<u64>,
 }
 
 /// A process that is no operator.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct AgentProcess {
     pid: u32,
     start_time: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     boot: Option<BootId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     world: Option<u64>,
 }
 
@@ -59,7 +68,6 @@ pub struct Registration {
 #[error("cannot write down the supervisor in `{}`", folder.display())]
 pub struct RegisterError {
     folder: PathBuf,
-    #[source]
     source: io::Error,
 }
 
@@ -87,17 +95,27 @@ impl Registry {
         &self.folders
     }
 
-    /// Writes down that this process is a supervisor that listens there, in each folder that can be made.
+    /// Writes down that this process is a supervisor that listens there, on a socket that was asked for in `folder`; in each folder of
+    /// the registry that can be made.
     ///
     /// # Errors
     ///
-    /// Where there was none, with the last reason.
-    pub fn register(&self, socket: &Path) -> Result<Registration, RegisterError> {
+    /// Fails with the last reason if no folder can be made.
+    pub fn register(
+        &self,
+        socket: &Path,
+        folder: Option<&Path>,
+    ) -> Result<Registration, RegisterError> {
         let own = std::process::id();
         let process = process_identity(own);
         let process = process.unwrap_or(ProcessIdentity::new(own, 0)).of_boot(boot());
-        let world = process_namespace();
-        let entry = Supervisor { process, socket: socket.to_owned(), world };
+        let world = own_world();
+        let entry = Supervisor {
+            process,
+            socket: socket.to_owned(),
+            folder: folder.map(Path::to_owned),
+            world,
+        };
         // A process may have several sockets.
         let hash = ContentHash::of(socket.as_os_str().as_encoded_bytes()).to_string();
         let name = format!("{own}-{}.json", &hash[..16]);
@@ -143,6 +161,17 @@ impl Registry {
         supervisors
     }
 
+    /// Returns a watch, which wakes its holder when a supervisor comes or goes. Make it, then look.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no folder can be watched.
+    pub fn watch(&self) -> io::Result<RegistryWatch> {
+        RegistryWatch::new(
+            self.folders.iter().filter(|folder| private_folder::make(folder).is_ok()),
+        )
+    }
+
     /// True if this process should believe another one that it is a supervisor. Where this one runs below a supervisor, it
     /// believes that one alone; else each that is written down and does not run inside a tree itself, and each parent, which
     /// could do to this one what it likes. Agents can write themselves down.
@@ -180,6 +209,12 @@ impl Registry {
         is_in_group_of_another(lineage.process().pid) || lineage.comes_from(&self.strays())
     }
 
+    /// True if the process, which is below this one, was left by an agent of any tree, or runs in the tree of a supervisor that is below
+    /// this one too.
+    pub(crate) fn comes_from_a_tree_below(&self, lineage: &Lineage) -> bool {
+        is_in_group_below(lineage.process().pid) || lineage.comes_from(&self.strays())
+    }
+
     /// Writes down a process that came to this supervisor from some run that cannot be named. For as long as it lives, neither
     /// it nor what it starts is an operator, in whatever tree: [`decide`](crate::decide) refuses it.
     ///
@@ -188,7 +223,7 @@ impl Registry {
         let name = format!("{}-{}.{STRAY}", process.pid, process.start_time);
         for folder in self.private_folders() {
             let ProcessIdentity { pid, start_time, .. } = process;
-            let stray = AgentProcess { pid, start_time, boot: boot(), world: process_namespace() };
+            let stray = AgentProcess { pid, start_time, boot: boot(), world: own_world() };
             let _ = write(folder, &name, &stray);
         }
     }
@@ -242,16 +277,21 @@ impl Registry {
     }
 }
 
+/// The world of processes in which this process has its number.
+fn own_world() -> Option<u64> {
+    process_namespace().ok()
+}
+
 /// True if a number from that process namespace means another process here.
 fn is_elsewhere(world: Option<u64>) -> bool {
-    world.is_some() && world != process_namespace()
+    world.is_some() && world != own_world()
 }
 
 /// Written aside and then renamed, so that a reader never sees half of it.
 fn write(folder: &Path, name: &str, entry: &impl Serialize) -> io::Result<PathBuf> {
     private_folder::make(folder)?;
     // A file that is being written is no leftover: its name says in which world the number in it is a process.
-    let world = process_namespace().unwrap_or_default();
+    let world = own_world().unwrap_or_default();
     let (aside, path) = (folder.join(format!(".{name}.{world}")), folder.join(name));
     // Left by a process of the same number.
     let _ = fs::remove_file(&aside);
@@ -313,12 +353,12 @@ mod tests {
     fn an_entry_lives_as_long_as_its_owner() {
         let (_parent, registry) = registry();
         assert_eq!(registry.supervisors(), []);
-        let here = registry.register(Path::new("/x/a.sock")).unwrap();
+        let here = registry.register(Path::new("/x/a.sock"), None).unwrap();
         let found = registry.supervisors();
         assert_eq!(found.len(), 1, "it stands in two folders and is one");
         assert_eq!(found[0].process, process_identity(std::process::id()).unwrap());
         assert_eq!(found[0].socket, Path::new("/x/a.sock"));
-        let other = registry.register(Path::new("/x/b.sock")).unwrap();
+        let other = registry.register(Path::new("/x/b.sock"), None).unwrap();
         assert_eq!(registry.supervisors().len(), 2);
         drop((here, other));
         assert_eq!((registry.supervisors().len(), files(&registry)), (0, 0));
@@ -327,14 +367,18 @@ mod tests {
     #[test]
     fn the_dead_are_forgotten_and_strangers_are_not_read() {
         let (_parent, registry) = registry();
-        let _here = registry.register(Path::new("/x/a.sock")).unwrap();
+        let _here = registry.register(Path::new("/x/a.sock"), None).unwrap();
         let own = process_identity(std::process::id()).unwrap();
         let folder = &registry.folders()[0];
         let before = files(&registry);
         let reused = ProcessIdentity { start_time: own.start_time + 1, ..own };
         let of_another_boot = own.of_boot(Some(BootId::from_u128(7)));
-        let entry_of =
-            |process, socket: &str| Supervisor { process, socket: socket.into(), world: None };
+        let entry_of = |process, socket: &str| Supervisor {
+            process,
+            socket: socket.into(),
+            folder: None,
+            world: None,
+        };
         write(folder, "1-dead.json", &entry_of(reused, "/x/dead.sock")).unwrap();
         // The same number and the same moment after the start of the machine, but another start.
         write(folder, "1-boot.json", &entry_of(of_another_boot, "/x/boot.sock")).unwrap();
@@ -360,13 +404,14 @@ mod tests {
     fn a_number_of_another_world_of_processes_says_nothing_here() {
         let (_parent, registry) = registry();
         let own = process_identity(std::process::id()).unwrap();
-        let _here = registry.register(Path::new("/x/a.sock")).unwrap();
+        let _here = registry.register(Path::new("/x/a.sock"), None).unwrap();
         let folder = &registry.folders()[0];
-        let elsewhere = process_namespace().map(|world| world + 1);
+        let elsewhere = own_world().map(|world| world + 1);
         let dead = ProcessIdentity::new(i32::MAX as u32, 7);
         for (name, process) in [("1-live.json", own), ("1-dead.json", dead)] {
             let socket = "/x/elsewhere.sock".into();
-            write(folder, name, &Supervisor { process, socket, world: elsewhere }).unwrap();
+            write(folder, name, &Supervisor { process, socket, folder: None, world: elsewhere })
+                .unwrap();
         }
         for (name, ProcessIdentity { pid, start_time, .. }) in [("1.stray", own), ("2.stray", dead)]
         {
@@ -390,12 +435,13 @@ mod tests {
         let (_parent, registry) = registry();
         let own = std::process::id();
         let parent = std::os::unix::process::parent_id();
-        let _itself = registry.register(Path::new("/x/own.sock")).unwrap();
+        let _itself = registry.register(Path::new("/x/own.sock"), None).unwrap();
         assert_eq!(registry.above(own), [], "no process is its own child");
         let of_parent = |socket: &str| Supervisor {
             process: process_identity(parent).unwrap(),
             socket: socket.into(),
-            world: process_namespace(),
+            folder: None,
+            world: own_world(),
         };
         let folder = &registry.folders()[0];
         write(folder, "p-1.json", &of_parent("/x/1.sock")).unwrap();
@@ -403,6 +449,7 @@ mod tests {
         let first = Supervisor {
             process: process_identity(1).unwrap(),
             socket: "/x/i.sock".into(),
+            folder: None,
             world: None,
         };
         if parent != 1 {
@@ -420,9 +467,9 @@ mod tests {
         let file = parent.path().join("file");
         fs::write(&file, "").unwrap();
         let registry = Registry::in_folders([file.clone()]);
-        let error = registry.register(Path::new("/x")).unwrap_err();
+        let error = registry.register(Path::new("/x"), None).unwrap_err();
         assert!(error.to_string().contains(&file.display().to_string()));
         let both = Registry::in_folders([file, parent.path().join("good")]);
-        both.register(Path::new("/x")).unwrap();
+        both.register(Path::new("/x"), None).unwrap();
     }
 }

@@ -47,6 +47,13 @@ pub struct Server {
     internal: mpsc::UnboundedSender<InternalConnection>,
 }
 
+/// The way into a server for runs that live in its own process. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Entrance {
+    internal: mpsc::UnboundedSender<InternalConnection>,
+    path: PathBuf,
+}
+
 /// Bounds of what clients can take.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -127,6 +134,7 @@ struct Accepted {
 }
 
 /// A connection that the supervisor made itself.
+#[derive(Debug)]
 struct InternalConnection {
     stream: UnixStream,
     run: RunId,
@@ -146,9 +154,10 @@ impl Server {
         limits: Limits,
     ) -> Result<Self, StartError> {
         let path = socket.path().to_owned();
+        let folder = socket.folder().to_owned();
         let DoorSocket { listener, files } = socket;
         let listener = UnixListener::from_std(listener).map_err(StartError::Listen)?;
-        let registration = registry.register(&path)?;
+        let registration = registry.register(&path, Some(&folder))?;
         let shared = Arc::new(Shared {
             service: Box::new(service),
             tickets,
@@ -157,7 +166,7 @@ impl Server {
             own: own_lineage(),
         });
         let (stop, stopped) = oneshot::channel();
-        // Unbounded, because each is a connection of this process, which opens one or two.
+        // Unbounded, because each is a connection of this process: of a root that is no program, and of a tool that a model calls.
         let (internal, inside) = mpsc::unbounded_channel();
         #[expect(
             clippy::disallowed_methods,
@@ -179,13 +188,14 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Where the system has no descriptor left, or the server has ended.
+    /// Fails if the system has no descriptor left, or the server has ended.
     pub async fn inside(&self, run: RunId) -> Result<Client, ClientError> {
-        let pair = UnixStream::pair();
-        let (here, stream) =
-            pair.map_err(|source| ClientError::Unreachable { path: self.path.clone(), source })?;
-        self.internal.send(InternalConnection { stream, run }).map_err(|_| ClientError::Closed)?;
-        Client::greet(here, &self.path, None).await
+        self.entrance().client(run).await
+    }
+
+    /// The way in for runs of this very process, which does not keep the server open.
+    pub fn entrance(&self) -> Entrance {
+        Entrance { internal: self.internal.clone(), path: self.path.clone() }
     }
 
     /// Returns the path to connect to, for `OFFSHOOT_SOCKET`.
@@ -202,6 +212,21 @@ impl Server {
             // A panic in it has been told already, and there is nothing left to stop.
             let _ = task.await;
         }
+    }
+}
+
+impl Entrance {
+    /// A client that asks as this run.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system has no descriptor left, or the server has ended.
+    pub async fn client(&self, run: RunId) -> Result<Client, ClientError> {
+        let Self { internal, path } = self;
+        let unreachable = |source| ClientError::Unreachable { path: path.clone(), source };
+        let (here, stream) = UnixStream::pair().map_err(unreachable)?;
+        internal.send(InternalConnection { stream, run }).map_err(|_| ClientError::Closed)?;
+        Client::greet(here, path, None).await
     }
 }
 

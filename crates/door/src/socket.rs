@@ -47,7 +47,6 @@ pub enum BindError {
         /// The folder.
         folder: PathBuf,
         /// The error of the system.
-        #[source]
         source: io::Error,
     },
     /// Another process listens there, or a file stands there.
@@ -68,7 +67,6 @@ pub enum BindError {
         /// The socket.
         path: PathBuf,
         /// The error of the system.
-        #[source]
         source: io::Error,
     },
 }
@@ -78,6 +76,8 @@ pub enum BindError {
 pub(crate) struct SocketFiles {
     /// The path to connect to.
     path: PathBuf,
+    /// The folder that the socket was asked for.
+    folder: PathBuf,
     /// Files with the numbers that tell them from later ones of the same name.
     made: Vec<(PathBuf, (u64, u64))>,
 }
@@ -103,7 +103,7 @@ impl DoorSocket {
         }
         if fits(&place) {
             let listener = listen(&place)?;
-            let files = SocketFiles::new(place);
+            let files = SocketFiles::new(place, folder);
             return Ok(Self { listener, files });
         }
         let short = registry
@@ -117,7 +117,7 @@ impl DoorSocket {
             let _ = fs::remove_file(&short);
         }
         let listener = listen(&short)?;
-        let mut files = SocketFiles::new(short);
+        let mut files = SocketFiles::new(short, folder);
         symlink(&files.path, &place).map_err(failed)?;
         files.add(place);
         Ok(Self { listener, files })
@@ -126,6 +126,11 @@ impl DoorSocket {
     /// Returns the path to connect to: short enough for every client in every language.
     pub fn path(&self) -> &Path {
         &self.files.path
+    }
+
+    /// Returns the folder that the socket was asked for.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.files.folder
     }
 }
 
@@ -206,8 +211,8 @@ fn is_stale(path: &Path) -> bool {
 }
 
 impl SocketFiles {
-    fn new(path: PathBuf) -> Self {
-        let mut files = Self { path: path.clone(), made: Vec::new() };
+    fn new(path: PathBuf, folder: &Path) -> Self {
+        let mut files = Self { path: path.clone(), folder: folder.to_owned(), made: Vec::new() };
         files.add(path);
         files
     }

@@ -1,6 +1,5 @@
 //! The ticket that a run shows at the door.
 
-use std::fmt;
 use std::io;
 use std::str::FromStr;
 
@@ -16,7 +15,8 @@ use std::str::FromStr;
 /// assert!("0000".parse::<Ticket>().is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Ticket([redacted])")]
 pub struct Ticket([u8; 16]);
 
 /// A text that is no ticket. It does not say which text: that may be half of one.
@@ -68,12 +68,6 @@ impl PartialEq for Ticket {
 }
 
 impl Eq for Ticket {}
-
-impl fmt::Debug for Ticket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Ticket([redacted])")
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -16,7 +16,6 @@ pub enum TicketFileError {
         /// The file.
         path: PathBuf,
         /// The error of the system.
-        #[source]
         source: io::Error,
     },
     /// Others may read it too, so that it is no secret any more.
@@ -31,7 +30,6 @@ pub enum TicketFileError {
         /// The file.
         path: PathBuf,
         /// The fault, without the text.
-        #[source]
         source: crate::ParseTicketError,
     },
 }

@@ -13,11 +13,22 @@ pub struct Tickets {
     entries: HashMap<RunId, Entry>,
     /// By process number.
     processes: HashMap<u32, (u64, RunId)>,
+    /// The commands that the supervisor runs for the operator.
+    commands: Vec<ProcessIdentity>,
+    /// The number of them that are being started.
+    commands_expected: usize,
 }
 
 /// The runs that may come to the door, as the engine and the server share them. Cheap to clone; all clones are one.
 #[derive(Clone, Debug, Default)]
 pub struct SharedTickets(watch::Sender<Tickets>);
+
+/// A command that the supervisor runs for the operator, for as long as it runs. Dropped, the process is no such command any more.
+#[derive(Debug)]
+pub struct OperatorCommand {
+    tickets: SharedTickets,
+    process: Option<ProcessIdentity>,
+}
 
 #[derive(Debug)]
 struct Entry {
@@ -87,9 +98,15 @@ impl Tickets {
         (*start_time == process.start_time).then_some(*run)
     }
 
-    /// True if some run was admitted whose start has not been reported.
+    /// True if some run was admitted, or a command of the operator's is started, and the process has not been reported.
     pub fn expects_a_start(&self) -> bool {
-        self.entries.values().any(|entry| matches!(entry.start, Start::Expected))
+        self.commands_expected > 0
+            || self.entries.values().any(|entry| matches!(entry.start, Start::Expected))
+    }
+
+    /// True if this process is a command that the supervisor runs for the operator.
+    pub fn is_command(&self, process: ProcessIdentity) -> bool {
+        self.commands.contains(&process)
     }
 
     /// True if the start of this run has not been reported.
@@ -119,12 +136,41 @@ impl SharedTickets {
         self.0.send_modify(|tickets| tickets.ended(run));
     }
 
+    /// A command is about to be started for the operator. To be called before its process is started, because it may knock at once.
+    pub fn operator_command(&self) -> OperatorCommand {
+        self.0.send_modify(|tickets| tickets.commands_expected += 1);
+        OperatorCommand { tickets: self.clone(), process: None }
+    }
+
     pub(crate) fn has(&self, run: RunId) -> bool {
         self.0.borrow().has(run)
     }
 
     pub(crate) fn watch(&self) -> watch::Receiver<Tickets> {
         self.0.subscribe()
+    }
+}
+
+impl OperatorCommand {
+    /// The command runs as this process.
+    pub fn started(&mut self, process: ProcessIdentity) {
+        self.forget();
+        self.process = Some(process);
+        self.tickets.0.send_modify(|tickets| tickets.commands.push(process));
+    }
+
+    fn forget(&mut self) {
+        let process = self.process.take();
+        self.tickets.0.send_modify(|tickets| match process {
+            Some(process) => tickets.commands.retain(|command| *command != process),
+            None => tickets.commands_expected -= 1,
+        });
+    }
+}
+
+impl Drop for OperatorCommand {
+    fn drop(&mut self) {
+        self.forget();
     }
 }
 
@@ -181,6 +227,24 @@ mod tests {
             None,
             "it was over before the engine said that it ran"
         );
+    }
+
+    #[test]
+    fn a_command_of_the_operator_is_one_while_it_runs() {
+        let shared = SharedTickets::new();
+        let look = || {
+            let tickets = shared.0.borrow();
+            (tickets.expects_a_start(), tickets.is_command(process(10, 5)))
+        };
+        let mut command = shared.operator_command();
+        assert_eq!(look(), (true, false));
+        command.started(process(10, 5));
+        assert_eq!(look(), (false, true));
+        assert!(!shared.0.borrow().is_command(process(10, 6)), "the number was used again");
+        drop(command);
+        assert_eq!(look(), (false, false));
+        drop(shared.operator_command());
+        assert_eq!(look(), (false, false), "it could not be started");
     }
 
     #[test]

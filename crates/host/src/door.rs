@@ -47,6 +47,9 @@ impl Door {
     ) -> Result<Server, HostError> {
         let Self { socket, registry, tickets } = self;
         let service = TreeService::new(agents, plugins);
-        Ok(Server::start(socket, registry, tickets.tickets(), service, Limits::default())?)
+        let server =
+            Server::start(socket, registry, tickets.tickets(), service, Limits::default())?;
+        tickets.opened(server.entrance());
+        Ok(server)
     }
 }

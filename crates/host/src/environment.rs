@@ -39,7 +39,7 @@ impl Environment {
     ///
     /// # Errors
     ///
-    /// Where there is no such program.
+    /// Fails if there is no such program.
     pub fn of_process() -> Result<Self, HostError> {
         let variables: Vec<_> = env::vars_os().collect();
         let path = value(&variables, "PATH").map(OsString::as_os_str);

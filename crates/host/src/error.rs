@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use offshoot_config::Origin;
 use offshoot_door::{BindError, StartError};
+use offshoot_isolation::IsolationError;
 use offshoot_plugin_host::PluginError;
 use offshoot_process::{ProcessesError, ProgramError};
 use offshoot_spawner::SpawnerError;
@@ -73,9 +74,11 @@ pub enum HostError {
         /// The place where the options are written.
         origin: Origin,
         /// The fault in the options.
-        #[source]
         source: Arc<serde_json::Error>,
     },
+    /// A run cannot have a folder of its own.
+    #[error("a run cannot have a folder of its own")]
+    Isolation(#[from] IsolationError),
     /// The search for processes that an earlier supervisor has left running failed.
     #[error("cannot look for what an earlier supervisor left")]
     Orphans(#[source] io::Error),
@@ -104,6 +107,7 @@ impl HostError {
                 Some("install the `offshoot` command, or add its folder to PATH".to_owned())
             }
             Self::Merging(error) => Some(error.hint().to_owned()),
+            Self::Isolation(error) => error.hint().map(str::to_owned),
             Self::Process(_)
             | Self::Serve(_)
             | Self::Trust(_)

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use offshoot_config::Config;
-use offshoot_model::RootId;
+use offshoot_model::{PiecesAgain, RootId};
 use offshoot_plugin_host::{Place, PlaceOrigin, Search};
 use offshoot_spawner::{FanAnswer, FanOut, RootSpec, RunSpec, Spawner, StoredValues};
 use offshoot_store::{DataFolder, SqliteStore, Store};
@@ -19,6 +19,7 @@ use crate::processes::{Children, TreeList};
 use crate::reporter::Reporter;
 use crate::runtimes;
 use crate::tree::{Abandoned, BoundDoor, Tree};
+use crate::workspaces::Folders;
 
 /// Opens trees in one data folder. It holds the record, the processes and the plugins that all of them share.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ pub struct Host {
     environment: Environment,
     plugins: Arc<PluginSnapshot>,
     trees: TreeList,
+    folders: Folders,
 }
 
 /// The parts of a [`Host`] to be.
@@ -61,7 +63,7 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// Where the root is refused, or cannot be recorded, or no socket can be bound for its agents.
+    /// Fails if the root is refused, or cannot be recorded, or no socket can be bound for its agents.
     pub async fn open(&self, spec: RootSpec) -> Result<Tree, HostError> {
         let (spawner, bound_door) = self.bound_door()?;
         bound_door.open(spawner.open(spec).await?)
@@ -81,24 +83,33 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// Where another supervisor holds it, it is over, or its record cannot be read.
+    /// Fails if another supervisor holds it, it is over, or its record cannot be read.
     pub async fn abandoned(&self, root: RootId) -> Result<Abandoned, HostError> {
         let (spawner, bound_door) = self.bound_door()?;
         Ok(Abandoned::new(spawner.abandoned(root).await?, bound_door))
+    }
+
+    /// Holds a tree that is over, to go on with its pieces that have no answer.
+    ///
+    /// # Errors
+    ///
+    /// Fails if another supervisor holds it, its record cannot be read, or it cannot go on in this way.
+    pub async fn ended(&self, root: RootId, again: PiecesAgain) -> Result<Abandoned, HostError> {
+        let (spawner, bound_door) = self.bound_door()?;
+        Ok(Abandoned::new(spawner.ended(root, again).await?, bound_door))
     }
 
     /// Returns an order whose answers become one in this way: a strategy, or `plugin:NAME[=PARAMETERS]`.
     ///
     /// # Errors
     ///
-    /// Where that is no merge, or the plugin cannot be loaded.
+    /// Fails if that is no merge, or the plugin cannot be loaded.
     pub fn merge(&self, order: FanOut, merge: &str) -> Result<FanOut, HostError> {
         let merging: Merging = merge.parse()?;
-        let order = order.merge(merging.strategy());
-        Ok(match merging.load(|name| self.plugins.merge(name))? {
-            Some(external) => order.merge_by(external),
-            None => order,
-        })
+        let external = merging.load(|name| self.plugins.merge(name))?;
+        let external = external.or_else(|| order.external.clone());
+        let asking = merging.asking().cloned();
+        Ok(FanOut { strategy: merging.strategy(), external, asking, ..order })
     }
 
     /// Returns what an answer of this host is written with.
@@ -109,6 +120,11 @@ impl Host {
     /// Returns the engine, which counts over all trees of this host. Trees that it opens itself have no door.
     pub fn spawner(&self) -> &Spawner {
         &self.spawner
+    }
+
+    /// Returns what makes folders of their own for runs.
+    pub fn folders(&self) -> &Folders {
+        &self.folders
     }
 
     /// Returns the record.
@@ -189,9 +205,12 @@ impl HostBuilder {
         }
         let folder = Arc::new(folder);
         let shared: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
+        let folders = Folders::new(&folder, Arc::clone(&shared), &environment, &processes);
+        folders.recover(&reporter).await;
+        let builder = builder.workspaces(Arc::new(folders.clone()));
         let spawner = builder.config(config).store(shared).folder(Arc::clone(&folder)).build()?;
         let plugins = Arc::new(PluginSnapshot::take(plugins)?);
-        Ok(Host { spawner, store, folder, environment, plugins, trees })
+        Ok(Host { spawner, store, folder, environment, plugins, trees, folders })
     }
 }
 

@@ -38,6 +38,7 @@ mod error;
 mod host;
 mod merging;
 mod orphans;
+mod patches;
 mod plugins;
 mod processes;
 mod reporter;
@@ -46,17 +47,21 @@ mod service;
 mod threads;
 mod tickets;
 mod tree;
+mod workspaces;
 
 pub use environment::{Environment, KeeperLog, value};
 pub use error::HostError;
 pub use host::{Host, HostBuilder};
-pub use merging::{Merging, ParseMergingError};
+pub use merging::{Merging, PATCH, ParseMergingError};
+pub use offshoot_isolation::{Bring, Brought};
 pub use orphans::end_orphans;
+pub use patches::{Branching, bring};
 pub use plugins::{PluginSnapshot, Plugins, Trust};
 pub use reporter::{Level, Reporter};
 pub use service::history;
 pub use threads::{aside, threads};
-pub use tree::{Abandoned, Tree};
+pub use tree::{Abandoned, OperatorCommands, Tree};
+pub use workspaces::{Folders, prune_folders};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

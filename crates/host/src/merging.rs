@@ -1,19 +1,23 @@
-//! The choice of a merge: a strategy of ours, or a plugin's merge.
+//! The choice of a merge: a strategy of ours, a merge that asks, or a plugin's merge.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use offshoot_merge::{ParseStrategyError, Strategy};
+use offshoot_merge::{Asking, ParseAskingError, ParseStrategyError, Strategy};
 use offshoot_model::JsonText;
 use offshoot_plugin_host::{NameError, PluginMerge, PluginName};
 use offshoot_spawner::ExternalMerge;
 
-/// A merge as it is written: a strategy, or `plugin:NAME[=PARAMETERS]`.
+/// A merge as it is written: a strategy, a merge that asks, or `plugin:NAME[=PARAMETERS]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Merging {
     /// One of ours.
     Strategy(Strategy),
+    /// One that asks an agent or a program.
+    Asking(Asking),
+    /// The patches of runs that worked in folders of their own become a branch.
+    Patch,
     /// A plugin's merge.
     Plugin {
         /// The name of the merge.
@@ -23,12 +27,18 @@ pub enum Merging {
     },
 }
 
+/// The name of the merge of patches.
+pub const PATCH: &str = "patch";
+
 /// A text that names no merge.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ParseMergingError {
     /// No strategy is written so.
     #[error(transparent)]
     Strategy(#[from] ParseStrategyError),
+    /// A merge that asks is not written so.
+    #[error(transparent)]
+    Asking(#[from] ParseAskingError),
     /// No plugin can have this name.
     #[error(transparent)]
     Plugin(#[from] NameError),
@@ -37,16 +47,27 @@ pub enum ParseMergingError {
 impl ParseMergingError {
     /// Returns what can be done about it.
     pub fn hint(&self) -> &'static str {
-        "a plugin's merge is plugin:NAME[=PARAMETERS]"
+        match self {
+            Self::Asking(error) => error.hint(),
+            Self::Strategy(_) | Self::Plugin(_) => "a plugin's merge is plugin:NAME[=PARAMETERS]",
+        }
     }
 }
 
 impl Merging {
-    /// Returns the strategy, which is the default one where a plugin merges.
+    /// Returns the strategy, which is the default one where another merge is chosen.
     pub fn strategy(&self) -> Strategy {
         match self {
             Self::Strategy(strategy) => *strategy,
-            Self::Plugin { .. } => Strategy::default(),
+            Self::Asking(_) | Self::Patch | Self::Plugin { .. } => Strategy::default(),
+        }
+    }
+
+    /// Returns the merge that asks, where it is one.
+    pub fn asking(&self) -> Option<&Asking> {
+        match self {
+            Self::Asking(asking) => Some(asking),
+            Self::Strategy(_) | Self::Patch | Self::Plugin { .. } => None,
         }
     }
 
@@ -66,7 +87,11 @@ impl FromStr for Merging {
 
     fn from_str(text: &str) -> Result<Self, ParseMergingError> {
         let Some(plugin) = text.strip_prefix("plugin:") else {
-            return Ok(Self::Strategy(text.parse()?));
+            return match Asking::parse(text) {
+                None if text == PATCH => Ok(Self::Patch),
+                Some(asking) => Ok(Self::Asking(asking?)),
+                None => Ok(Self::Strategy(text.parse()?)),
+            };
         };
         let (name, params) = match plugin.split_once('=') {
             Some((name, params)) => (name, Some(params)),
@@ -85,6 +110,8 @@ impl fmt::Display for Merging {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Strategy(strategy) => strategy.fmt(f),
+            Self::Asking(asking) => asking.fmt(f),
+            Self::Patch => f.write_str(PATCH),
             Self::Plugin { name, params } => match params.as_str() {
                 "null" => write!(f, "plugin:{name}"),
                 params => write!(f, "plugin:{name}={params}"),

@@ -75,12 +75,14 @@ fn add(mut wanted: Wanted, store: &dyn Store, root: RootId) -> Wanted {
     let mut leaders: Vec<(RunId, Identity)> = Vec::new();
     for event in store.events(root, 0).flatten() {
         match event.kind {
-            EventKind::Admitted(_) => {
+            EventKind::Admitted(_) | EventKind::RootReopened(_) => {
                 live.insert(event.run);
             }
             // Of another boot nothing is left, whatever has its number now.
-            EventKind::Started { process: Some(process) } if !process.may_be_of(boot) => {}
-            EventKind::Started { process: Some(ProcessIdentity { pid, start_time, .. }) } => {
+            EventKind::Started { process: Some(process), .. } if !process.may_be_of(boot) => {}
+            EventKind::Started {
+                process: Some(ProcessIdentity { pid, start_time, .. }), ..
+            } => {
                 leaders.push((event.run, Identity { pid, start_time }));
             }
             EventKind::Ended(_) => {

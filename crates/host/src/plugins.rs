@@ -9,7 +9,6 @@ mod vetted;
 
 use std::error::Error;
 use std::ffi::OsString;
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use offshoot_config::Config;
@@ -35,7 +34,8 @@ pub type Trust =
     dyn Fn(&Candidate) -> Result<Option<ContentHash>, Box<dyn Error + Send + Sync>> + Send + Sync;
 
 /// The plugins that can be found, and those that were loaded. Cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Plugins({runtimes:?})")]
 pub struct Plugins {
     search: Search,
     trust: Arc<Trust>,
@@ -229,10 +229,4 @@ fn json(value: &impl serde::Serialize) -> JsonText {
 
 fn empty() -> JsonText {
     JsonText::parse("{}".to_owned()).expect("an empty object is JSON")
-}
-
-impl fmt::Debug for Plugins {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Plugins").field("runtimes", &self.runtimes).finish_non_exhaustive()
-    }
 }

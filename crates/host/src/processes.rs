@@ -1,12 +1,13 @@
 //! The start of the programs of a tree, and the notices of what happens beside them.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use offshoot_door::Registry;
 use offshoot_model::{KeeperFault, ProcessIdentity};
 use offshoot_process::{self as process, Identity, KeeperCommand, MARK_VARIABLE, Notice};
 use offshoot_process::{Options, Processes};
 use offshoot_spawner::Notebook;
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use crate::environment::{Environment, KeeperLog};
@@ -28,13 +29,9 @@ pub(crate) struct TreeList(Arc<Mutex<Vec<Notebook>>>);
 impl TreeList {
     /// Adds a tree.
     pub(crate) fn add(&self, tree: Notebook) {
-        let mut trees = self.lock();
+        let mut trees = self.0.lock();
         trees.retain(Notebook::is_open);
         trees.push(tree);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Notebook>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -81,7 +78,7 @@ fn notices(
                     let (found, error) = (fault(found), error.map(|error| error.to_string()));
                     keeper_failed(pid, found, error.as_deref(), &reporter);
                     let error: Option<Arc<str>> = error.map(Into::into);
-                    for tree in &*trees.lock() {
+                    for tree in &*trees.0.lock() {
                         tree.keeper_failed(pid, found, error.clone());
                     }
                 }

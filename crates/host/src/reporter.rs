@@ -1,6 +1,6 @@
 //! Messages for the user of the program, beside results and errors.
 
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::sync::Arc;
 
 /// The importance of a message.
@@ -15,7 +15,8 @@ pub enum Level {
 }
 
 /// Takes messages and shows them. Cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Reporter")]
 pub struct Reporter(Arc<Show>);
 
 /// Shows one message.
@@ -47,11 +48,5 @@ impl Reporter {
 impl Default for Reporter {
     fn default() -> Self {
         Self::new(|_, _| ())
-    }
-}
-
-impl fmt::Debug for Reporter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Reporter")
     }
 }

@@ -5,7 +5,6 @@ mod exec;
 mod openai;
 
 use std::error::Error;
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use futures_util::future::BoxFuture;
 use offshoot_config::{Config, FreeForm, Valued, built_in};
 use offshoot_model::{AgentId, MicroUsd};
 use offshoot_process::Processes;
-use offshoot_runtime::{CostKnowledge, Runtime};
+use offshoot_runtime::{CostKnowledge, Launch, Runtime};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -55,6 +54,8 @@ pub struct CheckRequest<'a> {
     pub command: &'a [String],
     /// True if the operator gave the command for this very tree.
     pub plain: bool,
+    /// The run as far as it is known, where its whole command line is wanted: for a dry run.
+    pub launch: Option<&'a Launch>,
 }
 
 /// The command that a runtime would start, and its cost.
@@ -133,7 +134,8 @@ fn settings<T: DeserializeOwned>(name: &str, table: &Valued<FreeForm>) -> Result
 }
 
 /// A runtime that cannot be used here, and what can be done about it.
-#[derive(Debug)]
+#[derive(Debug, derive_more::Display)]
+#[display("{error}")]
 pub struct RuntimeError {
     error: Box<dyn Error + Send + Sync>,
     hint: &'static str,
@@ -147,12 +149,6 @@ impl RuntimeError {
     /// Returns what can be done about it.
     pub fn hint(&self) -> &'static str {
         self.hint
-    }
-}
-
-impl fmt::Display for RuntimeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)
     }
 }
 

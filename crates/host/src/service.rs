@@ -6,6 +6,7 @@ mod grep;
 mod history;
 mod merge;
 mod order;
+mod output;
 mod read;
 mod runs;
 mod searches;
@@ -59,6 +60,9 @@ impl TreeService {
             Request::Spawn(spawn) => {
                 Response::Spawned(Box::new(self.spawn(run(caller)?, *spawn).await?))
             }
+            Request::Delegate(delegate) => {
+                Response::Delegated(Box::new(self.delegate(run(caller)?, *delegate).await?))
+            }
             Request::SpawnMany(many) => {
                 let many = self.spawn_many(run(caller)?, *many, progress).await?;
                 Response::SpawnedMany(Box::new(many))
@@ -80,7 +84,10 @@ impl TreeService {
             }
             Request::Pause(pause) => {
                 operator(caller)?;
-                self.agents.pause_as_operator(pause.paused)?;
+                if caller == CallerKind::OperatorCommand && !pause.paused {
+                    return Err(lets_more_happen());
+                }
+                self.agents.pause_as_operator(pause.paused).await?;
                 Response::Paused(Box::new(Done {}))
             }
             Request::RaiseBudget(raise) => {
@@ -89,6 +96,7 @@ impl TreeService {
             }
             Request::Tree(asked) => Response::Tree(Box::new(self.trees(caller, *asked).await?)),
             Request::List(list) => Response::List(Box::new(self.list(caller, *list).await?)),
+            Request::Output(asked) => Response::OutputWritten(Box::new(self.output(*asked).await)),
             Request::History(asked) => {
                 Response::History(Box::new(self.history(caller, *asked).await?))
             }
@@ -104,13 +112,17 @@ impl TreeService {
             Request::ContextInfo(info) => {
                 Response::ContextInfo(Box::new(self.info(run(caller)?, *info).await?))
             }
+            Request::Activity(_) => {
+                operator(caller)?;
+                Response::Activity(Box::new(self.activity().await?))
+            }
             Request::Status(_) => Response::Status(Box::new(self.status(run(caller)?).await?)),
         })
     }
 
     async fn tree(&self, caller: CallerKind) -> Result<Arc<Tree>, CallError> {
         let agents = self.agents.clone();
-        self.searches.read(caller, move |_| agents.tree().map_err(|error| failed(&error))).await
+        self.searches.read(caller, move |_| agents.tree().map_err(failed)).await
     }
 }
 
@@ -126,7 +138,7 @@ fn run(caller: CallerKind) -> Result<RunId, CallError> {
 /// Only the person who owns the tree.
 fn operator(caller: CallerKind) -> Result<(), CallError> {
     match caller {
-        CallerKind::Operator => Ok(()),
+        CallerKind::Operator | CallerKind::OperatorCommand => Ok(()),
         CallerKind::Run(_) => {
             let message = "only the operator of the tree can ask for this";
             Err(Refusal::new(RefusalCode::UnknownCaller, message)
@@ -134,6 +146,14 @@ fn operator(caller: CallerKind) -> Result<(), CallError> {
                 .into())
         }
     }
+}
+
+/// The refusal for a command that the supervisor runs for the operator: an agent may be able to change its program.
+fn lets_more_happen() -> CallError {
+    let message = "a command that the supervisor runs may look, cancel and pause, and nothing more";
+    Refusal::new(RefusalCode::UnknownCaller, message)
+        .with_hint("ask from a terminal that no agent has started")
+        .into()
 }
 
 /// Reads files or the record on a thread that may block.
@@ -149,6 +169,6 @@ fn invalid(field: &str, message: impl Into<String>) -> CallError {
 }
 
 /// Converts an error of the record.
-fn failed(error: &StoreError) -> CallError {
+fn failed(error: StoreError) -> CallError {
     CallError::Failed { message: error.to_string(), hint: error.hint().map(str::to_owned) }
 }

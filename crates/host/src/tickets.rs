@@ -1,24 +1,46 @@
 //! The tickets by which runs are known at the door.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use offshoot_door::{SharedTickets, Ticket};
-use offshoot_model::{ProcessIdentity, RootId, RunId};
-use offshoot_runtime::Pass;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use offshoot_door::{ClientError, Entrance, SharedTickets, Ticket};
+use offshoot_mcp::SessionTools;
+use offshoot_model::{JsonText, ProcessIdentity, RootId, RunId, error_chain};
+use offshoot_runtime::{Pass, ToolOffer};
 use offshoot_spawner::TicketIssuer;
 
 /// Gives each run a ticket, and tells the door which process shows it. Cheap to clone.
-#[derive(Clone)]
+// Tickets are secret.
+#[derive(Clone, derive_more::Debug)]
+#[debug("Tickets({})", socket.display())]
 pub(crate) struct Tickets {
     tickets: SharedTickets,
     socket: Arc<PathBuf>,
+    /// The way in for runs of this process, once the door is open.
+    entrance: Arc<OnceLock<Entrance>>,
 }
 
 impl Tickets {
     /// Issues tickets for this socket.
     pub(crate) fn new(socket: &Path) -> Self {
-        Self { tickets: SharedTickets::new(), socket: Arc::new(socket.to_owned()) }
+        Self {
+            tickets: SharedTickets::new(),
+            socket: Arc::new(socket.to_owned()),
+            entrance: Arc::default(),
+        }
+    }
+
+    /// The door is open: runs of this process ask here.
+    pub(crate) fn opened(&self, entrance: Entrance) {
+        let _ = self.entrance.set(entrance);
+    }
+
+    /// The tools of a run that lives in this process.
+    async fn tools_of(entrance: Option<Entrance>, run: RunId) -> Result<SessionTools, ClientError> {
+        let client = entrance.ok_or(ClientError::Closed)?.client(run).await?;
+        Ok(SessionTools::new(client))
     }
 
     /// Returns the runs that have a ticket, for the door.
@@ -43,11 +65,36 @@ impl TicketIssuer for Tickets {
     fn ended(&self, run: RunId) {
         self.tickets.ended(run);
     }
-}
 
-/// Tickets are secret.
-impl std::fmt::Debug for Tickets {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tickets").field("socket", &self.socket).finish_non_exhaustive()
+    fn tools(&self, run: RunId) -> BoxFuture<'static, Vec<ToolOffer>> {
+        let entrance = self.entrance.get().cloned();
+        async move {
+            let offered = match Self::tools_of(entrance, run).await {
+                Ok(tools) => tools.offered().await,
+                Err(error) => Err(error),
+            };
+            offered.unwrap_or_else(|error| {
+                tracing::warn!(%run, error = error_chain(&error), "no tools for a session");
+                Vec::new()
+            })
+        }
+        .boxed()
+    }
+
+    fn call_tool(
+        &self,
+        run: RunId,
+        name: &str,
+        arguments: &str,
+    ) -> BoxFuture<'static, Option<JsonText>> {
+        let entrance = self.entrance.get().cloned();
+        let (name, arguments) = (name.to_owned(), arguments.to_owned());
+        async move {
+            match Self::tools_of(entrance, run).await {
+                Ok(tools) => tools.call(&name, &arguments).await,
+                Err(error) => Some(SessionTools::failed(error)),
+            }
+        }
+        .boxed()
     }
 }

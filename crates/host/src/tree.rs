@@ -1,10 +1,9 @@
 //! Trees of a host: open ones, and those that an earlier supervisor has left.
 
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use offshoot_door::{Client, ClientError, Server};
-use offshoot_model::Ending;
+use offshoot_door::{Client, ClientError, OperatorCommand, Server, SharedTickets};
+use offshoot_model::{BudgetGrant, Ending};
 use offshoot_spawner::{
     AbandonedTree, FanAnswer, Piece, RootSpec, Session, SpawnerError, TicketIssuer,
 };
@@ -18,11 +17,20 @@ use crate::tickets::Tickets;
 /// An open tree, whose agents can ask for children. Dropped before it is closed, it is cancelled.
 ///
 /// What is asked of it is asked of its [`Session`].
-#[derive(Debug)]
+#[derive(Debug, derive_more::Deref, derive_more::DerefMut)]
 pub struct Tree {
+    #[deref]
+    #[deref_mut]
     session: Session,
-    door: Server,
+    door: Arc<Server>,
     tickets: Tickets,
+}
+
+/// The commands that are run for the operator of a tree. They are known at its door, which stays open for them.
+#[derive(Clone, Debug)]
+pub struct OperatorCommands {
+    _door: Arc<Server>,
+    tickets: SharedTickets,
 }
 
 /// A tree whose supervisor has died, held by this one.
@@ -33,6 +41,8 @@ pub struct Abandoned {
 }
 
 /// A door that is bound, and what it takes to open it.
+#[derive(derive_more::Debug)]
+#[debug("BoundDoor")]
 pub(crate) struct BoundDoor {
     pub(crate) door: Door,
     pub(crate) plugins: Arc<PluginSnapshot>,
@@ -45,12 +55,32 @@ impl BoundDoor {
         let Self { door, plugins, trees } = self;
         trees.add(session.notebook());
         let tickets = door.tickets.clone();
-        let door = door.open(session.agents(), plugins)?;
+        let door = Arc::new(door.open(session.agents(), plugins)?);
         Ok(Tree { session, door, tickets })
     }
 }
 
+impl OperatorCommands {
+    /// A command is about to be started; the answer is to be told its process, and to be kept for as long as it runs. At the door it
+    /// may look, cancel and pause.
+    pub fn begin(&self) -> OperatorCommand {
+        self.tickets.operator_command()
+    }
+}
+
+/// Closes the door, unless commands of the operator's still come to it: then it closes with the last of them.
+async fn close(door: Arc<Server>) {
+    if let Some(door) = Arc::into_inner(door) {
+        door.stop().await;
+    }
+}
+
 impl Tree {
+    /// Returns what makes the commands known that are run for the operator of this tree.
+    pub fn operator_commands(&self) -> OperatorCommands {
+        OperatorCommands { _door: Arc::clone(&self.door), tickets: self.tickets.tickets() }
+    }
+
     /// Returns a client that asks as the root, for a root that is no program but lives in this process.
     pub async fn client(&self) -> Result<Client, ClientError> {
         let root = self.session.root();
@@ -67,7 +97,7 @@ impl Tree {
     pub async fn conclude(self, answer: &FanAnswer) -> Result<Ending, SpawnerError> {
         let Self { session, door, .. } = self;
         let concluded = session.conclude(answer).await;
-        door.stop().await;
+        close(door).await;
         concluded
     }
 
@@ -79,27 +109,13 @@ impl Tree {
     pub async fn close(self, ending: Ending) -> Result<(), SpawnerError> {
         let Self { session, door, .. } = self;
         let closed = session.close(ending).await;
-        door.stop().await;
+        close(door).await;
         closed
     }
 
     /// Closes the door of a tree that is over, once every connection is closed.
     pub async fn stop(self) {
-        self.door.stop().await;
-    }
-}
-
-impl Deref for Tree {
-    type Target = Session;
-
-    fn deref(&self) -> &Session {
-        &self.session
-    }
-}
-
-impl DerefMut for Tree {
-    fn deref_mut(&mut self) -> &mut Session {
-        &mut self.session
+        close(self.door).await;
     }
 }
 
@@ -108,13 +124,31 @@ impl Abandoned {
         Self { tree, bound_door }
     }
 
-    /// [`AbandonedTree::check_inputs`].
+    /// Checks that each piece reads what it has read: see [`AbandonedTree::check_inputs`].
     ///
     /// # Errors
     ///
-    /// Where a piece would not read what it has read.
+    /// Fails if a piece would not read what it has read.
     pub fn check_inputs(&self, pieces: &[Piece]) -> Result<(), SpawnerError> {
         self.tree.check_inputs(pieces)
+    }
+
+    /// Counts the pieces without an answer: see [`AbandonedTree::unanswered`].
+    pub fn unanswered(&self, total: usize) -> (usize, usize) {
+        self.tree.unanswered(total)
+    }
+
+    /// Gives more time or budget: see [`AbandonedTree::give`].
+    ///
+    /// # Errors
+    ///
+    /// Fails if a tree that is over would have no time left or nothing to spend.
+    pub fn give(
+        &mut self,
+        deadline_seconds: Option<u64>,
+        budget: BudgetGrant,
+    ) -> Result<(), SpawnerError> {
+        self.tree.give(deadline_seconds, budget)
     }
 
     /// Goes on with it.
@@ -125,11 +159,5 @@ impl Abandoned {
     pub async fn resume(self, spec: RootSpec) -> Result<Tree, HostError> {
         let Self { tree, bound_door } = self;
         bound_door.open(tree.resume(spec).await?)
-    }
-}
-
-impl std::fmt::Debug for BoundDoor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("BoundDoor")
     }
 }

@@ -50,7 +50,7 @@ impl CallFailure {
         Self::Refused(Box::new(WireRefusal::from(&Refusal::invalid(field, message.to_string()))))
     }
 
-    fn json(&self) -> JsonText {
+    pub(crate) fn json(&self) -> JsonText {
         match self {
             Self::Refused(refused) => json(refused),
             Self::Failed { message, hint } => {

@@ -1,17 +1,19 @@
 //! The source of a server's client of the door.
 
-use std::fmt;
 use std::pin::Pin;
 
 use offshoot_door::{Client, ClientError};
 use tokio::sync::OnceCell;
 
 /// The source of a server's client of the door.
+#[derive(derive_more::Debug)]
 pub enum ClientSource {
     /// A client that is connected.
+    #[debug("Open")]
     Open(Client),
     /// A client that is connected when it is needed for the first time, so that a program which only looks at the tools opens
     /// nothing. After a failure the next call tries again.
+    #[debug("Later")]
     Later(Opener),
 }
 
@@ -53,14 +55,5 @@ impl LazyClient {
 impl From<Client> for ClientSource {
     fn from(client: Client) -> Self {
         Self::Open(client)
-    }
-}
-
-impl fmt::Debug for ClientSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Open(_) => "Open",
-            Self::Later(_) => "Later",
-        })
     }
 }

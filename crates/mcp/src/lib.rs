@@ -36,12 +36,14 @@ mod repeats;
 mod schema;
 mod serve;
 mod server;
+mod session_tools;
 mod tool;
 
 pub use client_source::{ClientSource, Opener, Opening};
 pub use options::Options;
 pub use reference::{tools_json, tools_markdown};
 pub use serve::{ServeError, serve, serve_stdio};
+pub use session_tools::SessionTools;
 pub use tool::RightsOf;
 
 #[cfg(doctest)]

@@ -36,6 +36,11 @@ impl<'a> Patience<'a> {
         Self { options, repeats, listener }
     }
 
+    /// The patience of a client that no progress is shown to.
+    pub(crate) const fn unheard(options: Options, repeats: &'a Repeats) -> Self {
+        Self { options, repeats, listener: None }
+    }
+
     /// Returns the earlier answers to this client.
     pub(crate) const fn repeats(&self) -> &Repeats {
         self.repeats
@@ -142,6 +147,7 @@ mod tests {
                 name: None,
                 failed: vec![],
                 error: None,
+                chosen: None,
             });
             assert_eq!(words(&Progress { ended, total, text, merged }), expected);
         }

@@ -1,8 +1,7 @@
 //! Answers that a client gets again and again: a model that waits in a loop is told so.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use offshoot_model::{ContentHash, JsonText};
+use parking_lot::Mutex;
 
 /// So many equal answers in a row, and each that follows, say that they are.
 const MANY: u32 = 10;
@@ -15,13 +14,13 @@ impl Repeats {
     /// True if this is the last answer again.
     pub(crate) fn would_repeat(&self, answer: &JsonText) -> bool {
         let hash = ContentHash::of(answer.as_str().as_bytes());
-        self.last().is_some_and(|(last, _)| last == hash)
+        self.0.lock().is_some_and(|(last, _)| last == hash)
     }
 
     /// Notes an answer; with the words that go with it, where it has been given too often.
     pub(crate) fn told(&self, answer: JsonText) -> Option<String> {
         let hash = ContentHash::of(answer.as_str().as_bytes());
-        let mut last = self.last();
+        let mut last = self.0.lock();
         let times = match *last {
             Some((same, times)) if same == hash => times.saturating_add(1),
             _ => 1,
@@ -33,10 +32,6 @@ impl Repeats {
                  wait for what is pending without timeoutSeconds, or go on with what there is"
             )
         })
-    }
-
-    fn last(&self) -> MutexGuard<'_, Option<(ContentHash, u32)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -45,16 +45,12 @@ impl ServerHandler for SessionServer {
         _page: Option<PaginatedRequestParams>,
         _cx: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let may_spawn = match self.client.opened() {
-            Some(client) => client.call(Status {}).await.map_err(|error| unsaid(&error))?.may_spawn,
-            // A root of its own, which always may.
-            None => true,
+        let status = match self.client.opened() {
+            Some(client) => Some(client.call(Status {}).await.map_err(|error| unsaid(&error))?),
+            None => None,
         };
-        let usable = |tool: &&ToolKind| {
-            tool.is_there(&self.options) && (may_spawn || !tool.needs_children())
-        };
-        let usable = ToolKind::ALL.iter().filter(usable);
-        Ok(ListToolsResult::with_all_items(usable.map(|tool| tool.definition()).collect()))
+        let usable = ToolKind::usable(status.as_ref(), &self.options);
+        Ok(ListToolsResult::with_all_items(usable.map(ToolKind::definition).collect()))
     }
 
     async fn call_tool(

@@ -3,6 +3,7 @@
 mod cancel;
 mod child;
 mod context;
+mod delegate;
 mod history;
 mod json_argument;
 mod list;
@@ -18,11 +19,12 @@ mod wait;
 
 pub use self::permission::RightsOf;
 
-use offshoot_door::Client;
-use offshoot_model::JsonText;
+use offshoot_door::{Client, StatusAnswer};
+use offshoot_model::{JsonText, json_error};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use rmcp::schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use strum::VariantArray;
 
 use crate::Options;
 use crate::answer::CallFailure;
@@ -30,9 +32,10 @@ use crate::patience::Patience;
 use crate::schema::plain;
 
 /// A tool. Closed: the table and the call meet every case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::VariantArray)]
 pub(crate) enum ToolKind {
     Spawn,
+    Delegate,
     SpawnMany,
     Wait,
     Merge,
@@ -50,26 +53,12 @@ pub(crate) enum ToolKind {
 
 impl ToolKind {
     /// In the order in which they are listed.
-    pub(crate) const ALL: &[Self] = &[
-        Self::Spawn,
-        Self::SpawnMany,
-        Self::Wait,
-        Self::Merge,
-        Self::List,
-        Self::History,
-        Self::Send,
-        Self::Cancel,
-        Self::Report,
-        Self::Status,
-        Self::ContextPut,
-        Self::ContextInfo,
-        Self::ContextRead,
-        Self::Permission,
-    ];
+    pub(crate) const ALL: &[Self] = Self::VARIANTS;
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Spawn => "sessions_spawn",
+            Self::Delegate => "sessions_delegate",
             Self::SpawnMany => "sessions_spawn_many",
             Self::Wait => "sessions_wait",
             Self::Merge => "sessions_merge",
@@ -86,6 +75,24 @@ impl ToolKind {
         }
     }
 
+    /// The tools that a session of this status may use. One that is not known yet is a root of its own, which always may have
+    /// children; its agents are known once it is open.
+    pub(crate) fn usable(
+        status: Option<&StatusAnswer>,
+        options: &Options,
+    ) -> impl Iterator<Item = Self> {
+        let may_spawn = status.is_none_or(|status| status.may_spawn);
+        let prefers = |status: &StatusAnswer| status.agents.iter().any(|agent| agent.why.is_some());
+        let prefers = status.is_none_or(prefers);
+        let options = *options;
+        let usable = move |tool: &Self| {
+            tool.is_there(&options)
+                && (may_spawn || !tool.needs_children())
+                && (prefers || *tool != Self::Delegate)
+        };
+        Self::ALL.iter().copied().filter(usable)
+    }
+
     /// True if the tool is there: one is for programs and not for models, and only where that was asked for.
     pub(crate) const fn is_there(self, options: &Options) -> bool {
         !matches!(self, Self::Permission) || options.permission.is_some()
@@ -94,7 +101,8 @@ impl ToolKind {
     /// True if the tool is of no use to a session that can have no children.
     pub(crate) const fn needs_children(self) -> bool {
         match self {
-            Self::Spawn | Self::SpawnMany | Self::Wait | Self::Merge | Self::List => true,
+            Self::Spawn | Self::Delegate | Self::SpawnMany | Self::Wait => true,
+            Self::Merge | Self::List => true,
             Self::History | Self::Send | Self::Cancel => true,
             Self::Report | Self::Status => false,
             Self::ContextPut | Self::ContextInfo | Self::ContextRead | Self::Permission => false,
@@ -106,7 +114,8 @@ impl ToolKind {
     /// own, and under the permissions of the program that runs it.
     const fn only_reads(self) -> bool {
         match self {
-            Self::Spawn | Self::SpawnMany | Self::Wait | Self::List | Self::History => true,
+            Self::Spawn | Self::Delegate | Self::SpawnMany | Self::Wait => true,
+            Self::List | Self::History => true,
             Self::Status | Self::ContextInfo | Self::ContextRead | Self::Permission => true,
             Self::Merge | Self::Send | Self::Cancel | Self::Report | Self::ContextPut => false,
         }
@@ -116,6 +125,7 @@ impl ToolKind {
     pub(crate) fn definition(self) -> Tool {
         let (words, schema) = match self {
             Self::Spawn => (spawn::WORDS, plain::<spawn::Arguments>()),
+            Self::Delegate => (delegate::WORDS, plain::<delegate::Arguments>()),
             Self::SpawnMany => (spawn_many::WORDS, plain::<spawn_many::Arguments>()),
             Self::Wait => (wait::WORDS, plain::<wait::Arguments>()),
             Self::Merge => (merge::WORDS, plain::<merge::Arguments>()),
@@ -150,6 +160,7 @@ impl ToolKind {
     ) -> Result<JsonText, CallFailure> {
         match self {
             Self::Spawn => spawn::call(client, parse(arguments)?, patience).await,
+            Self::Delegate => delegate::call(client, parse(arguments)?).await,
             Self::SpawnMany => spawn_many::call(client, parse(arguments)?, patience).await,
             Self::Wait => wait::call(client, parse(arguments)?, patience).await,
             Self::Merge => merge::call(client, parse(arguments)?).await,
@@ -172,18 +183,47 @@ impl ToolKind {
 
 fn parse<A: DeserializeOwned + JsonSchema>(arguments: JsonObject) -> Result<A, CallFailure> {
     let given: Vec<String> = arguments.keys().cloned().collect();
-    let parsed = serde_json::from_value(serde_json::Value::Object(arguments));
+    // From the text, in which an error has a place.
+    let text = serde_json::Value::Object(arguments.clone()).to_string();
+    let parsed = serde_json::from_str(&text);
     parsed.map_err(|error| {
         let schema = plain::<A>();
         let known = schema["properties"].as_object().expect("arguments are an object");
         let Some(unknown) = given.iter().find(|name| !known.contains_key(*name)) else {
-            return CallFailure::invalid("arguments", error);
+            let message = json_error(&text, &error);
+            let field = given.iter().find(|name| is_wrong::<A>(&arguments, name, &error));
+            return CallFailure::invalid(
+                "arguments",
+                match field {
+                    // Where arguments of two tables stand in one object, an error has no place.
+                    Some(field)
+                        if message.starts_with("found ")
+                            || message.starts_with("unknown variant") =>
+                    {
+                        format!("`{field}`: {message}")
+                    }
+                    _ => message,
+                },
+            );
         };
         let known: Vec<_> = known.keys().map(|name| format!("`{name}`")).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         let message = format!("unknown field `{unknown}`; known are {known}");
         CallFailure::invalid("arguments", message)
     })
+}
+
+/// True if the error is about this argument: without it there is none, or another one.
+fn is_wrong<A: DeserializeOwned>(
+    arguments: &JsonObject,
+    name: &str,
+    error: &serde_json::Error,
+) -> bool {
+    let mut others = arguments.clone();
+    others.remove(name);
+    let text = serde_json::Value::Object(others).to_string();
+    let rest = serde_json::from_str::<A>(&text);
+    rest.err().is_none_or(|other| json_error("", &other) != json_error("", error))
 }
 
 #[cfg(test)]
@@ -242,6 +282,7 @@ mod tests {
             let words = definition.description.as_deref().unwrap_or_default();
             assert!((1..=1024).contains(&words.chars().count()), "{tool:?}");
             let schema = definition.schema_as_json_value();
+            assert_eq!(schema["type"], "object", "{tool:?}");
             assert!(levels(&schema, tool.name()) <= 5, "{tool:?}");
             assert!(schema.to_string().matches("\"type\"").count() <= 100, "{tool:?}");
         }
@@ -254,7 +295,7 @@ mod tests {
             check_plain(&tool.definition().schema_as_json_value(), tool.name());
         }
         let bytes = crate::reference::size();
-        assert!(bytes < 6000, "{bytes} bytes");
+        assert!(bytes < 6500, "{bytes} bytes");
     }
 
     #[test]
@@ -281,42 +322,11 @@ mod tests {
         check::<spawn::Arguments>(
             r#"{"task":"x","timeout":3}"#,
             "unknown field `timeout`; known are `task`, `agentId`, `label`, `context`, `model`, `thinking`, \
-             `runTimeoutSeconds`, `cleanup`, `tools`, `budget`, `wait`",
+             `runTimeoutSeconds`, `cleanup`, `tools`, `schema`, `budget`, `wait`",
         );
         check::<status::Arguments>(r#"{"x":1}"#, "unknown field `x`; known are none");
         check::<spawn::Arguments>(r#"{"wait":true}"#, "missing field `task`");
-    }
-
-    #[test]
-    fn each_schema_is_an_object_that_says_what_it_takes() {
-        for tool in ToolKind::ALL {
-            let definition = tool.definition();
-            let schema = definition.schema_as_json_value();
-            assert_eq!(schema["type"], "object", "{tool:?}");
-            assert!(definition.description.is_some_and(|words| !words.is_empty()), "{tool:?}");
-        }
-    }
-
-    #[test]
-    fn the_schema_of_a_spawn_is_that_of_the_protocol() {
-        let schema = ToolKind::Spawn.definition().schema_as_json_value();
-        assert_eq!(schema["required"], serde_json::json!(["task"]));
-        let properties = schema["properties"].as_object().expect("it takes something");
-        let mut names: Vec<&str> = properties.keys().map(String::as_str).collect();
-        names.sort_unstable();
-        let expected = [
-            "agentId",
-            "budget",
-            "cleanup",
-            "context",
-            "label",
-            "model",
-            "runTimeoutSeconds",
-            "task",
-            "thinking",
-            "tools",
-            "wait",
-        ];
-        assert_eq!(names, expected);
+        let spawn = ToolKind::Spawn.definition().schema_as_json_value();
+        assert_eq!(spawn["required"], serde_json::json!(["task"]));
     }
 }

@@ -1,10 +1,11 @@
 //! The answer of a merge.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use offshoot_model::{Payload, ValueKind};
 
-use crate::fold::{FoldState, Seen};
+use crate::fold::{FoldState, Given, Seen};
 use crate::kept_result::KeptResult;
 use crate::text::{self, Spacing};
 use crate::values::Source;
@@ -35,6 +36,30 @@ impl Answer {
         Self { state, failures: Listed::default(), failed: Seen::default(), merged: 0 }
     }
 
+    /// Puts this text between two results of a concatenation, in place of a line `---`. It changes no other answer.
+    pub fn separate_by(&mut self, separator: impl Into<Arc<str>>) {
+        if let FoldState::Concatenate(concatenate) = &mut self.state {
+            concatenate.separate_by(separator.into());
+        }
+    }
+
+    /// Puts an answer that was made elsewhere in place of this one, whose counts stay.
+    pub fn replace(&mut self, answer: Payload) {
+        let mut given = Given::default();
+        given.give(answer, false);
+        self.state = FoldState::Given(given);
+    }
+
+    /// Returns the warning that belongs to the answer: of a vote, that its winner was given no more often than another value.
+    pub fn warning(&self) -> Option<String> {
+        let FoldState::Vote(vote) = &self.state else { return None };
+        let (tied, most) = vote.tie()?;
+        let times = if most == 1 { "once" } else { &*format!("{most} times") };
+        Some(format!(
+            "vote: a tie: {tied} values were given {times} each, and the winner is the first of them in the request"
+        ))
+    }
+
     /// Returns the number of results that went in.
     pub fn merged(&self) -> u32 {
         self.merged
@@ -49,6 +74,11 @@ impl Answer {
     /// The places of all that did not complete, in request order.
     pub fn failed(&self) -> impl Iterator<Item = u32> {
         self.failed.iter()
+    }
+
+    /// True unless the merge is made elsewhere, and there has been no answer yet.
+    pub fn is_made(&self) -> bool {
+        !matches!(&self.state, FoldState::Given(given) if given.value().is_none())
     }
 
     /// Returns whether the answer is text or JSON. What `first` and `quorum` pick keeps its own kind; nothing picked is `null`.

@@ -34,6 +34,14 @@ pub enum MergeError {
         /// The beginning of the result.
         found: String,
     },
+    /// A merge that makes text or JSON met bytes that are neither. Replacing what cannot be read would change the result.
+    #[error("{merge}: the result of `{key}` is not UTF-8 text")]
+    NotText {
+        /// The name of the merge.
+        merge: &'static str,
+        /// The name of the result; the first one in request order.
+        key: Arc<str>,
+    },
     /// A JSON object cannot hold two values under one key, and dropping one would lose a result.
     #[error("structured: two results are called `{key}`")]
     DuplicateKey {
@@ -58,6 +66,18 @@ pub enum MergeError {
         /// The byte behind that piece.
         end: u64,
     },
+    /// A run that the merge asked for gave no answer that the merge can use.
+    #[error("{merge}: `{label}` {why}")]
+    NotAnswered {
+        /// The name of the merge.
+        merge: &'static str,
+        /// The label of the run.
+        label: String,
+        /// The end of the run, or the refusal.
+        why: String,
+        /// Advice that came with it.
+        hint: Option<String>,
+    },
     /// A merge that is made elsewhere says so itself.
     #[error("{message}")]
     Elsewhere {
@@ -75,9 +95,10 @@ impl MergeError {
             ),
             Self::DuplicateKey { .. } => Some("give each result a key of its own"),
             Self::NotANumber { .. } => Some("--merge concatenate shows what the pieces answered"),
+            Self::NotText { .. } => Some("--merge concatenate passes every byte on as it is"),
             Self::NoQuorum { .. } => Some("--merge vote shows all counts"),
             Self::InputChanged { .. } => Some("run it again over a copy that nothing writes to"),
-            Self::Missing { .. } | Self::Elsewhere { .. } => None,
+            Self::Missing { .. } | Self::NotAnswered { .. } | Self::Elsewhere { .. } => None,
         }
     }
 }

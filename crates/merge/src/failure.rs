@@ -1,13 +1,13 @@
 //! A result that did not complete, as it is listed beside an answer.
 
-use std::fmt;
 use std::sync::Arc;
 
 use offshoot_model::{Envelope, RunStatus};
 use serde::Serialize;
 
 /// A piece that did not complete, and how it ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, derive_more::Display)]
+#[display("{key}: {message}")]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {
     /// The place in the request, from 0.
@@ -27,12 +27,5 @@ impl Failure {
             None => envelope.status.to_string(),
         };
         Self { index, key, status: envelope.status, message }
-    }
-}
-
-impl fmt::Display for Failure {
-    /// `key: why`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.key, self.message)
     }
 }

@@ -15,7 +15,7 @@ mod vote;
 
 use std::sync::Arc;
 
-use offshoot_model::{Envelope, JsonText, Payload, VariableRef};
+use offshoot_model::{Envelope, JsonText, Payload, ValueKind, VariableRef};
 
 use crate::kept_result::KeptResult;
 use crate::{Answer, Failure, MergeError, OnFailure, Strategy};
@@ -37,6 +37,8 @@ pub struct Fold {
     seen: Seen,
     /// The number of bytes of results that may still be held; none where all may.
     room: Option<u64>,
+    /// The first result in request order that a merge of texts cannot take.
+    not_text: Option<(u32, Arc<str>)>,
     answer: Answer,
 }
 
@@ -74,7 +76,7 @@ impl Fold {
             Strategy::First => FoldState::First(First::default()),
             Strategy::Quorum(needed) => FoldState::Quorum(Quorum::new(needed)),
         };
-        Self { on_failure, seen: Seen::default(), room: None, answer: Answer::of(state) }
+        Self::of(state, on_failure)
     }
 
     /// Holds so many bytes of results and no more: of further ones only the place in the request, by which the writer of the
@@ -85,11 +87,27 @@ impl Fold {
         self
     }
 
+    /// Puts this text between two results of a concatenation, in place of a line `---`. It changes no other answer.
+    #[must_use]
+    pub fn separate_by(mut self, separator: &str) -> Self {
+        self.answer.separate_by(separator);
+        self
+    }
+
     /// For a merge that is made elsewhere, as that of a plugin is: results are counted here, and the answer is
     /// [given](Self::give).
     pub fn elsewhere(on_failure: OnFailure) -> Self {
-        let state = FoldState::Given(Given::default());
-        Self { on_failure, seen: Seen::default(), room: None, answer: Answer::of(state) }
+        Self::of(FoldState::Given(Given::default()), on_failure)
+    }
+
+    fn of(state: FoldState, on_failure: OnFailure) -> Self {
+        Self {
+            on_failure,
+            seen: Seen::default(),
+            room: None,
+            not_text: None,
+            answer: Answer::of(state),
+        }
     }
 
     /// The answer of a merge that is made elsewhere; early where it stands whatever the remaining results say. Others
@@ -130,6 +148,13 @@ impl Fold {
                 }
             }
         };
+        if self.answer.state.needs_text().is_some() && value.kind() == ValueKind::Bytes {
+            let first = self.not_text.get_or_insert_with(|| (index, Arc::clone(&key)));
+            if index < first.0 {
+                *first = (index, key);
+            }
+            return Step::More;
+        }
         self.answer.merged += 1;
         self.answer.state.push(index, key, value, &mut self.room);
         if self.stands() { Step::Early } else { Step::More }
@@ -198,6 +223,9 @@ impl Fold {
             let failed = self.answer.failures.count();
             return Err(MergeError::PiecesFailed { failures, failed, total: expected });
         }
+        if let (Some(merge), Some((_, key))) = (self.answer.state.needs_text(), &self.not_text) {
+            return Err(MergeError::NotText { merge, key: Arc::clone(key) });
+        }
         match &self.answer.state {
             FoldState::Structured(structured) => structured.check(),
             FoldState::Sum(sum) => sum.check(),
@@ -236,6 +264,20 @@ impl FoldState {
             Self::First(first) => first.push(value),
             Self::Quorum(quorum) => quorum.push(index, value),
             Self::Given(_) => {}
+        }
+    }
+
+    /// Returns the name of a merge that cannot take results that are not UTF-8. A sum says itself what is no number.
+    fn needs_text(&self) -> Option<&'static str> {
+        match self {
+            Self::Structured(_) => Some("structured"),
+            Self::Vote(_) => Some("vote"),
+            Self::Summarize(_) => Some("summarize"),
+            Self::Concatenate(_)
+            | Self::Sum(_)
+            | Self::First(_)
+            | Self::Quorum(_)
+            | Self::Given(_) => None,
         }
     }
 

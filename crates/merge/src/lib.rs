@@ -30,6 +30,7 @@
 //! ```
 
 mod answer;
+mod asking;
 mod error;
 mod failure;
 mod fold;
@@ -43,6 +44,7 @@ mod text;
 mod values;
 
 pub use answer::{Answer, AnswerKind};
+pub use asking::{Asked, Asking, AskingWay, Choice, Group, ParseAskingError};
 pub use error::MergeError;
 pub use failure::Failure;
 pub use fold::{Fold, Step};

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, BufRead};
 use std::sync::Arc;
 
-use offshoot_model::{JsonText, Payload};
+use offshoot_model::{JsonText, Payload, json_error};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -44,7 +44,6 @@ pub enum LineError {
         /// From 1.
         line: u64,
         /// The error of the system.
-        #[source]
         source: io::Error,
     },
 }
@@ -96,12 +95,10 @@ impl<R: BufRead> Iterator for Lines<R> {
 
 fn parse(bytes: &[u8]) -> Result<Line, String> {
     let record: Record<'_> = serde_json::from_slice(bytes).map_err(|error| {
-        // A line is one line: its own number within itself only misleads.
-        let message = error.to_string();
-        let cut = message.find(" at line ").unwrap_or(message.len());
+        let message = json_error(&String::from_utf8_lossy(bytes), &error);
         match error.column() {
-            0 => message[..cut].to_owned(),
-            column => format!("{} at column {column}", &message[..cut]),
+            0 => message,
+            column => format!("{message} at column {column}"),
         }
     })?;
     let raw = record.value.get();
@@ -150,7 +147,7 @@ mod tests {
         check(format!("{good}\nnope\n{good}").as_bytes(), "line 3: expected ident at column");
         check(b"{\"key\":\"a\"}", "line 1: missing field `value`");
         check(b"{\"value\":1}", "line 1: missing field `key`");
-        check(b"{\"key\":1,\"value\":1}", "line 1: invalid type: integer `1`, expected a string");
+        check(b"{\"key\":1,\"value\":1}", "line 1: `key`: found integer `1`, expected a string");
         check(b"{\"key\":\"a\",\"value\":1} 2", "line 1: trailing characters");
         check(b"{\"key\":\"a\",\"value\":", "line 1: EOF while parsing");
         check(b"[1,2,3]", "line 1: ");

@@ -1,13 +1,12 @@
 //! The treatment of results that did not complete.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
 /// As written after `--on-failure`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::Display, strum::EnumString)]
+#[strum(serialize_all = "snake_case", parse_err_ty = ParseOnFailureError, parse_err_fn = unknown)]
 pub enum OnFailure {
     /// There is no answer; the failures are named, and what completed stays readable as a partial answer.
     #[default]
@@ -23,27 +22,8 @@ pub enum OnFailure {
 #[error("`{0}` is not one of fail, skip, include")]
 pub struct ParseOnFailureError(String);
 
-impl fmt::Display for OnFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Fail => "fail",
-            Self::Skip => "skip",
-            Self::Include => "include",
-        })
-    }
-}
-
-impl FromStr for OnFailure {
-    type Err = ParseOnFailureError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "fail" => Ok(Self::Fail),
-            "skip" => Ok(Self::Skip),
-            "include" => Ok(Self::Include),
-            _ => Err(ParseOnFailureError(text.to_owned())),
-        }
-    }
+fn unknown(text: &str) -> ParseOnFailureError {
+    ParseOnFailureError(text.to_owned())
 }
 
 #[cfg(test)]

@@ -4,11 +4,10 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 
 /// A way to merge, as written after `--merge` and `--strategy`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, SerializeDisplay, DeserializeFromStr)]
 pub enum Strategy {
     /// The texts, joined with a line of three dashes.
     #[default]
@@ -33,9 +32,9 @@ pub enum ParseStrategyError {
     /// Nothing is called that.
     #[error("unknown merge strategy `{0}`; known are {names}", names = Strategy::NAMES.join(", "))]
     Unknown(String),
-    /// The name is reserved for a strategy that needs an agent or a plugin.
+    /// The name is reserved for what plugins make.
     #[error(
-        "merge strategy `{0}` needs an agent or a plugin, which this version does not offer; known are {names}",
+        "merge strategy `{0}` is made by a plugin, and named `plugin:NAME`; known are {names}",
         names = Strategy::NAMES.join(", ")
     )]
     NotHere(String),
@@ -45,7 +44,7 @@ pub enum ParseStrategyError {
 }
 
 /// Reserved, so that no plugin takes these names before they mean what people expect.
-const NOT_HERE: [&str; 4] = ["custom", "summarize-with", "best-of", "reduce-with"];
+const NOT_HERE: [&str; 1] = ["custom"];
 
 impl Strategy {
     /// True if the answer can stand before all results are in.
@@ -117,20 +116,6 @@ impl FromStr for Strategy {
     }
 }
 
-impl TryFrom<String> for Strategy {
-    type Error = ParseStrategyError;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<Strategy> for String {
-    fn from(strategy: Strategy) -> Self {
-        strategy.to_string()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,10 +141,7 @@ mod tests {
         check("", "unknown merge strategy ``; known are concatenate, structured, vote");
         check("concat", "unknown merge strategy `concat`; known are concatenate");
         check("vote:2", "unknown merge strategy `vote:2`");
-        check("best-of", "merge strategy `best-of` needs an agent or a plugin");
-        check("reduce-with:4", "merge strategy `reduce-with` needs");
-        check("custom", "merge strategy `custom` needs");
-        check("summarize-with", "merge strategy `summarize-with` needs");
+        check("custom", "merge strategy `custom` is made by a plugin");
         for text in ["quorum", "quorum:", "quorum:0", "quorum:-1", "quorum:x"] {
             check(text, &format!("`{text}` needs a number from 1"));
         }

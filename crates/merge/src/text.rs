@@ -5,7 +5,6 @@
 
 mod escape;
 mod layout;
-mod lossy;
 mod unescape;
 
 use std::io::{self, Write};
@@ -15,7 +14,6 @@ use offshoot_model::{Payload, ValueKind, VariableRef};
 use crate::values::Source;
 use escape::Escape;
 use layout::Layout;
-use lossy::Lossy;
 use unescape::Unescape;
 
 pub(crate) use layout::Spacing;
@@ -40,7 +38,7 @@ pub(crate) fn plain(
     }
 }
 
-/// The value as compact JSON. What is no UTF-8 gets U+FFFD in place of what cannot be read.
+/// The value as compact JSON. A merge that writes JSON has refused what is no UTF-8.
 pub(crate) fn json(
     value: &Payload,
     source: &mut Source<'_>,
@@ -56,9 +54,7 @@ pub(crate) fn json(
         }
         Payload::Stored(reference) => {
             out.write_all(b"\"")?;
-            let mut lossy = Lossy::new(Escape::new(&mut *out));
-            source.copy(reference, &mut lossy)?;
-            lossy.finish()?;
+            source.copy(reference, &mut Escape::new(&mut *out))?;
             out.write_all(b"\"")
         }
     }

@@ -25,7 +25,8 @@ pub struct Cost {
 }
 
 /// The knowledge of the cost of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::AsRefStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, strum::AsRefStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum CostKnowledge {
@@ -99,6 +100,16 @@ impl Cost {
     #[must_use]
     pub const fn cut_off(self) -> Self {
         Self { unknown_runs: if self.unknown_runs == 0 { 1 } else { self.unknown_runs }, ..self }
+    }
+
+    /// Returns this cost, or that of a report that came behind it where it says more: nothing spent is ever unspent.
+    #[must_use]
+    pub fn at_least(self, report: Self) -> Self {
+        Self {
+            known_usd: self.known_usd.max(report.known_usd),
+            estimated_usd: self.estimated_usd.max(report.estimated_usd),
+            unknown_runs: self.unknown_runs,
+        }
     }
 
     /// True if the cost is known to be zero.

@@ -5,7 +5,10 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Cost, Payload, RunStatus, Usage};
+use crate::{
+    Changes, Cost, MicroUsd, Payload, RunStatus, SaidError, TokenCount, Usage, cause,
+    first_failure, number,
+};
 
 /// The one terminal fact about a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -15,9 +18,15 @@ pub struct Ending {
     pub reason: Reason,
     /// The output or answer of the run, whatever the ending.
     pub output: Option<Payload>,
-    /// The last lines of what it said beside its answer, for the error message.
+    /// The last lines of what it said beside its answer, among them the one that says why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diagnostics: Option<String>,
+    /// The run's own account of its error, as JSON at the end of its answer. The engine fills it in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<Box<SaidError>>,
+    /// The changes that it made, where it worked in a folder of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Box<Changes>>,
     /// The usage of the run itself.
     #[serde(default)]
     pub usage: Usage,
@@ -32,6 +41,8 @@ pub struct Ending {
 /// The typed reason. It comes from the runtime's own evidence, never from the text of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "kind")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Reason {
     /// The run did what it was asked. `exit_code` is for programs, for which other codes than 0 may count as success.
     Completed {
@@ -51,6 +62,17 @@ pub enum Reason {
     /// The program could not be started: not found, not executable.
     CannotStart {
         /// The message of the system.
+        message: String,
+    },
+    /// The file of its piece is gone, is shorter than it was when it was cut, or cannot be read; or the folder that it works in is
+    /// gone. Nothing was started, and no fault of what would have been.
+    InputUnreadable {
+        /// The message of the system.
+        message: String,
+    },
+    /// The folder that it was to have for itself cannot be made. Nothing was started, and no fault of what would have been.
+    Isolation {
+        /// The reason, with what can be done about it.
         message: String,
     },
     /// The system had too few descriptors or processes, or too little memory, to start it, and no program of ours was left
@@ -78,6 +100,18 @@ pub enum Reason {
         /// `tokens` or `usd`.
         unit: String,
     },
+    /// The budget that the pieces of a tree share has too little left to start this one, and no other piece was running that
+    /// could have left some of its part.
+    BudgetPool {
+        /// `tokens` or `usd`.
+        unit: String,
+        /// The whole budget, in tokens or millionths of a dollar.
+        granted: u64,
+        /// The amount that was used by then.
+        used: u64,
+        /// The amount that was to be reserved for the run.
+        asked: u64,
+    },
     /// The time limit of the run was reached.
     Timeout {
         /// The limit.
@@ -93,12 +127,24 @@ pub enum Reason {
         /// The limit.
         bytes: u64,
     },
+    /// The answer has not the form that was asked for. It is kept as it is.
+    SchemaMismatch {
+        /// A JSON pointer to the part of the answer that is wrong; empty for the whole.
+        path: String,
+        /// The fault.
+        message: String,
+    },
     /// The deadline of the whole tree, or of what is below an agent above it.
     Deadline,
     /// The run was cancelled.
     Cancelled {
         /// The party that cancelled it.
         by: CancelledBy,
+    },
+    /// A run that this one needs did not complete, so it was not started.
+    NeedFailed {
+        /// The name of the needed run.
+        need: String,
     },
     /// A root that holds pieces: some of them did not complete, and that was not to be passed over.
     PiecesFailed {
@@ -107,7 +153,7 @@ pub enum Reason {
         /// Of how many.
         total: u32,
     },
-    /// The answer could not be kept: the store refused it.
+    /// The answer could not be kept: the store refused it. Or the piece with its header could not be written into the data folder.
     NotRecorded {
         /// The message of the store.
         message: String,
@@ -122,18 +168,25 @@ pub enum Reason {
 /// The party that cancelled a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::Display)]
 pub enum CancelledBy {
     /// The person at the terminal, or a command of theirs.
+    #[strum(to_string = "the operator")]
     Operator,
     /// An agent above it.
+    #[strum(to_string = "its parent")]
     Parent,
     /// The parent ended, and its policy is to cascade.
+    #[strum(to_string = "its parent's end")]
     ParentEnded,
     /// A merge had its answer early.
+    #[strum(to_string = "an early answer")]
     EarlyAnswer,
     /// More siblings failed than `--max-fail` allows.
+    #[strum(to_string = "too many failures beside it")]
     MaxFail,
     /// An agent above it ran out of budget.
+    #[strum(to_string = "a budget above it")]
     Budget,
 }
 
@@ -144,6 +197,8 @@ impl Ending {
             reason,
             output: None,
             diagnostics: None,
+            said: None,
+            changes: None,
             usage: Usage::default(),
             cost: Cost::NONE,
             execution_time_ms: 0,
@@ -159,6 +214,30 @@ impl Ending {
     pub fn status(&self) -> RunStatus {
         self.reason.status()
     }
+
+    /// The line of its last words that says why it is no success, where there is one.
+    pub fn cause(&self) -> Option<&str> {
+        if self.status().is_success() {
+            return None;
+        }
+        cause(self.diagnostics.as_deref()?).map(first_failure)
+    }
+
+    /// The reason in one line, with the cause.
+    pub fn why(&self) -> String {
+        with_cause(&self.reason, self.cause())
+    }
+
+    /// Returns advice for the parent or the operator.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self.reason {
+            // A verdict, as that of `grep` or `diff`: what fails has a word to say about it, or a larger code.
+            Reason::ExitCode { code: 1..=9 } if self.diagnostics.is_none() => {
+                Some("accept it with --ok-exit where it means success")
+            }
+            ref reason => reason.hint(),
+        }
+    }
 }
 
 impl Reason {
@@ -169,43 +248,28 @@ impl Reason {
             Self::ExitCode { .. }
             | Self::Signal { .. }
             | Self::CannotStart { .. }
+            | Self::InputUnreadable { .. }
+            | Self::Isolation { .. }
             | Self::NoRoom { .. }
             | Self::RuntimeError { .. }
             | Self::PluginPanic { .. }
             | Self::TurnLimit
             | Self::Budget { .. }
+            | Self::BudgetPool { .. }
             | Self::PiecesFailed { .. }
             | Self::OutputLimit { .. }
+            | Self::SchemaMismatch { .. }
             | Self::NotRecorded { .. } => RunStatus::Failed,
             Self::Timeout { .. } | Self::Idle { .. } | Self::Deadline => RunStatus::TimedOut,
-            Self::Cancelled { .. } => RunStatus::Cancelled,
+            Self::Cancelled { .. } | Self::NeedFailed { .. } => RunStatus::Cancelled,
             Self::Interrupted => RunStatus::Lost,
             Self::ClientGone => RunStatus::ClientGone,
         }
     }
 
     /// The word for programs.
-    pub const fn code(&self) -> &'static str {
-        match self {
-            Self::Completed { .. } => "completed",
-            Self::ExitCode { .. } => "exit_code",
-            Self::Signal { .. } => "signal",
-            Self::CannotStart { .. } => "cannot_start",
-            Self::NoRoom { .. } => "no_room",
-            Self::RuntimeError { .. } => "runtime_error",
-            Self::PluginPanic { .. } => "plugin_panic",
-            Self::TurnLimit => "turn_limit",
-            Self::Budget { .. } => "budget",
-            Self::Timeout { .. } => "timeout",
-            Self::Idle { .. } => "idle",
-            Self::OutputLimit { .. } => "output_limit",
-            Self::Deadline => "deadline",
-            Self::Cancelled { .. } => "cancelled",
-            Self::PiecesFailed { .. } => "pieces_failed",
-            Self::NotRecorded { .. } => "not_recorded",
-            Self::Interrupted => "interrupted",
-            Self::ClientGone => "client_gone",
-        }
+    pub fn code(&self) -> &'static str {
+        self.into()
     }
 
     /// True if the runtime is to blame, which is what a breaker counts; never a task's own verdict.
@@ -216,34 +280,23 @@ impl Reason {
         )
     }
 
-    /// True if another attempt can help.
+    /// True if another attempt of the same run can help, which the engine makes by itself where the settings say so. What a parent
+    /// can do is [`recovery`](Self::recovery).
     pub const fn is_retryable(&self) -> bool {
         matches!(self, Self::RuntimeError { retryable: true, .. } | Self::NoRoom { .. })
     }
 
-    /// Returns advice for the parent or the operator.
+    /// Returns the advice that follows from the reason alone.
     pub const fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::CannotStart { .. } => Some("check the command's name, its mode and PATH"),
-            Self::NoRoom { .. } => Some(
-                "run fewer at once, or raise the limits of open files and processes (ulimit -n, -u)",
-            ),
-            Self::ExitCode { .. } => Some("accept it with --ok-exit where it means success"),
-            Self::Timeout { .. } => Some("raise --timeout, or give it a smaller piece"),
-            Self::Idle { .. } => {
-                Some("raise agents.defaults.subagents.idleTimeoutSeconds if silence is normal here")
-            }
-            Self::OutputLimit { .. } => {
-                Some("raise agents.defaults.subagents.maxOutputBytes if so much output is meant")
-            }
-            Self::Deadline => Some("raise agents.defaults.subagents.deadlineSeconds"),
-            Self::Budget { .. } => Some("raise the budget, or ask for less"),
-            Self::PiecesFailed { .. } => Some(
-                "--on-failure skip leaves them out; --on-failure include keeps them in the answer",
-            ),
-            Self::NotRecorded { .. } => Some("free space in the data folder, then run it again"),
-            _ => None,
-        }
+        self.recovery().suggestion
+    }
+}
+
+/// Returns a reason with the cause that the run named, in one line.
+pub(crate) fn with_cause(reason: &Reason, cause: Option<&str>) -> String {
+    match cause {
+        Some(cause) => format!("{reason}: {cause}"),
+        None => reason.to_string(),
     }
 }
 
@@ -254,18 +307,40 @@ impl fmt::Display for Reason {
             Self::ExitCode { code } => write!(f, "exited with code {code}"),
             Self::Signal { signal } => write!(f, "killed by signal {signal}"),
             Self::CannotStart { message } => write!(f, "cannot start: {message}"),
+            Self::InputUnreadable { message } => write!(f, "cannot read its input: {message}"),
+            Self::Isolation { message } => {
+                write!(f, "cannot have a folder of its own: {message}")
+            }
             Self::NoRoom { message } => write!(f, "no room on this system: {message}"),
             Self::RuntimeError { message, .. } => write!(f, "runtime error: {message}"),
             Self::PluginPanic { message } => write!(f, "plugin panicked: {message}"),
             Self::TurnLimit => f.write_str("out of turns"),
             Self::Budget { unit } => write!(f, "out of budget ({unit})"),
+            Self::BudgetPool { unit, granted, used, asked } => {
+                let amount = |amount: u64| match unit.as_str() {
+                    "usd" => number::dollars(MicroUsd::from_micros(amount)),
+                    _ => number::tokens(TokenCount::Known(amount)),
+                };
+                let [granted, used, asked] = [*granted, *used, *asked].map(amount);
+                write!(
+                    f,
+                    "not started: {used} of {granted} are used, and {asked} were to be reserved"
+                )
+            }
             Self::Timeout { seconds } => write!(f, "timed out after {seconds} s"),
             Self::Idle { seconds } => write!(f, "no sign of life for {seconds} s"),
             Self::OutputLimit { bytes } => {
                 write!(f, "answered with more than the {bytes} bytes that it may")
             }
+            Self::SchemaMismatch { path, message } => {
+                let gap = if path.is_empty() { "" } else { ": " };
+                write!(f, "its answer does not match its schema: {path}{gap}{message}")
+            }
             Self::Deadline => f.write_str("the deadline has passed"),
             Self::Cancelled { by } => write!(f, "cancelled by {by}"),
+            Self::NeedFailed { need } => {
+                write!(f, "not started: `{need}`, which it needs, did not complete")
+            }
             Self::PiecesFailed { failed, total } => {
                 write!(f, "{failed} of {total} pieces did not complete")
             }
@@ -273,18 +348,5 @@ impl fmt::Display for Reason {
             Self::Interrupted => f.write_str("interrupted with its supervisor"),
             Self::ClientGone => f.write_str("its client has gone"),
         }
-    }
-}
-
-impl fmt::Display for CancelledBy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Operator => "the operator",
-            Self::Parent => "its parent",
-            Self::ParentEnded => "its parent's end",
-            Self::EarlyAnswer => "an early answer",
-            Self::MaxFail => "too many failures beside it",
-            Self::Budget => "a budget above it",
-        })
     }
 }

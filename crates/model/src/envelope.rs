@@ -3,23 +3,25 @@
 use offshoot_session_key::{AgentId, SessionKey};
 use serde::{Deserialize, Serialize};
 
-use crate::{Cost, Ending, Payload, RunId, RunStatus, Usage};
+use crate::{Changes, Cost, Ending, Payload, RunId, RunStatus, SaidError, Usage};
 
 /// The result of a run. `data` holds its answer or output, whatever the ending.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Envelope {
     /// The run's state; terminal, or that of a run whose wait ended early.
     pub status: RunStatus,
     /// The answer: in JSON the string or the value itself; `{"ref": …}` where it stays in the store.
-    #[serde(serialize_with = "Payload::serialize_plain", skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "Payload::serialize_plain")]
     pub data: Option<Payload>,
     /// The reason why the run is not a success.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<EnvelopeError>,
     /// True if `data` is only what there was when the run failed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
+    /// The changes that it made, where it worked in a folder of its own.
+    pub changes: Option<Box<Changes>>,
     /// The session.
     pub session_key: SessionKey,
     /// The run.
@@ -42,7 +44,7 @@ pub struct Envelope {
 pub struct EnvelopeError {
     /// The typed reason.
     pub code: String,
-    /// The reason in words.
+    /// The reason in words: a line with the cause, and below it the last words of the run where they are more than that line.
     pub message: String,
     /// Advice on what to do next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,6 +52,9 @@ pub struct EnvelopeError {
     /// True if the same request may succeed if made again.
     #[serde(default)]
     pub parent_can_retry: bool,
+    /// The run's own account of its error. The fields above come from evidence, and do not depend on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<Box<SaidError>>,
 }
 
 impl Envelope {
@@ -67,6 +72,7 @@ impl Envelope {
             data: ending.output.clone(),
             partial: error.is_some() && ending.output.is_some(),
             error,
+            changes: ending.changes.clone(),
             session_key,
             run_id,
             agent,
@@ -93,15 +99,22 @@ impl EnvelopeError {
             return None;
         }
         let reason = &ending.reason;
-        let message = match &ending.diagnostics {
-            Some(diagnostics) => format!("{reason}: {diagnostics}"),
-            None => reason.to_string(),
+        let more = ending.diagnostics.as_deref().filter(|said| said.trim().contains('\n'));
+        let message = match more {
+            Some(said) => format!("{}\n{said}", ending.why()),
+            None => ending.why(),
         };
         Some(Self {
             code: reason.code().to_owned(),
             message,
-            recovery_suggestion: reason.hint().map(str::to_owned),
-            parent_can_retry: reason.is_retryable(),
+            recovery_suggestion: ending.hint().map(str::to_owned),
+            parent_can_retry: reason.recovery().parent_can_retry,
+            said: ending.said.clone(),
         })
+    }
+
+    /// The reason with the cause, in one line.
+    pub fn summary(&self) -> &str {
+        self.message.lines().next().unwrap_or_default()
     }
 }

@@ -2,6 +2,7 @@
 
 mod admitted;
 mod process;
+mod root_reopened;
 mod schema;
 mod tool_use;
 
@@ -12,12 +13,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Cost, DeliveryId, Ending, Payload, Refusal, RootId, RunId, Timestamp, Usage, VariableRef,
-    number,
+    AgentId, Changes, Cost, DeliveryId, Ending, Payload, Refusal, RootId, RunId, Timestamp, Usage,
+    VariableRef, number,
 };
 
 pub use admitted::{Admitted, InputRange, Origin, Particulars};
 pub use process::{BootId, ProcessIdentity};
+pub use root_reopened::{PiecesAgain, RootReopened};
 pub use schema::event_schema;
 pub use tool_use::{ToolInput, ToolUse};
 
@@ -39,6 +41,7 @@ pub struct Event {
 
 /// A kind of event of a run.
 // Tagged from outside, because results inside stay unparsed text, which a tag among the fields would forbid.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
@@ -50,7 +53,6 @@ pub enum EventKind {
         refusal: Box<Refusal>,
         /// The number of refusals, where several of the same code are one event: beyond a hundred refusals of one run, further
         /// ones are counted, and recorded with its next event. One where absent.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         times: Option<u64>,
     },
     /// The run holds a slot, and its runtime was asked to start it.
@@ -58,6 +60,7 @@ pub enum EventKind {
     /// The runtime says that the run has started.
     Started {
         /// The process, where there is one.
+        #[serialize_always]
         process: Option<ProcessIdentity>,
     },
     /// Progress of the run. It may be thinned and is not kept.
@@ -107,6 +110,13 @@ pub enum EventKind {
         /// Millionths of a dollar above the reservation.
         micro_usd: u64,
     },
+    /// The run takes so much more out of what its parent has left: as it starts, and when it has used what it took before.
+    BudgetDrawn {
+        /// So many tokens.
+        tokens: u64,
+        /// So many millionths of a dollar.
+        micro_usd: u64,
+    },
     /// The operator has added to its budget, and to every budget above it, so that no other run has less for it.
     BudgetRaised {
         /// So many tokens.
@@ -116,8 +126,32 @@ pub enum EventKind {
     },
     /// All holders of slots were silent while all others waited for them; their slots are lent because of this run.
     StallLent,
+    /// Nothing is admitted or started in the tree from here on, by the operator's word; what runs goes on. Recorded of the root.
+    Paused,
+    /// The tree goes on. A new supervisor goes on without this.
+    Unpaused,
+    /// Runs of an agent have failed too often in a row: none is admitted or started for a while, then one, whose end decides. Recorded
+    /// of the root.
+    BreakerOpened {
+        /// The agent.
+        #[schemars(with = "String")]
+        agent: AgentId,
+        /// The faults of its runtime in a row.
+        faults: u32,
+        /// The time for which none starts, in milliseconds.
+        wait_ms: u64,
+    },
+    /// The run that was let through has worked: runs of the agent start again. Recorded of the root.
+    BreakerClosed {
+        /// The agent.
+        #[schemars(with = "String")]
+        agent: AgentId,
+    },
     /// A new supervisor holds the tree: nothing of it runs at this moment, and slots begin anew. Recorded of the root.
     Reopened,
+    /// The root was over, and the operator goes on with it: pieces that ended without an answer run again as new runs. Follows
+    /// `reopened`. Recorded of the root.
+    RootReopened(Box<RootReopened>),
     /// The run was interrupted with its supervisor, or by a fault of its runtime, and is queued again.
     Resumed {
         /// The number of the attempt that begins: 2 for the first repetition.
@@ -125,11 +159,11 @@ pub enum EventKind {
         /// True if the runtime continues where the run was; false if it begins anew.
         continues: bool,
         /// The fault, with which it would have ended had it no attempt left; none after an interruption.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<Box<crate::Reason>>,
         /// The time for which it waits before that, in milliseconds; none after an interruption.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         wait_ms: Option<u64>,
+        /// The changes that the attempt before had made, where it worked in a folder of its own.
+        changes: Option<Box<Changes>>,
     },
     /// The process group is gone, and the run ended in this way.
     Ended(Box<Ending>),
@@ -138,16 +172,13 @@ pub enum EventKind {
     /// A turn of it is over and further ones follow: for its children's results, or for letters.
     TurnEnded {
         /// The answer of this turn. The answer of the last turn stands in the ending.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         answer: Option<Payload>,
         /// The number of letters that this attempt of it had taken by then. Absent from what earlier versions wrote.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         letters_taken: Option<u32>,
     },
     /// A message was written into the session of the run.
     Letter {
         /// The session above that wrote it; none for the operator.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<RunId>,
         /// The text of the message.
         text: Payload,
@@ -188,13 +219,11 @@ pub enum EventKind {
         /// The state in which it was found.
         found: KeeperFault,
         /// The reason why no other one could be started. None where another one has taken its place.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Arc<str>>,
     },
     /// The folder of the run was to be removed. Recorded where it could not be, and where it was removed later.
     Removal {
         /// The reason why the folder is still there.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Arc<str>>,
     },
 }
@@ -223,6 +252,7 @@ impl KeeperFault {
 }
 
 /// The result of a merge.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MergeSummary {
@@ -234,6 +264,25 @@ pub struct MergeSummary {
     pub failed: u32,
     /// The answer.
     pub output: Payload,
+    /// Name of the result that a judge chose, and the reason; none where no judge was asked.
+    pub chosen: Option<Chosen>,
+}
+
+/// A result that a judge chose among others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Chosen {
+    /// The name of the result.
+    pub winner: String,
+    /// The reason in the words of the judge; empty where it gave none.
+    pub reason: String,
+}
+
+impl fmt::Display for Chosen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.winner)?;
+        if self.reason.is_empty() { Ok(()) } else { write!(f, ", because: {}", self.reason) }
+    }
 }
 
 /// The class of an event: kept or not.
@@ -299,18 +348,30 @@ table! {
     Self::BudgetNotice => "budget_notice", "four fifths of its budget are used";
     Self::Overrun { tokens, micro_usd } => "overrun",
         format!("{} more than reserved", number::amounts(*tokens, *micro_usd));
+    Self::BudgetDrawn { tokens, micro_usd } => "budget_drawn",
+        format!("{} out of the pool", number::amounts(*tokens, *micro_usd));
     Self::BudgetRaised { tokens, micro_usd } => "budget_raised",
         format!("{} more, by the operator", number::amounts(*tokens, *micro_usd));
     Self::StallLent => "stall_lent", "its holders waited for it in silence";
+    Self::Paused => "paused", "nothing more is started, by the operator's word; what runs goes on";
+    Self::Unpaused => "unpaused", "the tree goes on";
+    Self::BreakerOpened { agent, faults, wait_ms } => "breaker_opened", format!(
+        "no run of the agent `{agent}` starts for {}: {}",
+        number::milliseconds(*wait_ms),
+        number::faults(*faults),
+    );
+    Self::BreakerClosed { agent } => "breaker_closed", format!("runs of the agent `{agent}` start again");
     Self::Ended(ending) => "ended", ending.reason.to_string();
     Self::Merged(merged) => "merged", format!(
-        "{}: {} results, {} failures",
+        "{}: {} results, {} failures{}",
         merged.strategy,
         number::count(merged.merged.into()),
-        number::count(merged.failed.into())
+        number::count(merged.failed.into()),
+        merged.chosen.as_ref().map_or_else(String::new, |chosen| format!("; chosen: {chosen}"))
     );
     Self::Reopened => "reopened", "a new supervisor holds the tree";
-    Self::Resumed { attempt, continues, after, wait_ms } => "resumed", {
+    Self::RootReopened(reopened) => "root_reopened", format!("by the operator: {reopened}");
+    Self::Resumed { attempt, continues, after, wait_ms, changes: _ } => "resumed", {
         let how = if *continues { "goes on" } else { "begins again" };
         let wait = wait_ms.map(|wait| format!(" in {}", number::milliseconds(wait)));
         let after = after.as_ref().map(|fault| format!(", after: {fault}"));

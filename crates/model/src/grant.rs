@@ -17,6 +17,24 @@ pub struct BudgetGrant {
     pub usd: Option<MicroUsd>,
 }
 
+/// The units in which a run draws from its parent's budget as it starts, and more while it runs. Nothing of these is
+/// reserved at its admission.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Pooled {
+    /// True if the run draws tokens.
+    pub tokens: bool,
+    /// True if the run draws money.
+    pub usd: bool,
+}
+
+impl Pooled {
+    /// True if nothing is drawn.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// The terms a run lives under, fixed when it was admitted and recorded with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -33,6 +51,9 @@ pub struct Grant {
     pub tools: Arc<Rights>,
     /// The reserved budget.
     pub budget: BudgetGrant,
+    /// The units that it draws from its parent's budget as it starts; none in records that do not say it.
+    #[serde(default, skip_serializing_if = "Pooled::is_none")]
+    pub pooled: Pooled,
     /// Starting and running, not queued or waiting; 0 = none.
     pub run_timeout_seconds: u64,
     /// Without any sign of life while running; 0 = none.
@@ -57,6 +78,7 @@ impl Grant {
             agents: Vec::new(),
             tools: Arc::default(),
             budget: BudgetGrant::default(),
+            pooled: Pooled::default(),
             run_timeout_seconds: 0,
             idle_timeout_seconds: 0,
             grace_seconds: 5,

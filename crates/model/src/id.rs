@@ -1,6 +1,5 @@
 //! Ids are types: a run is not a root, and neither is a hash.
 
-use std::fmt;
 use std::str::FromStr;
 
 use offshoot_session_key::SessionKey;
@@ -9,26 +8,34 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
+use crate::Timestamp;
+
 /// One run of one agent. A version 7 UUID, so that ids sort by the time they were minted.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, JsonSchema, derive_more::Debug, derive_more::Display)]
+#[debug("RunId({self})")]
 #[serde(transparent)]
 #[schemars(extend("pattern" = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"))]
 pub struct RunId(#[schemars(with = "String")] Uuid);
 
 /// A whole tree, named by the run id of its root.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, JsonSchema, derive_more::Debug, derive_more::Display)]
+#[debug("RootId({self})")]
 #[serde(transparent)]
 pub struct RootId(RunId);
 
 /// The BLAKE3 hash of a value: its address in the store.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(JsonSchema, derive_more::Debug, derive_more::Display)]
+#[debug("ContentHash({self})")]
+#[display("{}", blake3::Hash::from_bytes(self.0))]
 #[schemars(from = "String", extend("pattern" = "^[0-9a-f]{64}$"))]
 pub struct ContentHash([u8; 32]);
 
 /// One delivery of one result: `announce:v1:{child key}:{run id}`. Stable, so that a repetition is recognised.
-#[derive(
-    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, JsonSchema, derive_more::Display)]
 #[serde(transparent)]
 #[schemars(extend("pattern" = "^announce:v1:"))]
 pub struct DeliveryId(String);
@@ -68,6 +75,15 @@ impl RunId {
     /// Back from [`RunId::as_bytes`].
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(Uuid::from_bytes(bytes))
+    }
+}
+
+impl RunId {
+    /// The moment at which the id was made, where it tells: ids of ours do.
+    pub fn made_at(&self) -> Option<Timestamp> {
+        let (seconds, nanoseconds) = self.0.get_timestamp()?.to_unix();
+        let micros = seconds.checked_mul(1_000_000)?.checked_add(u64::from(nanoseconds) / 1000)?;
+        Some(Timestamp::from_micros(micros))
     }
 }
 
@@ -112,18 +128,6 @@ impl DeliveryId {
     }
 }
 
-impl fmt::Display for RunId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.hyphenated().fmt(f)
-    }
-}
-
-impl fmt::Debug for RunId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RunId({self})")
-    }
-}
-
 impl FromStr for RunId {
     type Err = ParseIdError;
 
@@ -131,30 +135,6 @@ impl FromStr for RunId {
         Uuid::try_parse(text)
             .map(Self)
             .map_err(|_| ParseIdError { text: text.to_owned(), expected: "a run id (a UUID)" })
-    }
-}
-
-impl fmt::Display for RootId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl fmt::Debug for RootId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RootId({self})")
-    }
-}
-
-impl fmt::Display for ContentHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for ContentHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ContentHash({self})")
     }
 }
 
@@ -179,11 +159,5 @@ impl<'de> Deserialize<'de> for ContentHash {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         text.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-impl fmt::Display for DeliveryId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }

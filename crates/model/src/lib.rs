@@ -23,42 +23,73 @@
 //! assert_eq!(TokenCount::Known(3) + TokenCount::Unknown, TokenCount::AtLeast(3));
 //! ```
 
+mod agent_summary;
+mod cause;
+mod changes;
 mod cost;
+mod delegated;
+mod delegation_context;
 mod ending;
 mod envelope;
 mod event;
 mod grant;
+mod holds;
 mod id;
+mod isolation;
+mod json_error;
+mod lowered_limit;
+mod need;
 pub mod number;
+pub mod path_text;
 mod payload;
+mod recovery;
 mod refusal;
 mod request;
+mod retry_on;
 mod rights;
 mod rules;
+mod said_error;
 mod status;
+mod stream;
 mod time;
 mod tree;
 mod usage;
 mod variable;
 mod wording;
 
+pub use agent_summary::AgentSummary;
+pub use cause::{cause, first_failure};
+pub use changes::Changes;
 pub use cost::{Cost, CostKnowledge, MicroUsd, ParseUsdError};
+pub use delegated::{Delegated, Directly, FitScore};
+pub use delegation_context::{DelegationContext, TraceStep, bounded_request};
 pub use ending::{CancelledBy, Ending, Reason};
 pub use envelope::{Envelope, EnvelopeError};
 pub use event::{
-    Admitted, BootId, Event, EventClass, EventKind, InputRange, KeeperFault, MergeSummary, Origin,
-    Particulars, ProcessIdentity, ToolInput, ToolUse, event_schema,
+    Admitted, BootId, Chosen, Event, EventClass, EventKind, InputRange, KeeperFault, MergeSummary,
+    Origin, Particulars, PiecesAgain, ProcessIdentity, RootReopened, ToolInput, ToolUse,
+    event_schema,
 };
-pub use grant::{BudgetGrant, Grant};
+pub use grant::{BudgetGrant, Grant, Pooled};
+pub use holds::{Holds, OpenBreaker};
 pub use id::{ContentHash, DeliveryId, ParseIdError, RootId, RunId};
+pub use isolation::{Isolation, ParseIsolationError};
+pub use json_error::json_error;
+pub use lowered_limit::LoweredLimit;
+pub use need::{Need, OnNeedFailed};
+pub use path_text::PathText;
 pub use payload::{JsonText, Payload};
+pub use recovery::Recovery;
 pub use refusal::{GovernedBy, Refusal, RefusalCode};
-pub use request::{BudgetRequest, Cleanup, ContextEntry, SpawnRequest, WaitMode};
-pub use rights::Rights;
+pub use request::{BudgetRequest, Cleanup, ContextEntry, OutputFormat, SpawnRequest, WaitMode};
+pub use retry_on::{RetryOn, UnknownEnding};
+pub use rights::{NEVER_FOR_SUB_AGENTS, Rights};
 pub use rules::Rules;
+pub use said_error::SaidError;
 pub use status::RunStatus;
-pub use time::{Timestamp, rfc3339};
-pub use tree::{Node, Tree, TreeNode};
+pub use stream::Stream;
+pub use time::{Timestamp, from_rfc3339, rfc3339};
+pub use tree::{Node, Parked, Statuses, Subtree, Subtrees, Tree, TreeNode};
 pub use usage::{TokenCount, Usage};
 pub use variable::{ValueKind, VariableRef};
 pub use wording::{causes, error_chain, plain};

@@ -22,6 +22,14 @@ pub fn times(times: Option<u64>) -> String {
     times.map_or_else(String::new, |times| format!(" ({} times)", count(times)))
 }
 
+/// `3 faults in a row`; `1 fault`.
+pub fn faults(faults: u32) -> String {
+    match faults {
+        1 => "1 fault".to_owned(),
+        _ => format!("{} faults in a row", count(faults.into())),
+    }
+}
+
 /// `12 ms`, `4.1 s`, `1 min 5 s`, `2 h 3 min`, `3 d 4 h`. Never rounded up: nothing looks longer than it was.
 pub fn duration(time: Duration) -> String {
     let seconds = time.as_secs();
@@ -105,12 +113,15 @@ pub fn amounts(tokens_: u64, micro_usd: u64) -> String {
     format!("{} and {}", tokens(TokenCount::Known(tokens_)), dollars(usd))
 }
 
+/// The words of [`used`] where neither tokens nor money are known.
+pub const NOT_REPORTED: &str = "usage not reported";
+
 /// Tokens and money, where there is anything to tell: a command of the operator's own uses neither.
 pub fn used(usage: &Usage, money: &Cost) -> Option<String> {
     let unknown_cost =
         money.unknown_runs > 0 && *money == Cost { unknown_runs: money.unknown_runs, ..Cost::NONE };
     if usage.total() == TokenCount::Unknown && unknown_cost {
-        return Some("usage not reported".to_owned());
+        return Some(NOT_REPORTED.to_owned());
     }
     let tokens = (*usage != Usage::default()).then(|| tokens(usage.total()));
     let money = (!money.is_none()).then(|| cost(money));

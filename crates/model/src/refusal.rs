@@ -1,11 +1,14 @@
 //! The answer no.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::JsonText;
 
 /// A refused request. A refusal is an answer to the caller, not a failure of the program.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, JsonSchema)]
 #[error("{message}")]
 #[serde(rename_all = "camelCase")]
@@ -14,16 +17,13 @@ pub struct Refusal {
     /// The rule, for programs.
     pub code: RefusalCode,
     /// The field of the request that is wrong; only with [`RefusalCode::InvalidRequest`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
     /// The rule, for people and models.
     pub message: String,
     /// Advice on what to do next.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     // Boxed, so that an answer without one stays small.
     /// The setting that decided.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub governed_by: Option<Box<GovernedBy>>,
 }
 
@@ -36,9 +36,8 @@ enum RefusalStatus {
 }
 
 /// The rules of admission, in the order in which they are asked.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[derive(strum::Display, strum::AsRefStr)]
 #[strum(serialize_all = "snake_case")]
@@ -98,6 +97,17 @@ pub struct GovernedBy {
     pub value: JsonText,
     /// The place where it was set.
     pub origin: String,
+}
+
+impl fmt::Display for GovernedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, agent, value, origin } = self;
+        write!(f, "{key} = {}", value.as_str())?;
+        match agent {
+            Some(agent) => write!(f, " of the agent `{agent}` ({origin})"),
+            None => write!(f, " ({origin})"),
+        }
+    }
 }
 
 impl Refusal {

@@ -1,12 +1,13 @@
 //! A request for a child.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use offshoot_session_key::AgentId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{MicroUsd, Rights, VariableRef};
+use crate::{ContentHash, Isolation, JsonText, MicroUsd, Rights, VariableRef};
 
 /// A request for one child. Who asks is known from elsewhere, never from here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,29 +33,38 @@ pub struct SpawnRequest {
     pub tools: Option<Rights>,
     /// An explicit reservation.
     pub budget: Option<BudgetRequest>,
+    /// The weight among children that are asked for together, by which the rest of the caller's budget is divided; 1 where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight: Option<NonZeroU32>,
     /// Refuses the request as `busy` where no slot is free. By default it waits for one.
     pub no_queue: bool,
+    /// The deepest level that anything below the child may have; a deeper one is cut to what the chain allows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_depth: Option<u32>,
+    /// Exit codes of a command that mean success; those of the tree where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ok_exit: Option<Arc<[i32]>>,
+    /// The format of the answer; that of the tree where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<OutputFormat>,
+    /// The form that its answer must have, as a JSON Schema; that of its agent where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<JsonText>,
+    /// The folder in which it works; as its agent has it where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Isolation>,
     /// The treatment of the session afterwards; as the caller's settings have it where absent. A session stays if one above it
     /// was asked to be kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cleanup: Option<Cleanup>,
+    /// The hash of all that the run is asked, where a merge asks for it. Set by the engine alone, and on no wire.
+    #[serde(skip)]
+    pub merges: Option<ContentHash>,
 }
 
 /// The treatment of a session once its result was handed over. The record of it stays either way.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    strum::AsRefStr,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Serialize, Deserialize, JsonSchema, strum::AsRefStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Cleanup {
@@ -70,6 +80,17 @@ impl Cleanup {
     pub fn is_keep(&self) -> bool {
         *self == Self::Keep
     }
+}
+
+/// The format of a command's output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputFormat {
+    /// As text.
+    #[default]
+    Text,
+    /// As JSON where it is an object or an array, else as text.
+    Json,
 }
 
 /// A named value for a child.

@@ -5,6 +5,17 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Tools that no sub-agent gets, whatever is configured: they act on the whole system and not on a task.
+pub const NEVER_FOR_SUB_AGENTS: [&str; 7] = [
+    "agents_list",
+    "cron",
+    "gateway",
+    "memory_get",
+    "memory_search",
+    "session_status",
+    "whatsapp_login",
+];
+
 /// A set of rights: `read`, `write`, `exec`, `search`, `fetch`, `spawn`, `mcp:{server}/{tool}` and a runtime's own
 /// names. Down a chain of agents rights only shrink: see [`Rights::narrowed_by`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

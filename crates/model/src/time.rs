@@ -5,14 +5,14 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Microseconds since the Unix epoch. Taken from a clock that is handed in; the record is read on other
 /// machines and days, so it is wall time, and differences saturate where a clock was set back.
 // One more than the microseconds, so that a moment that may be missing takes no more room: queues hold many.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(from = "u64", into = "u64")]
 #[schemars(with = "u64")]
 pub struct Timestamp(NonZeroU64);
@@ -71,6 +71,19 @@ pub fn rfc3339<S: Serializer>(
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     (*at).into().map(|at| at.to_string()).serialize(serializer)
+}
+
+/// Reads a moment from RFC 3339.
+///
+/// # Errors
+/// Fails where the text is no moment since the epoch.
+pub fn from_rfc3339<'de, D: Deserializer<'de>, T: From<Timestamp>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let at: jiff::Timestamp = text.parse().map_err(D::Error::custom)?;
+    let micros = u64::try_from(at.as_microsecond()).map_err(D::Error::custom)?;
+    Ok(T::from(Timestamp::from_micros(micros)))
 }
 
 impl fmt::Display for Timestamp {

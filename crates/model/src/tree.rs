@@ -7,8 +7,10 @@ use std::time::Duration;
 use offshoot_session_key::{AgentId, SessionKey};
 use serde::Serialize;
 
+use crate::ending::with_cause;
 use crate::{
-    Cleanup, Cost, Event, EventKind, Origin, Reason, RootId, RunId, RunStatus, Timestamp, Usage,
+    Cleanup, Cost, Event, EventKind, Holds, Need, OpenBreaker, Origin, Reason, RootId, RunId,
+    RunStatus, Timestamp, TraceStep, Usage,
 };
 
 /// All runs that were told of, of any number of roots.
@@ -17,6 +19,8 @@ pub struct Tree {
     nodes: Vec<Node>,
     index: HashMap<RunId, usize>,
     roots: Vec<usize>,
+    /// The reasons why trees are held back.
+    holds: Holds,
 }
 
 /// One run in a tree.
@@ -42,6 +46,8 @@ pub struct Node {
     pub status: RunStatus,
     /// The reason of its end, once it has ended.
     pub reason: Option<Reason>,
+    /// The line of its last words that says why it is no success.
+    pub cause: Option<Arc<str>>,
     /// The time of the admission.
     pub admitted_at: Timestamp,
     /// The time at which it got its first slot.
@@ -50,6 +56,8 @@ pub struct Node {
     pub ended_at: Option<Timestamp>,
     /// The last sign of life, for people.
     pub progress: Option<Arc<str>>,
+    /// The last words in which it reported how it goes.
+    pub reported: Option<Arc<str>>,
     /// The usage of the run itself.
     pub usage: Usage,
     /// The cost of the run itself.
@@ -58,12 +66,60 @@ pub struct Node {
     pub cleanup: Cleanup,
     /// The reason why its folder is still there although it was to be removed.
     pub not_removed: Option<Arc<str>>,
+    /// The attempt for which it stands in line, after a fault of the one before.
+    pub parked: Option<Parked>,
+    /// The run that had its place before: it is a piece that runs again.
+    pub instead: Option<RunId>,
+    /// The run that has its place now: it is a piece, and ran again.
+    pub replaced_by: Option<RunId>,
+    /// The runs whose answers it needs.
+    pub needs: Vec<Need>,
     /// True if its result reached its receiver, or will never be asked for.
     handed_over: bool,
     /// True if the run runs nothing itself: its owner follows what is below it.
     holds: bool,
     children: Vec<usize>,
 }
+
+/// A run that waits for another attempt, after a fault of its runtime or an end that was chosen for that.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Parked {
+    /// The time at which the attempt before ended.
+    #[serde(serialize_with = "crate::rfc3339")]
+    pub since: Timestamp,
+    /// The time before which the attempt does not begin.
+    #[serde(serialize_with = "crate::rfc3339")]
+    pub until: Timestamp,
+    /// The number of the attempt that is to come.
+    pub attempt: u32,
+    /// The end of the attempt before.
+    pub after: Reason,
+}
+
+/// The sums over runs with everything below them.
+#[derive(Clone, Debug)]
+pub struct Subtrees<'a> {
+    index: &'a HashMap<RunId, usize>,
+    sums: Vec<Subtree>,
+}
+
+/// The sums over a run and everything below it.
+#[derive(Clone, Copy, Debug)]
+pub struct Subtree {
+    /// The usage of all.
+    pub usage: Usage,
+    /// The cost of all.
+    pub cost: Cost,
+    /// The number of runs, with itself.
+    pub runs: u64,
+    /// The statuses that occur.
+    pub statuses: Statuses,
+}
+
+/// A set of statuses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statuses(u16);
 
 /// A run with its subtree, as JSON shows it.
 #[derive(Clone, Debug, Serialize)]
@@ -83,6 +139,12 @@ pub struct TreeNode {
     /// The reason of its end, once it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
+    /// The line of its last words that says why it is no success.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Arc<str>>,
+    /// The last words in which it reported how it goes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reported: Option<Arc<str>>,
     /// Levels below the root.
     pub depth: u32,
     /// The usage of the run itself, by the name older readers know.
@@ -91,6 +153,15 @@ pub struct TreeNode {
     pub run_id: RunId,
     /// The run that asked for this one.
     pub parent: Option<RunId>,
+    /// The time since which the tree is paused, at its root.
+    #[serde(serialize_with = "crate::rfc3339", skip_serializing_if = "Option::is_none")]
+    pub paused_since: Option<Timestamp>,
+    /// The agents of which no run starts for a while, at the root.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub open_breakers: Vec<OpenBreaker>,
+    /// The other attempt that the run waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parked: Option<Parked>,
     /// RFC 3339.
     #[serde(serialize_with = "crate::rfc3339")]
     pub started_at: Option<Timestamp>,
@@ -110,6 +181,12 @@ pub struct TreeNode {
     /// The reason why its folder is still there although it was to be removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_removed: Option<Arc<str>>,
+    /// The run that has its place now: it is a piece, and ran again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaced_by: Option<RunId>,
+    /// The runs whose answers it needs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<Need>,
     /// In the order in which they were asked for.
     pub children: Vec<TreeNode>,
 }
@@ -133,6 +210,7 @@ impl Tree {
         if let EventKind::Admitted(_) = event.kind {
             return self.admit(event);
         }
+        self.holds.apply(event);
         let Some(&at) = self.index.get(&event.run) else { return };
         // Only at an end: a reader of a hundred thousand runs waits for each look.
         let is_followed = matches!(event.kind, EventKind::Ended(_)) && self.is_followed(at);
@@ -140,22 +218,38 @@ impl Tree {
         match &event.kind {
             EventKind::Starting => {
                 node.status = RunStatus::Starting;
+                node.parked = None;
                 node.started_at.get_or_insert(event.at);
             }
             EventKind::Started { .. } | EventKind::Returned => node.status = RunStatus::Running,
             EventKind::Waiting => node.status = RunStatus::Waiting,
-            EventKind::Resumed { .. } => node.status = RunStatus::Queued,
-            EventKind::Progress { text } | EventKind::Reported { text } => {
+            EventKind::Resumed { attempt, continues: _, after, wait_ms, changes: _ } => {
+                node.status = RunStatus::Queued;
+                let wait = Duration::from_millis(wait_ms.unwrap_or(0));
+                let (attempt, since, until) = (*attempt, event.at, event.at.plus(wait));
+                let parked =
+                    |after: &Reason| Parked { since, until, attempt, after: after.clone() };
+                node.parked = after.as_deref().map(parked);
+            }
+            EventKind::Progress { text } => node.progress = Some(Arc::clone(text)),
+            EventKind::Reported { text } => {
                 node.progress = Some(Arc::clone(text));
+                node.reported = Some(Arc::clone(text));
             }
             EventKind::ToolUsed(used) => node.progress = Some(used.line().into()),
             EventKind::Used { usage, cost } => (node.usage, node.cost) = (*usage, *cost),
             EventKind::Ended(ending) => {
                 node.status = ending.status();
                 node.reason = Some(ending.reason.clone());
+                node.cause = ending.cause().map(Arc::from);
                 node.ended_at = Some(event.at);
+                node.parked = None;
                 node.handed_over |= is_followed || node.origin == Origin::Piece;
                 (node.usage, node.cost) = (ending.usage, ending.cost);
+            }
+            EventKind::RootReopened(_) => {
+                node.status = RunStatus::Running;
+                (node.reason, node.cause, node.ended_at) = (None, None, None);
             }
             EventKind::Delivered { .. } | EventKind::Undelivered { .. } => node.handed_over = true,
             EventKind::Removal { error } => node.not_removed = error.clone(),
@@ -185,6 +279,11 @@ impl Tree {
         self.roots.iter().map(|&at| &self.nodes[at])
     }
 
+    /// The roots of the trees that are not over.
+    pub fn open(&self) -> impl Iterator<Item = &Node> {
+        self.roots().filter(|root| !root.status.is_terminal())
+    }
+
     /// All runs, in the order in which they were admitted.
     pub fn nodes(&self) -> impl Iterator<Item = &Node> {
         self.nodes.iter()
@@ -193,6 +292,15 @@ impl Tree {
     /// One run.
     pub fn get(&self, run: RunId) -> Option<&Node> {
         self.index.get(&run).map(|&at| &self.nodes[at])
+    }
+
+    /// The runs from the root down to this one.
+    pub fn trace(&self, node: &Node) -> Vec<TraceStep> {
+        let upwards = std::iter::successors(Some(node), |node| self.get(node.parent?));
+        let step = |node: &Node| TraceStep { agent: node.agent.clone(), run_id: node.run };
+        let mut trace: Vec<TraceStep> = upwards.map(step).collect();
+        trace.reverse();
+        trace
     }
 
     /// The children of a run, in the order in which they were asked for.
@@ -220,10 +328,33 @@ impl Tree {
         }
     }
 
-    /// Returns the number of runs that hold a slot.
-    pub fn active(&self) -> usize {
-        let holds = |node: &&Node| matches!(node.status, RunStatus::Starting | RunStatus::Running);
-        self.nodes.iter().filter(holds).count()
+    /// Returns since when a tree is paused; none where it is not, or is over.
+    pub fn paused(&self, root: RootId) -> Option<Timestamp> {
+        self.holds.paused(root).filter(|_| !self.is_over(root))
+    }
+
+    /// Returns the breakers of a tree that are open; none where it is over.
+    pub fn open_breakers(&self, root: RootId) -> impl Iterator<Item = &OpenBreaker> {
+        // Most trees have none, and are not looked up.
+        self.holds.open_breakers(root).filter(move |_| !self.is_over(root))
+    }
+
+    /// Returns the open breaker of the agent of a run that stands in line.
+    pub fn held_back_by(&self, node: &Node) -> Option<&OpenBreaker> {
+        let is_queued = node.status == RunStatus::Queued;
+        self.open_breakers(node.root).find(|open| is_queued && open.agent == node.agent)
+    }
+
+    /// True if the root of a tree is over, or is not known.
+    fn is_over(&self, root: RootId) -> bool {
+        self.get(root.run()).is_none_or(|root| root.status.is_terminal())
+    }
+
+    /// The children of a run as they count: of a piece that ran again only the last run, in the place of the first.
+    pub fn last_children<'a>(&'a self, node: &'a Node) -> impl Iterator<Item = &'a Node> {
+        let later = |node: &&'a Node| self.get(node.replaced_by?);
+        let first = self.children(node).filter(|child| child.instead.is_none());
+        first.filter_map(move |child| std::iter::successors(Some(child), later).last())
     }
 
     /// Usage and cost of a run with everything below it.
@@ -232,6 +363,29 @@ impl Tree {
             let (child_usage, child_cost) = self.subtree(child);
             (usage + child_usage, cost + child_cost)
         })
+    }
+
+    /// The sums over each run and everything below it, in the order of [`nodes`](Self::nodes). For many runs, this is much cheaper
+    /// than asking for each.
+    pub fn subtrees(&self) -> Subtrees<'_> {
+        let of_itself = |node: &Node| Subtree {
+            usage: node.usage,
+            cost: node.cost,
+            runs: 1,
+            statuses: Statuses::default().with(node.status),
+        };
+        let mut sums: Vec<Subtree> = self.nodes.iter().map(of_itself).collect();
+        // A run is admitted after its parent.
+        for at in (0..sums.len()).rev() {
+            for &child in &self.nodes[at].children {
+                let below = sums[child];
+                let sum = &mut sums[at];
+                (sum.usage, sum.cost) = (sum.usage + below.usage, sum.cost + below.cost);
+                sum.runs += below.runs;
+                sum.statuses = sum.statuses.and(below.statuses);
+            }
+        }
+        Subtrees { index: &self.index, sums }
     }
 
     /// Usage and cost of everything.
@@ -248,13 +402,20 @@ impl Tree {
             children.iter().fold((node.usage, node.cost), |(usage, cost), child| {
                 (usage + child.subtree_usage, cost + child.cost)
             });
+        let is_root = node.parent.is_none();
+        let open = || self.open_breakers(node.root).cloned().collect();
         TreeNode {
+            paused_since: if is_root { self.paused(node.root) } else { None },
+            open_breakers: if is_root { open() } else { Vec::new() },
+            parked: node.parked.clone().filter(|_| !node.status.is_terminal()),
             id: node.run,
             session_key: node.key.clone(),
             agent: node.agent.clone(),
             label: node.label.clone(),
             status: node.status,
             reason: node.reason.clone(),
+            cause: node.cause.clone(),
+            reported: node.reported.clone(),
             depth: node.depth,
             token_usage: node.usage,
             run_id: node.run,
@@ -267,6 +428,8 @@ impl Tree {
             subtree_usage,
             cost,
             not_removed: node.not_removed.clone(),
+            replaced_by: node.replaced_by,
+            needs: node.needs.clone(),
             children,
         }
     }
@@ -282,6 +445,10 @@ impl Tree {
             Some(parent) => self.nodes[parent].children.push(at),
             None => self.roots.push(at),
         }
+        let instead = admitted.instead.and_then(|instead| self.index.get(&instead).copied());
+        if let Some(before) = instead.and_then(|at| self.nodes.get_mut(at)) {
+            before.replaced_by = Some(event.run);
+        }
         self.index.insert(event.run, at);
         self.nodes.push(Node {
             run: event.run,
@@ -295,14 +462,20 @@ impl Tree {
             // A run that only holds pieces needs no slot: it runs from the start.
             status: if admitted.runtime.is_some() { RunStatus::Queued } else { RunStatus::Running },
             reason: None,
+            cause: None,
             admitted_at: event.at,
             started_at: admitted.runtime.is_none().then_some(event.at),
             ended_at: None,
             progress: None,
+            reported: None,
             usage: Usage::default(),
             cost: Cost::NONE,
             cleanup: admitted.cleanup,
             not_removed: None,
+            parked: None,
+            instead: admitted.instead,
+            replaced_by: None,
+            needs: admitted.needs.clone(),
             handed_over: false,
             holds: admitted.runtime.is_none(),
             children: Vec::new(),
@@ -310,9 +483,55 @@ impl Tree {
     }
 }
 
+impl Subtrees<'_> {
+    /// The sums over a run of the tree and everything below it.
+    pub fn of(&self, node: &Node) -> &Subtree {
+        &self.sums[self.index[&node.run]]
+    }
+}
+
+impl Statuses {
+    /// The set with one more status.
+    #[must_use]
+    pub const fn with(self, status: RunStatus) -> Self {
+        Self(self.0 | 1 << status as u16)
+    }
+
+    /// The union of both sets.
+    #[must_use]
+    pub const fn and(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
+    /// True if this status is among them.
+    pub const fn has(self, status: RunStatus) -> bool {
+        self.0 & 1 << status as u16 != 0
+    }
+
+    /// True if there is no other status among them.
+    pub fn are_all(self, status: RunStatus) -> bool {
+        self == Self::default().with(status)
+    }
+}
+
 impl Node {
     /// From its first slot to its end; none while it runs or where it never started.
     pub fn execution_time(&self) -> Option<Duration> {
         Some(self.ended_at?.since(self.started_at?))
+    }
+
+    /// True if the run runs nothing itself, and only holds what is below it.
+    pub fn runs_nothing(&self) -> bool {
+        self.holds
+    }
+
+    /// The reason of its end in one line, with the cause; none while it lives.
+    pub fn why(&self) -> Option<String> {
+        Some(with_cause(self.reason.as_ref()?, self.cause.as_deref()))
+    }
+
+    /// From its first slot to its end, or to this moment while it runs; none where it never started.
+    pub fn age(&self, now: Timestamp) -> Option<Duration> {
+        Some(self.ended_at.unwrap_or(now).since(self.started_at?))
     }
 }

@@ -77,6 +77,15 @@ impl TokenCount {
         Self::bounded_by(self.lower_bound())
     }
 
+    /// Returns this count, or a report that came behind it where that says more.
+    fn at_least(self, report: Self) -> Self {
+        let count = self.lower_bound().max(report.lower_bound());
+        match self {
+            Self::Known(_) => Self::Known(count),
+            Self::AtLeast(_) | Self::Unknown => Self::bounded_by(count),
+        }
+    }
+
     const fn bounded_by(count: u64) -> Self {
         if count == 0 { Self::Unknown } else { Self::AtLeast(count) }
     }
@@ -111,6 +120,17 @@ impl Usage {
     #[must_use]
     pub fn believed(self) -> Self {
         self.each(TokenCount::believed)
+    }
+
+    /// Returns these counts, or those of a report that came behind them where it says more: nothing spent is ever unspent.
+    #[must_use]
+    pub fn at_least(self, report: Self) -> Self {
+        Self {
+            input: self.input.at_least(report.input),
+            output: self.output.at_least(report.output),
+            cache_read: self.cache_read.at_least(report.cache_read),
+            cache_write: self.cache_write.at_least(report.cache_write),
+        }
     }
 
     fn each(self, change: fn(TokenCount) -> TokenCount) -> Self {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use offshoot_model::{
     Admitted, AgentId, CancelledBy, Cleanup, Cost, Ending, Envelope, Event, EventKind, Grant,
-    MicroUsd, Origin, Payload, Reason, Refusal, RefusalCode, Rights, RootId, RunId, RunStatus,
-    SessionKey, Timestamp, TokenCount, Tree, Usage,
+    MicroUsd, OnNeedFailed, Origin, Payload, Reason, Refusal, RefusalCode, Rights, RootId, RunId,
+    RunStatus, SaidError, SessionKey, Timestamp, TokenCount, Tree, Usage,
 };
 use proptest::prelude::*;
 use uuid::Uuid;
@@ -105,15 +105,18 @@ fn the_status_follows_from_the_reason() {
         (Reason::ExitCode { code: 7 }, RunStatus::Failed, false),
         (Reason::Signal { signal: 11 }, RunStatus::Failed, false),
         (Reason::CannotStart { message: text() }, RunStatus::Failed, true),
+        (Reason::InputUnreadable { message: text() }, RunStatus::Failed, false),
         (Reason::RuntimeError { message: text(), retryable: true }, RunStatus::Failed, true),
         (Reason::PluginPanic { message: text() }, RunStatus::Failed, true),
         (Reason::TurnLimit, RunStatus::Failed, false),
         (Reason::Budget { unit: text() }, RunStatus::Failed, false),
         (Reason::PiecesFailed { failed: 1, total: 2 }, RunStatus::Failed, false),
         (Reason::NotRecorded { message: text() }, RunStatus::Failed, false),
+        (Reason::Isolation { message: text() }, RunStatus::Failed, false),
         (Reason::Timeout { seconds: 1 }, RunStatus::TimedOut, false),
         (Reason::Idle { seconds: 1 }, RunStatus::TimedOut, false),
         (Reason::OutputLimit { bytes: 1 }, RunStatus::Failed, false),
+        (Reason::SchemaMismatch { path: text(), message: text() }, RunStatus::Failed, false),
         (Reason::Deadline, RunStatus::TimedOut, false),
         (Reason::Cancelled { by: CancelledBy::Operator }, RunStatus::Cancelled, false),
         (Reason::Interrupted, RunStatus::Lost, false),
@@ -156,7 +159,16 @@ fn an_envelope_tells_the_answer_and_the_error_beside_it() {
     assert_eq!(json["partial"], true);
     assert_eq!(json["error"]["code"], "exit_code");
     assert_eq!(json["error"]["message"], "exited with code 7: disk on fire");
-    assert_eq!(json["error"]["parentCanRetry"], false);
+    assert_eq!(json["error"]["parentCanRetry"], true);
+    assert_eq!(json["error"]["said"], serde_json::Value::Null);
+    ending.reason = Reason::Budget { unit: "usd".into() };
+    let printed = "{\"error\": \"x\", \"parent_can_retry\": true}";
+    ending.said = SaidError::read(printed).map(Box::new);
+    let envelope = Envelope::of(&ending, key(), run(1), AgentId::main(), 1);
+    let json = serde_json::to_value(&envelope).expect("an envelope");
+    let expected = serde_json::json!({"error": "x", "parentCanRetry": true});
+    assert_eq!(json["error"]["said"], expected);
+    assert_eq!(json["error"]["parentCanRetry"], false, "the evidence decides");
     let json_data = Payload::json("{\"a\": 1}".into()).expect("JSON");
     let envelope = Envelope::of(&Ending::completed(json_data), key(), run(1), AgentId::main(), 1);
     let text = serde_json::to_string(&envelope).expect("an envelope");
@@ -261,6 +273,9 @@ fn admitted(parent: Option<RunId>, depth: u32) -> EventKind {
         task: Payload::text("task"),
         input: None,
         place: None,
+        instead: None,
+        needs: Vec::new(),
+        on_need_failed: OnNeedFailed::Skip,
         particulars: None,
         grant: Arc::new(Grant::unbounded()),
         rules: None,
@@ -268,4 +283,14 @@ fn admitted(parent: Option<RunId>, depth: u32) -> EventKind {
         archive_after_minutes: None,
         plan: None,
     }))
+}
+
+#[test]
+fn the_page_about_refusals_has_every_code_in_order() {
+    let page = include_str!("../../../docs/refusals.md");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let schema = schemars::schema_for!(RefusalCode);
+    let codes = schema.as_value()["oneOf"].as_array().expect("the codes").iter();
+    let codes = codes.map(|code| code["const"].as_str().expect("a code"));
+    assert_eq!(rows.collect::<Vec<_>>(), codes.collect::<Vec<_>>());
 }

@@ -29,8 +29,6 @@ mod version;
 pub mod wait;
 mod word;
 
-use std::path::Path;
-
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -65,20 +63,6 @@ fn to_json(document: &impl Serialize, what: &str) -> Result<String, AbiError> {
 
 /// The bytes of most documents. Growing to them from nothing would take longer than writing them.
 const USUAL: usize = 768;
-
-/// Fails if a path cannot cross.
-fn text_path(what: &str, path: &Path) -> Result<(), AbiError> {
-    match path.to_str() {
-        Some(_) => Ok(()),
-        None => {
-            let message = format!(
-                "{what}: {path:?} is not UTF-8, and plugins are told paths as text; rename it, or take a runtime or a \
-                 merge that is built in"
-            );
-            Err(AbiError::new(AbiError::INVALID, message))
-        }
-    }
-}
 
 fn from_json<T: DeserializeOwned>(json: &str, what: &str) -> Result<T, AbiError> {
     serde_json::from_str(json)

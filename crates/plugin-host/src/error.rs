@@ -217,6 +217,8 @@ pub enum PluginError {
         doing: String,
         /// The words of the plugin.
         message: String,
+        /// Advice of the plugin, where it gives any.
+        hint: Option<String>,
     },
     /// The settings do not fit the schema that it has of them.
     #[error("the settings of the plugin {} do not fit its schema: {}", path.display(), problems.join("; "))]
@@ -339,7 +341,8 @@ impl PluginError {
                 "a library cannot be unloaded: start anew to use the new one".to_owned()
             }
             Self::Swapped { .. } => "see who writes it, then try again".to_owned(),
-            Self::Refused { .. } => {
+            Self::Refused { hint: Some(hint), .. } => hint.clone(),
+            Self::Refused { hint: None, .. } => {
                 "the settings of a plugin stand in plugins.options.NAME, those of a runtime in runtimes.NAME.options, those of a merge in plugins.merges.NAME".to_owned()
             }
             Self::Settings { .. } => {

@@ -63,7 +63,7 @@ pub(crate) fn host(surroundings: Surroundings, span: Span) -> HostRef {
     Host_TO::from_value(PluginsHost { surroundings, span }, TD_Opaque)
 }
 
-/// The host of one run, as it crosses. The tools that it uses are told without these secrets. Ends of turns go to `turns`, where
+/// The parts of the host of one run. The tools that it uses are told without these secrets. Ends of turns go to `turns`, where
 /// there are some.
 pub(crate) fn run_host(
     host: offshoot_runtime::RunHost,
@@ -71,12 +71,15 @@ pub(crate) fn run_host(
     stop: Option<StopSignal>,
     turns: Option<mpsc::UnboundedSender<TurnEnded>>,
     log: Option<Log>,
-) -> RunHostRef {
+) -> Arc<RunsHost> {
     let home = Home(Handle::try_current().ok());
-    RunHost_TO::from_value(
-        RunsHost { host, secrets, stop, turns, log, home, span: Span::current() },
-        TD_Opaque,
-    )
+    Arc::new(RunsHost { host, secrets, stop, turns, log, home, span: Span::current() })
+}
+
+/// The host of one run, as it crosses. What crosses is small, because a plugin gives it back in a thread of its own: memory above
+/// some hundred bytes that one thread takes and another gives back makes both wait in most allocators.
+pub(crate) fn cross(host: &Arc<RunsHost>) -> RunHostRef {
+    RunHost_TO::from_value(Crossing(Arc::clone(host)), TD_Opaque)
 }
 
 /// A turn of a run is over; the driver of the run rules how it goes on.
@@ -166,8 +169,9 @@ fn identity(leader: offshoot_model::ProcessIdentity) -> offshoot_process::Identi
     offshoot_process::Identity { pid: leader.pid, start_time: leader.start_time }
 }
 
-struct RunsHost {
-    host: offshoot_runtime::RunHost,
+/// The parts of the host of one run.
+pub(crate) struct RunsHost {
+    pub(crate) host: offshoot_runtime::RunHost,
     secrets: Secrets,
     stop: Option<StopSignal>,
     /// No bound: a run has one turn at a time.
@@ -178,7 +182,23 @@ struct RunsHost {
     span: Span,
 }
 
-impl RunHost for RunsHost {
+struct Crossing(Arc<RunsHost>);
+
+impl RunHost for Crossing {
+    fn event(&self, kind: u32, payload: RStr<'_>) -> u32 {
+        self.0.event(kind, payload)
+    }
+
+    fn spawn(&self, spec_json: RStr<'_>) -> Later {
+        self.0.spawn(spec_json)
+    }
+
+    fn call(&self, name: RStr<'_>, args_json: RStr<'_>) -> Later {
+        self.0.call(name, args_json)
+    }
+}
+
+impl RunsHost {
     fn event(&self, kind: u32, payload: RStr<'_>) -> u32 {
         let _in = self.span.enter();
         let told = caught(|| {

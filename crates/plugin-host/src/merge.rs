@@ -12,7 +12,7 @@ use offshoot_plugin_abi::wire::merge::{self, Meta};
 use offshoot_plugin_abi::{AbiError, MergeJobRef, MergeRef};
 use offshoot_runtime::{Merge, MergeFault, MergeInput, MergeJob, MergeValue, RunHost, Secrets};
 
-use crate::host::{panic_text, run_host};
+use crate::host::{cross, panic_text, run_host};
 use crate::plugin::{Plugin, words};
 
 /// A merge of a plugin.
@@ -40,7 +40,7 @@ impl Merge for PluginMerge {
     }
 
     fn begin(&self, params: &JsonText, host: RunHost) -> Result<Box<dyn MergeJob>, MergeFault> {
-        let host = run_host(host, Secrets::default(), None, None, self.plugin.log());
+        let host = cross(&run_host(host, Secrets::default(), None, None, self.plugin.log()));
         match self.merge.begin(params.as_str().into(), host) {
             RResult::ROk(job) => Ok(Box::new(PluginJob { job, name: self.name.clone() })),
             RResult::RErr(error) => Err(fault(&self.name, &error)),

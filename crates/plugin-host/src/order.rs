@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
-use offshoot_model::{Cost, Refusal, RunId, SpawnRequest, TokenCount, Usage};
-use offshoot_runtime::{Finished, Host, Ruling, RunEvent, RunHost, WaitAnswer, WaitFor};
+use offshoot_model::{Cost, JsonText, Refusal, RunId, SpawnRequest, Stream, TokenCount, Usage};
+use offshoot_runtime::{Finished, Host, Ruling, RunEvent, RunHost, ToolOffer, WaitAnswer, WaitFor};
 
 /// Stands before the host of a run.
 pub(crate) struct InOrder {
@@ -67,7 +67,7 @@ fn cost_since(before: Cost, now: Cost) -> Cost {
 
 #[deny(clippy::missing_trait_methods, reason = "it passes everything on")]
 impl Host for InOrder {
-    fn hear(&self, event: RunEvent) {
+    fn hear(&self, mut event: RunEvent) {
         // Held while the event is told, because two threads of a plugin may tell at once and the order must be one.
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         match (told.stage, &event) {
@@ -79,17 +79,24 @@ impl Host for InOrder {
             (Stage::Started, RunEvent::Started(_)) | (Stage::Over, _) => return,
             (Stage::Started, _) => {}
         }
-        let event = match (event, told.used) {
-            (RunEvent::Used { usage, cost }, Some((usage_before, cost_before))) => RunEvent::Used {
-                usage: usage_since(usage_before, usage),
-                cost: cost_since(cost_before, cost),
-            },
-            (event, _) => event,
-        };
-        if let RunEvent::Used { usage, cost } = event {
-            told.used = Some((usage, cost));
+        // Its lines of progress are all that it says beside its answer.
+        match &mut event {
+            RunEvent::Used { usage, cost } => {
+                if let Some((usage_before, cost_before)) = told.used {
+                    *usage = usage_since(usage_before, *usage);
+                    *cost = cost_since(cost_before, *cost);
+                }
+                told.used = Some((*usage, *cost));
+            }
+            RunEvent::Progress(line) => self.host.said_line(Stream::Stderr, line),
+            RunEvent::ToolUsed(used) => self.host.said_line(Stream::Stderr, &used.to_string()),
+            RunEvent::Started(_) | RunEvent::StrayEnded { .. } => {}
         }
         self.host.tell(event);
+    }
+
+    fn said(&self, stream: Stream, bytes: &[u8]) {
+        self.host.said(stream, bytes);
     }
 
     fn sign(&self) {
@@ -104,6 +111,16 @@ impl Host for InOrder {
     fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
         let host = self.host.clone();
         Box::pin(async move { host.wait(wait).await })
+    }
+
+    fn tools(&self) -> BoxFuture<'static, Vec<ToolOffer>> {
+        let host = self.host.clone();
+        Box::pin(async move { host.tools().await })
+    }
+
+    fn call_tool(&self, name: &str, arguments: &str) -> BoxFuture<'static, JsonText> {
+        let (host, name, arguments) = (self.host.clone(), name.to_owned(), arguments.to_owned());
+        Box::pin(async move { host.call_tool(&name, &arguments).await })
     }
 
     fn turn_ended(

@@ -147,7 +147,7 @@ impl PluginName {
     /// Takes a text that is a name. It is kept as it is typed.
     ///
     /// # Errors
-    /// Where it is none.
+    /// Fails if the text is not a name.
     pub fn parse(text: &str) -> Result<Self, NameError> {
         let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
         let mut bytes = text.bytes();

@@ -56,7 +56,7 @@ impl Plugin {
     /// Its code runs from here on: with a library that is new here, see [`try_out`](crate::try_out) first.
     ///
     /// # Errors
-    /// Where it does not fit, or does not want to.
+    /// Fails if it does not fit, or refuses to.
     pub fn load(
         checked: &Checked,
         surroundings: Surroundings,
@@ -175,7 +175,7 @@ impl Plugin {
     /// One of its runtimes, with its settings.
     ///
     /// # Errors
-    /// Where it has none of this name, or cannot use the settings.
+    /// Fails if it has none of this name, or cannot use the settings.
     pub fn runtime(
         self: &Arc<Self>,
         name: &str,
@@ -194,7 +194,7 @@ impl Plugin {
     /// One of its merges, with its settings.
     ///
     /// # Errors
-    /// Where it has none of this name, or cannot use the settings.
+    /// Fails if it has none of this name, or cannot use the settings.
     pub fn merge(
         self: &Arc<Self>,
         name: &str,
@@ -212,7 +212,7 @@ impl Plugin {
     /// Ends everything that it runs. It is not asked for anything afterwards.
     ///
     /// # Errors
-    /// Where it says that something is left, or does not answer in time.
+    /// Fails if it says that something is left, or does not answer in time.
     pub async fn shutdown(&self, grace: Duration) -> Result<(), PluginError> {
         let milliseconds = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
         let over = self.functions.shutdown(milliseconds);
@@ -279,18 +279,29 @@ fn difference<'a>(
 }
 
 fn refused(path: &Path, doing: String, error: &AbiError) -> PluginError {
-    PluginError::Refused { path: path.to_owned(), doing, message: words(error) }
+    let hint = Detail::of(error).hint;
+    PluginError::Refused { path: path.to_owned(), doing, message: words(error), hint }
+}
+
+/// The details of an error that are shown.
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct Detail {
+    /// The place of a panic.
+    place: Option<String>,
+    /// Advice on what to do.
+    hint: Option<String>,
+}
+
+impl Detail {
+    fn of(error: &AbiError) -> Self {
+        serde_json::from_str(&error.detail_json).unwrap_or_default()
+    }
 }
 
 /// An error of a plugin, with the place of a panic.
 pub(crate) fn words(error: &AbiError) -> String {
-    #[derive(serde::Deserialize)]
-    struct Detail {
-        #[serde(default)]
-        place: Option<String>,
-    }
-    let detail = serde_json::from_str::<Detail>(&error.detail_json).ok();
-    let place = detail.and_then(|detail| detail.place);
+    let place = Detail::of(error).place;
     let known = place.filter(|place| !error.message.contains(place.as_str()));
     match (error.known_code(), known) {
         (AbiError::PANICKED, Some(place)) => format!("it panicked: {} ({place})", error.message),

@@ -28,7 +28,7 @@ use offshoot_plugin_abi::wire::line::{Request, op};
 use offshoot_plugin_abi::wire::{manifest, shutdown};
 use offshoot_plugin_abi::{AbiError, HostRef, Later, MergeRef, RuntimeRef};
 use offshoot_process::{Processes, resolve_program};
-use offshoot_runtime::Abilities;
+use offshoot_runtime::{Abilities, is_of_a_run};
 use serde_json::value::RawValue;
 use tokio::runtime::{Builder, Handle, Runtime};
 
@@ -93,8 +93,9 @@ impl Service {
         let processes = surroundings.processes.clone();
         let processes = processes.ok_or_else(|| not_opened("nothing can start it here".into()))?;
         let mut environment = surroundings.environment.clone();
+        // Each launch says which run it is. What is around the supervisor is none of them.
+        environment.retain(|(name, _)| !is_of_a_run(name));
         if let Some(offshoot) = &surroundings.offshoot {
-            environment.retain(|(name, _)| name != OFFSHOOT);
             environment.push((OFFSHOOT.into(), offshoot.into()));
         }
         let copy = PrivateCopy::new(program, &environment)

@@ -7,18 +7,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, OptionFuture};
-use offshoot_model::{CancelledBy, Reason};
+use futures_util::future::{BoxFuture, Either, OptionFuture};
+use offshoot_model::{CancelledBy, Reason, Stream};
 use offshoot_plugin_abi::abi_stable::std_types::RResult;
 use offshoot_plugin_abi::wire::{finished, launch, op, turn};
 use offshoot_plugin_abi::{AbiError, Outcome, RunRef, RuntimeRef};
 use offshoot_runtime::{
-    Abilities, Finished, Launch, Ruling, RunContext, RunHost, Runtime, Secrets, Stop, StopSignal,
-    Turns,
+    Abilities, Finished, Launch, Output, Ruling, RunContext, RunHost, Runtime, Secrets, Stop,
+    StopSignal, Turns,
 };
 use tokio::sync::{mpsc, oneshot};
 
-use crate::host::{Log, TurnEnded, panic_text, run_host};
+use crate::host::{Log, RunsHost, TurnEnded, cross, panic_text, run_host};
 use crate::order::InOrder;
 use crate::plugin::{Plugin, words};
 
@@ -62,13 +62,24 @@ impl Runtime for PluginRuntime {
     }
 
     fn start(&self, launch: Launch, cx: RunContext) -> BoxFuture<'static, Finished> {
+        let (host, secrets) = (cx.host.clone(), secrets_of(&launch));
         let order = InOrder::of(cx.host);
         let cx = RunContext { host: RunHost::from(Arc::clone(&order)), ..cx };
         let linger = Some(LINGER);
         let log = self.plugin.log();
-        let run = carry(&self.runtime, launch, cx, self.abilities.turns, linger, log);
+        let turns = self.abilities.turns;
+        let run = carry(&self.runtime, launch, cx, secrets.clone(), turns, linger, log);
         async move {
             let finished = run.await;
+            match &finished.output {
+                Output::Text(text) => host.said_line(Stream::Stdout, &secrets.strike_out(text)),
+                Output::Json(json) => {
+                    host.said_line(Stream::Stdout, &secrets.strike_out(json.as_str()));
+                }
+                Output::None | Output::Bytes(_) | Output::File { .. } => {}
+            }
+            // A host is let go of before its run is over.
+            drop(host);
             order.over(finished)
         }
         .boxed()
@@ -81,15 +92,14 @@ pub(crate) fn carry(
     runtime: &RuntimeRef,
     launch: Launch,
     cx: RunContext,
+    secrets: Secrets,
     takes_turns: bool,
     linger: Option<Duration>,
     log: Option<Log>,
-) -> BoxFuture<'static, Finished> {
-    // Of what a plugin is given, the ticket alone is known to be secret.
-    let secrets = Secrets::new(launch.pass.as_ref().map(|pass| pass.ticket.to_string()));
+) -> impl Future<Output = Finished> + Send + use<> {
     let spec = match launch::encode(launch) {
         Ok(spec) => spec,
-        Err(error) => return std::future::ready(failed(&error)).boxed(),
+        Err(error) => return Either::Left(std::future::ready(failed(&error))),
     };
     let RunContext { host, stop, turns, .. } = cx;
     let (turn_ended, further) = match takes_turns {
@@ -100,15 +110,21 @@ pub(crate) fn carry(
         }
         false => (None, None),
     };
-    let crossing = run_host(host.clone(), secrets, Some(stop.clone()), turn_ended, log);
-    let run = runtime.start(spec.as_str().into(), crossing);
-    Drive { run, host, stop, further, linger }.finish().boxed()
+    let host = run_host(host, secrets, Some(stop.clone()), turn_ended, log);
+    let run = runtime.start(spec.as_str().into(), cross(&host));
+    Either::Right(Drive { run, host, stop, further, linger }.finish())
+}
+
+/// The secrets of a run. Of what a plugin is given, the ticket alone is known to be one.
+pub(crate) fn secrets_of(launch: &Launch) -> Secrets {
+    Secrets::new(launch.pass.as_ref().map(|pass| pass.ticket.to_string()))
 }
 
 /// A run, and what is to be passed on to it. Dropping it drops the run, which ends it.
 struct Drive {
     run: RunRef,
-    host: RunHost,
+    /// Held for as long as the run: so the thread that made it gives its memory back.
+    host: Arc<RunsHost>,
     stop: StopSignal,
     /// The parts for further turns, if it can take more than one.
     further: Option<Further>,
@@ -152,7 +168,7 @@ impl Drive {
                 Some(heard) = heard(&mut further) => match heard {
                     Heard::Letter(text) => pass_on(&run, text),
                     Heard::TurnEnded(TurnEnded { ended, reply }) => {
-                        let host = host.clone();
+                        let host = host.host.clone();
                         let turn::Ended { answer, letters_taken } = ended;
                         let ruled = async move { host.turn_ended(answer, letters_taken).await };
                         ruling = Some((ruled.boxed(), reply));
@@ -202,6 +218,8 @@ fn as_it_may_say(reason: Reason) -> Reason {
         Reason::Timeout { .. }
         | Reason::Idle { .. }
         | Reason::Deadline
+        | Reason::Isolation { .. }
+        | Reason::NeedFailed { .. }
         | Reason::PiecesFailed { .. }
         | Reason::Interrupted
         | Reason::ClientGone => {
@@ -213,12 +231,15 @@ fn as_it_may_say(reason: Reason) -> Reason {
         | Reason::ExitCode { .. }
         | Reason::Signal { .. }
         | Reason::CannotStart { .. }
+        | Reason::InputUnreadable { .. }
         | Reason::NoRoom { .. }
         | Reason::RuntimeError { .. }
         | Reason::PluginPanic { .. }
         | Reason::TurnLimit
         | Reason::Budget { .. }
+        | Reason::BudgetPool { .. }
         | Reason::OutputLimit { .. }
+        | Reason::SchemaMismatch { .. }
         | Reason::Cancelled { .. }
         | Reason::NotRecorded { .. } => reason,
     }

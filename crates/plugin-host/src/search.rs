@@ -103,7 +103,7 @@ impl Search {
     /// Everything that there is, in order; in one place by name.
     ///
     /// # Errors
-    /// Where a place exists and cannot be read.
+    /// Fails if a place exists and cannot be read.
     pub fn all(&self) -> Result<Vec<Candidate>, PluginError> {
         let mut all: Vec<Candidate> = Vec::new();
         for place in &self.places {
@@ -125,7 +125,7 @@ impl Search {
     /// The plugin of this name.
     ///
     /// # Errors
-    /// Where there is none.
+    /// Fails if there is none.
     pub fn plugin(&self, name: &str) -> Result<Candidate, PluginError> {
         self.find("plugin", name, |candidate| vec![candidate.name.clone()])
     }
@@ -133,7 +133,7 @@ impl Search {
     /// The first plugin that offers a runtime of this name.
     ///
     /// # Errors
-    /// Where there is none.
+    /// Fails if there is none.
     pub fn runtime(&self, name: &str) -> Result<Candidate, PluginError> {
         self.find("runtime", name, |candidate| {
             candidate.offers(|package| package.runtimes.iter().map(ToString::to_string).collect())
@@ -143,7 +143,7 @@ impl Search {
     /// The first plugin that offers a merge of this name.
     ///
     /// # Errors
-    /// Where there is none.
+    /// Fails if there is none.
     pub fn merge(&self, name: &str) -> Result<Candidate, PluginError> {
         self.find("merge", name, |candidate| {
             candidate.offers(|package| package.merges.iter().map(ToString::to_string).collect())
@@ -290,7 +290,7 @@ impl Checked {
     /// package that describes them there, with their digest.
     ///
     /// # Errors
-    /// Where they cannot be written.
+    /// Fails if they cannot be written.
     ///
     /// # Panics
     /// For a bare library, which has no package.

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_model::JsonText;
+use offshoot_model::{JsonText, path_text};
 use offshoot_process::{Options, Processes};
 use offshoot_runtime::contract::{Note, Violation};
 use serde::{Deserialize, Serialize};
@@ -65,6 +65,7 @@ pub enum Verdict {
 
 #[derive(Serialize, Deserialize)]
 struct Order {
+    #[serde(with = "path_text")]
     library: PathBuf,
     suite: Suite,
 }
@@ -87,7 +88,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Checks a plugin in a process of its own.
 ///
 /// # Errors
-/// Where it cannot even be loaded.
+/// Fails if it cannot even be loaded.
 pub async fn check(
     trier: &Trier,
     checked: &Checked,
@@ -128,7 +129,7 @@ pub async fn check(
 /// Is the process that checks. Each line goes out before the next rule is tried. A program is started with this environment.
 ///
 /// # Errors
-/// Where the order is none.
+/// Fails if the order cannot be read.
 pub async fn suite(
     order: &[u8],
     environment: Vec<(OsString, OsString)>,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use offshoot_model::{ContentHash, JsonText};
+use offshoot_model::{ContentHash, JsonText, path_text};
 use offshoot_plugin_abi::wire::manifest::{self, Manifest};
 use offshoot_process::{Exit, Keep, Kept, Processes, Program, Stdin, Stop, StopHandle};
 use serde::{Deserialize, Serialize};
@@ -69,6 +69,7 @@ const MARK: &str = "offshoot-trial:";
 
 #[derive(Serialize, Deserialize)]
 struct Order {
+    #[serde(with = "path_text")]
     library: PathBuf,
     /// The digest of what was checked: a trial of other bytes says nothing about these.
     digest: ContentHash,
@@ -179,7 +180,7 @@ pub(crate) fn mark(report: &impl Serialize) -> Result<String, serde_json::Error>
 /// to do.
 ///
 /// # Errors
-/// Where the order is none.
+/// Fails if the order cannot be read.
 pub fn trial(order: &[u8]) -> Result<String, serde_json::Error> {
     let order: Order = serde_json::from_slice(order)?;
     let report = match load(&order) {

@@ -102,7 +102,7 @@ pub(crate) fn over() -> MergeFault {
 /// Reads a result as a type of yours, such as `serde_json::Value`. Reads its file, where it is in one.
 ///
 /// # Errors
-/// Where it is of another type, or the file cannot be read.
+/// Fails if it is of another type, or the file cannot be read.
 pub fn value_of<T: DeserializeOwned>(result: &MergeInput) -> Result<T, Error> {
     let error = |error: serde_json::Error| {
         Error::failed(format!("the result of `{}`: {error}", result.key))
@@ -122,7 +122,7 @@ pub fn value_of<T: DeserializeOwned>(result: &MergeInput) -> Result<T, Error> {
 /// Reads a result as text: the string itself for strings, compact JSON otherwise. Reads its file, where it is in one.
 ///
 /// # Errors
-/// Where the file cannot be read, or holds no text.
+/// Fails if the file cannot be read, or holds no text.
 pub fn text_of(result: &MergeInput) -> Result<Cow<'_, str>, Error> {
     match &result.value {
         MergeValue::Text(text) => Ok(Cow::Borrowed(text)),
@@ -139,7 +139,7 @@ pub fn text_of(result: &MergeInput) -> Result<Cow<'_, str>, Error> {
 /// Anything that serialises, as an answer.
 ///
 /// # Errors
-/// Where it cannot be JSON.
+/// Fails if it cannot be JSON.
 pub fn json_of(value: &impl Serialize) -> Result<JsonText, Error> {
     JsonText::of(value)
         .map_err(|error| Error::failed(format!("an answer that is no JSON: {error}")))

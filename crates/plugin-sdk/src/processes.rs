@@ -16,7 +16,7 @@ impl Setup {
     /// orphan of its own.
     ///
     /// # Errors
-    /// Where the system does not allow it.
+    /// Fails if the system does not allow it.
     pub fn processes(&self) -> Result<Processes, Error> {
         let registrar: Arc<dyn ProcessRegistrar> = Arc::new(self.host.clone());
         let options = Options { registrar: Some(registrar), ..Options::default() };

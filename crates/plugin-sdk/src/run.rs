@@ -59,12 +59,13 @@ impl RuntimeObject {
         let outcome = Known::default();
         let (stop, signal) = StopHandle::new();
         let letters = self.turns.then(LetterBox::default);
+        let spec: Arc<str> = spec_json.into();
         let begun = guard::answer(|| {
             let entry = self.loaded.runs.enter(Some(stop.clone()))?;
             let id = entry.id();
             let work = Work {
                 runtime: Arc::clone(self.runtime.as_ref().expect("it is not being dropped")),
-                spec: spec_json.to_owned(),
+                spec: Arc::clone(&spec),
                 host,
                 stop: (stop.clone(), signal),
                 letters: letters.clone(),
@@ -78,7 +79,8 @@ impl RuntimeObject {
             Ok(task)
         });
         let executor = self.executor.clone();
-        let mut object = RunObject { executor, outcome, stop, letters, task: None };
+        let spec = (spec.len() <= SHORT).then_some(spec);
+        let mut object = RunObject { executor, outcome, stop, letters, task: None, _spec: spec };
         match begun {
             Ok(task) => object.task = Some(task),
             Err(error) => {
@@ -116,7 +118,7 @@ impl Drop for RuntimeObject {
 /// thread takes and another gives back makes both wait.
 struct Work {
     runtime: Arc<dyn Runtime>,
-    spec: String,
+    spec: Arc<str>,
     host: RunHostRef,
     stop: (StopHandle, StopSignal),
     letters: Option<LetterBox>,
@@ -159,7 +161,13 @@ pub(crate) struct RunObject {
     letters: Option<LetterBox>,
     /// None where it could not be started.
     task: Option<AbortHandle>,
+    /// The document of its launch, if it is short. The host's thread took the memory, and gives it back with the run: where one
+    /// thread takes memory and another gives it back, both wait.
+    _spec: Option<Arc<str>>,
 }
+
+/// The bytes of most launches. A longer one is given back once it is read, because it would be held twice for as long as its run.
+const SHORT: usize = 2048;
 
 impl RunObject {
     /// True if its outcome is known.

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use offshoot_model::{Refusal, RefusalCode, RunId, SpawnRequest};
+use offshoot_model::{JsonText, Refusal, RefusalCode, RunId, SpawnRequest, Stream};
 use offshoot_plugin_abi::wire::{self, op};
 use offshoot_plugin_abi::{AbiError, Answer, RunHostRef, event};
-use offshoot_runtime::{Host, Ruling, RunEvent, Stop, StopHandle, WaitAnswer, WaitFor};
+use offshoot_runtime::{Host, Ruling, RunEvent, Stop, StopHandle, ToolOffer, WaitAnswer, WaitFor};
 
 /// The way to a run's host. Once it is closed, nothing goes through: no event follows an outcome.
 pub(crate) struct Link {
@@ -64,6 +64,9 @@ impl Host for Link {
     // The interface has no call for it: a plugin that works shows it by what it tells.
     fn sign(&self) {}
 
+    // Nor for this: what a run of a plugin says beside its answer are its lines of progress.
+    fn said(&self, _stream: Stream, _bytes: &[u8]) {}
+
     fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
         let asked = self.ask(|host| host.spawn(wire::spawn::encode(request).as_str().into()));
         async move {
@@ -81,6 +84,16 @@ impl Host for Link {
             answer.map_err(|error| wire::refused::decode(&error).unwrap_or_else(|| refusal(&error)))
         }
         .boxed()
+    }
+
+    // The interface has no calls for the tools of a host yet.
+    fn tools(&self) -> BoxFuture<'static, Vec<ToolOffer>> {
+        async { Vec::new() }.boxed()
+    }
+
+    fn call_tool(&self, name: &str, _arguments: &str) -> BoxFuture<'static, JsonText> {
+        let refusal = Refusal::invalid("name", format!("there is no tool `{name}`"));
+        async move { JsonText::of(&refusal).expect("a refusal is plain data") }.boxed()
     }
 
     fn turn_ended(

@@ -13,10 +13,13 @@
 //! | `tools` | which rights? |
 //! | `reservation` | which share of the budget? |
 //! | `moment` | is this the moment? |
+//!
+//! `lowered` tells afterwards what a request got less of than it asked for.
 
 mod caller;
 mod chain;
 mod counts;
+mod lowered;
 mod moment;
 mod request;
 mod reservation;
@@ -26,9 +29,14 @@ mod tools;
 use std::sync::Arc;
 
 use offshoot_config::{AgentDefinition, AgentId, Config};
-use offshoot_model::{BudgetGrant, Grant, Origin, Refusal, Rights, RunId, SpawnRequest, Timestamp};
+use offshoot_model::{
+    BudgetGrant, Grant, Origin, Pooled, Refusal, Rights, RunId, SpawnRequest, Timestamp,
+};
 
 use crate::{Books, Lineage, RuntimeFacts, Terms};
+
+pub use lowered::lowered;
+pub use request::check_label;
 
 /// The session that asks, as the record knows it. Nothing of this comes from the request.
 #[derive(Clone, Copy, Debug)]
@@ -139,13 +147,16 @@ pub fn admit(
     }
     let rights = tools::check(&question)?;
     let terms = caller.terms.child(config, target);
-    let may_spawn = may_spawn(&terms, caller.depth + 1, &rights);
-    let budget = reservation::check(&question, &terms, may_spawn)?;
+    let max_depth = max_depth(caller, &terms, request);
+    let may_spawn = may_spawn(&terms, max_depth, caller.depth + 1, &rights);
+    let (budget, pooled) = reservation::check(&question, &terms, may_spawn)?;
     moment::check(&question)?;
 
     let agents = may_name(config, &terms, may_spawn);
     let grant = Grant {
         agents,
+        pooled,
+        max_depth,
         run_timeout_seconds: run_timeout_seconds(caller, request),
         ..grant(caller.terms, &terms, request, rights, budget, may_spawn)
     };
@@ -175,12 +186,11 @@ pub fn open(
 ) -> Result<Admission, Refusal> {
     let terms = Terms::root(config, agent);
     let definition = config.agent(agent);
-    if runtime.is_some() {
-        request::check(request, Origin::Root)?;
-    }
+    // What only holds pieces needs no task.
+    request::check(request, if runtime.is_some() { Origin::Root } else { Origin::Piece })?;
     let rights = tools::of_root(&terms, definition, request, runtime)?;
     let budget = reservation::of_root(&terms, request, runtime)?;
-    let may_spawn = may_spawn(&terms, 0, &rights);
+    let may_spawn = may_spawn(&terms, terms.max_depth(), 0, &rights);
     let agents = may_name(config, &terms, may_spawn);
     let grant = Grant { agents, ..grant(&terms, &terms, request, rights, budget, may_spawn) };
     Ok(Admission {
@@ -194,10 +204,10 @@ pub fn open(
 }
 
 /// True if a session may ever ask for a child, so that it is shown how to.
-fn may_spawn(terms: &Terms, depth: u32, rights: &Rights) -> bool {
+fn may_spawn(terms: &Terms, max_depth: u32, depth: u32, rights: &Rights) -> bool {
     let delegates = terms.can_delegate.as_ref().is_none_or(|may| may.value);
     let recursion = depth == 0 || terms.allow_recursive_spawn();
-    delegates && recursion && depth < terms.max_depth() && rights.permits(crate::rights::SPAWN)
+    delegates && recursion && depth < max_depth && rights.permits(crate::rights::SPAWN)
 }
 
 /// The agents that a session may name. Where no list is set, it can have only its own, and need not name that.
@@ -223,6 +233,7 @@ fn grant(
         agents: Vec::new(),
         tools,
         budget,
+        pooled: Pooled::default(),
         run_timeout_seconds: shorter(over.run_timeout_seconds(), request.run_timeout_seconds),
         idle_timeout_seconds: over.idle_timeout_seconds(),
         grace_seconds: over.grace_seconds(),
@@ -237,6 +248,13 @@ fn run_timeout_seconds(caller: &Caller<'_>, request: &SpawnRequest) -> u64 {
     let given = caller.grant.run_timeout_seconds;
     let was_shortened = given != caller.under.run_timeout_seconds();
     shorter(shorter(allowed, was_shortened.then_some(given)), request.run_timeout_seconds)
+}
+
+/// Returns the deepest level below a child. As with time, what the caller was given binds what it gives where that is less than
+/// its terms allow.
+fn max_depth(caller: &Caller<'_>, own: &Terms, request: &SpawnRequest) -> u32 {
+    let given = Some(caller.grant.max_depth).filter(|&given| given < caller.terms.max_depth());
+    given.into_iter().chain(request.max_depth).fold(own.max_depth(), u32::min)
 }
 
 /// A request can only shorten a limit; 0 is none.

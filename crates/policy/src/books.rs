@@ -39,5 +39,6 @@ impl Books {
             self.window.record(now);
         }
         self.ledger.open(run, parent, admission.grant.budget);
+        self.ledger.pool(run, admission.grant.pooled);
     }
 }

@@ -64,6 +64,8 @@ pub enum Gate {
 pub enum BreakerChange {
     /// The breaker opened, or opened again.
     Opened {
+        /// The faults in a row.
+        faults: u32,
         /// The end of the cool-down: runs that wait can be looked at again then.
         until: Timestamp,
     },
@@ -184,7 +186,10 @@ impl Breaker {
             // Runs from before it opened tell what was, not what is: only the probe decides.
             State::Open { probe, .. } if *probe != Some(run) => None,
             State::Open { probe, .. } => Some(match evidence {
-                Evidence::Fault => self.open(limits, now),
+                Evidence::Fault => {
+                    self.faults = self.faults.saturating_add(1);
+                    self.open(limits, now)
+                }
                 Evidence::Works => {
                     *self = Self::default();
                     BreakerChange::Closed
@@ -200,7 +205,7 @@ impl Breaker {
     fn open(&mut self, limits: BreakerLimits, now: Timestamp) -> BreakerChange {
         let until = now.plus(limits.cooldown);
         self.state = State::Open { until, probe: None };
-        BreakerChange::Opened { until }
+        BreakerChange::Opened { faults: self.faults, until }
     }
 }
 

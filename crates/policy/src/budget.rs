@@ -20,6 +20,7 @@
 
 mod account;
 mod divide;
+mod pool;
 #[cfg(test)]
 mod tests;
 
@@ -29,6 +30,7 @@ use offshoot_model::{BudgetGrant, Cost, Ending, MicroUsd, RunId, Usage};
 
 pub use account::Balance;
 pub use divide::divide;
+pub use pool::{Draw, Shortage};
 
 use account::Account;
 
@@ -87,6 +89,15 @@ impl Unit {
         }
     }
 
+    /// Returns this amount in this unit and nothing in the other; zero is nothing too.
+    pub fn amount(self, amount: u64) -> BudgetGrant {
+        let amount = Some(amount).filter(|&amount| amount > 0);
+        match self {
+            Self::Tokens => BudgetGrant { tokens: amount, usd: None },
+            Self::Usd => BudgetGrant { tokens: None, usd: amount.map(MicroUsd::from_micros) },
+        }
+    }
+
     /// An amount for people: `120 tokens`, `0.25 usd`.
     pub(crate) fn show(self, amount: u64) -> String {
         match self {
@@ -121,11 +132,12 @@ impl Ledger {
         if grant == BudgetGrant::default() {
             return;
         }
+        let is_root = parent.is_none();
         let parent = parent.filter(|parent| self.accounts.contains_key(parent));
         if let Some(parent) = parent {
             self.account(parent).children += 1;
         }
-        let before = self.accounts.insert(run, Account::new(parent, grant));
+        let before = self.accounts.insert(run, Account::new(parent, is_root, grant));
         assert!(before.is_none(), "run ids are minted once");
         self.carry_up(run, &mut Vec::new());
     }
@@ -133,16 +145,22 @@ impl Ledger {
     /// Adds to the grant of a run and to every grant above it: money from outside of the tree, so that no other run has less
     /// for it. A unit in which nothing bounds a run stays so.
     pub fn raise(&mut self, run: RunId, more: BudgetGrant) {
-        let mut at = Some(run);
-        while let Some(account) = at.and_then(|run| self.accounts.get_mut(&run)) {
+        let mut at = Some(run).filter(|run| self.accounts.contains_key(run));
+        while let Some(run) = at {
+            let account = self.account(run);
             for unit in Unit::ALL {
                 account.book_mut(unit).raise(unit.of(more).unwrap_or(0));
             }
             at = account.parent;
-        }
-        if self.accounts.contains_key(&run) {
+            // From each: above one that is over, and holds nothing for those below it, none of the others is felt.
             self.carry_up(run, &mut Vec::new());
         }
+    }
+
+    /// True if a run and everything below it have used all that it has in this unit.
+    pub fn is_used_up(&self, run: RunId, unit: Unit) -> bool {
+        let account = self.accounts.get(&run);
+        account.is_some_and(|account| account.book(unit).reached() == Some(Mark::Limit))
     }
 
     /// True if a run's own budget bounds it in this unit.
@@ -173,10 +191,18 @@ impl Ledger {
             return notices;
         };
         account.close(ending);
+        self.leave_pool(run);
         self.carry_up(run, &mut notices);
         notices.retain(|notice| notice.run != run);
         self.drop_if_over(run);
         notices
+    }
+
+    /// A root that was over goes on, with what it has left.
+    pub fn reopen(&mut self, root: RunId) {
+        if let Some(account) = self.accounts.get_mut(&root) {
+            account.ended = false;
+        }
     }
 
     /// Returns the tokens and the dollars beyond its grant that a run will have used once it is settled with this ending.
@@ -224,12 +250,13 @@ impl Ledger {
         }
     }
 
-    /// Accounts that are over and have nothing below them are forgotten: what they used stands in the parent's.
+    /// Accounts that are over and have nothing below them are forgotten: what they used stands in the parent's. That of a root
+    /// stays, because its tree may go on.
     fn drop_if_over(&mut self, run: RunId) {
         let mut at = Some(run);
         while let Some(run) = at {
             let account = self.account(run);
-            if !account.ended || account.children > 0 {
+            if !account.ended || account.children > 0 || account.is_root {
                 return;
             }
             at = account.parent;

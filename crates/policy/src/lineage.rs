@@ -48,6 +48,11 @@ impl Lineage {
         &self.agent
     }
 
+    /// The task of this session, in words.
+    pub fn task(&self) -> &Arc<str> {
+        &self.task.task
+    }
+
     /// The agents from the root down to this one.
     pub fn trace(&self) -> Vec<&AgentId> {
         let mut trace: Vec<_> = self.upwards().map(Self::agent).collect();

@@ -3,21 +3,10 @@
 use std::collections::BTreeSet;
 
 use offshoot_config::{AgentDefinition, ToolList};
-use offshoot_model::Rights;
+use offshoot_model::{NEVER_FOR_SUB_AGENTS, Rights};
 
 use crate::RuntimeFacts;
 use crate::term::Term;
-
-/// Tools that no sub-agent gets, whatever is configured: they act on the whole system and not on a task.
-pub const NEVER_FOR_SUB_AGENTS: [&str; 7] = [
-    "agents_list",
-    "cron",
-    "gateway",
-    "memory_get",
-    "memory_search",
-    "session_status",
-    "whatsapp_login",
-];
 
 /// To ask for children.
 pub(crate) const SPAWN: &str = "spawn";

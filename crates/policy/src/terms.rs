@@ -12,7 +12,6 @@
 
 mod limits;
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 use offshoot_config::{
@@ -27,10 +26,12 @@ pub use limits::Limits;
 pub use offshoot_config::Difference;
 
 /// The terms under which one session spawns. Made once per admitted run and shared.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, derive_more::Deref)]
 pub struct Terms {
     root: AgentId,
     agent: AgentId,
+    /// The greater part of the terms, which read as if its fields stood here.
+    #[deref]
     limits: Limits,
     pub(crate) rules: Vec<ToolRule>,
     pub(crate) allow_agents: Option<Term<AllowAgents>>,
@@ -114,15 +115,6 @@ impl Terms {
             Origin::Root | Origin::Agent => built_in::ON_INTERRUPT,
         };
         self.on_interrupt.as_ref().map_or(built_in, |set| set.value)
-    }
-}
-
-/// The limits are the greater part of the terms, and read as if they stood here.
-impl Deref for Terms {
-    type Target = Limits;
-
-    fn deref(&self) -> &Limits {
-        &self.limits
     }
 }
 

@@ -5,7 +5,6 @@
 
 mod spill;
 
-use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -32,6 +31,8 @@ const BLOCK_BYTES: usize = 256 * 1024;
 const LINGER: Duration = Duration::from_millis(250);
 
 /// Reads one stream. A future of it may be dropped at any point and made again.
+#[derive(derive_more::Debug)]
+#[debug("Reader({keep:?})")]
 pub(crate) struct Reader {
     /// None once the stream has ended, or where it is not read.
     pipe: Option<AsyncFd<OwnedFd>>,
@@ -202,12 +203,6 @@ impl Reader {
         self.held.shrink_to_fit();
         self.output.kept = Kept::Memory(self.held);
         self.output
-    }
-}
-
-impl fmt::Debug for Reader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reader").field("keep", &self.keep).finish_non_exhaustive()
     }
 }
 

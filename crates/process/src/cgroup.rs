@@ -15,12 +15,13 @@
 //! Where control groups of version 2 are not there, or this process may make none, there is no group.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::sys::{self, ControlGroups, ProcessId};
 
@@ -47,7 +48,7 @@ static OF_THIS_PROCESS: Mutex<Weak<Cgroup>> = Mutex::new(Weak::new());
 impl Cgroup {
     /// The group of this process, which is made where there is none. None where it cannot be made.
     pub(crate) fn of_this_process() -> Option<Arc<Self>> {
-        let mut of_this_process = OF_THIS_PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut of_this_process = OF_THIS_PROCESS.lock();
         if let Some(cgroup) = of_this_process.upgrade() {
             return Some(cgroup);
         }
@@ -170,6 +171,13 @@ pub fn has_control_group(pid: u32) -> bool {
     path.split('/').filter_map(Name::parse).any(|name| name.pid == pid)
 }
 
+/// Returns the groups of other processes in which a process is: it was started below those, whatever its parents say.
+pub fn groups_of_others(pid: u32) -> Vec<String> {
+    let path = sys::control_group(pid).unwrap_or_default();
+    let is_of_another = |part: &&str| Name::parse(part).is_some_and(|name| name.pid != pid);
+    path.split('/').filter(is_of_another).map(str::to_owned).collect()
+}
+
 /// True if a process is in one of these groups, or below it.
 pub(crate) fn is_in_any(pid: u32, groups: &HashSet<String>) -> bool {
     !groups.is_empty()
@@ -178,7 +186,8 @@ pub(crate) fn is_in_any(pid: u32, groups: &HashSet<String>) -> bool {
 }
 
 /// The name of a group: whose it is. A number means a process only in one world of processes, so that stands there too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, derive_more::Display)]
+#[display("offshoot-{world}-{pid}-{start_time}")]
 struct Name {
     world: u64,
     pid: u32,
@@ -203,13 +212,6 @@ impl Name {
         sys::process_namespace().is_ok_and(|world| world == self.world)
             && !sys::stat(self.pid)
                 .is_ok_and(|found| found.start_time == self.start_time && !found.zombie)
-    }
-}
-
-impl fmt::Display for Name {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { world, pid, start_time } = self;
-        write!(f, "offshoot-{world}-{pid}-{start_time}")
     }
 }
 

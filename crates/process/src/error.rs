@@ -20,7 +20,6 @@ pub enum StartError {
         /// The folder.
         path: PathBuf,
         /// The error of the system.
-        #[source]
         source: io::Error,
     },
     /// The input cannot be read.
@@ -29,7 +28,6 @@ pub enum StartError {
         /// The file.
         path: PathBuf,
         /// The error of the system.
-        #[source]
         source: io::Error,
     },
     /// Arguments and environment are together longer than the system takes.
@@ -46,7 +44,6 @@ pub enum StartError {
         /// The program.
         path: PathBuf,
         /// The error of the system.
-        #[source]
         source: io::Error,
     },
     /// The keeper is gone and cannot be replaced. Children would not be held, so none is started.
@@ -101,7 +98,6 @@ pub enum KeeperError {
         /// The program.
         path: PathBuf,
         /// The error of the system.
-        #[source]
         source: io::Error,
     },
     /// The program that was started is no keeper, or it ended at once.
@@ -114,7 +110,6 @@ pub enum KeeperError {
     #[error("keeper cannot be told")]
     Told {
         /// The error of the system.
-        #[source]
         source: io::Error,
     },
 }
@@ -132,7 +127,6 @@ pub enum ProcessesError {
         /// The step that failed.
         what: &'static str,
         /// The error of the system.
-        #[source]
         source: io::Error,
     },
     /// A child that closes its input would end this process.

@@ -52,7 +52,7 @@ pub struct Leftover {
 ///
 /// # Errors
 ///
-/// Where `/proc` cannot be read.
+/// Fails if `/proc` cannot be read.
 pub fn leftovers(wanted: &Wanted) -> io::Result<Vec<Leftover>> {
     let spared = spared();
     let candidates: Vec<ProcessId> =
@@ -81,7 +81,7 @@ pub fn leftovers(wanted: &Wanted) -> io::Result<Vec<Leftover>> {
 ///
 /// # Errors
 ///
-/// Where `/proc` cannot be read.
+/// Fails if `/proc` cannot be read.
 pub fn end_leftovers(
     mut found: Vec<Leftover>,
     wanted: &Wanted,

@@ -76,7 +76,7 @@ mod stop;
 mod sys;
 mod watch;
 
-pub use cgroup::has_control_group;
+pub use cgroup::{groups_of_others, has_control_group};
 pub use child::Child;
 pub use cpu::CpuClock;
 pub use error::{KeeperError, ProcessesError, ProgramError, StartError};
@@ -90,4 +90,4 @@ pub use program::{Capture, Keep, Program, Stdin, Tap};
 pub use registrar::{Adopted, ProcessRegistrar};
 pub use resolve::resolve_program;
 pub use stop::{NeverStop, Rung, Stop, StopHandle, StopReceiver, StopSignal};
-pub use sys::boot_id;
+pub use sys::{Stat, boot_id, own_session, process_namespace, stat};

@@ -1,7 +1,6 @@
 //! The program to start, its input, and the treatment of its output.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -50,6 +49,8 @@ pub enum Stdin {
 }
 
 /// The treatment of a stream.
+#[derive(derive_more::Debug)]
+#[debug("Capture({keep:?})")]
 pub struct Capture {
     /// The part that is kept.
     pub keep: Keep,
@@ -91,11 +92,5 @@ impl Capture {
 impl From<Keep> for Capture {
     fn from(keep: Keep) -> Self {
         Self { keep, tap: None }
-    }
-}
-
-impl fmt::Debug for Capture {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Capture").field("keep", &self.keep).finish_non_exhaustive()
     }
 }

@@ -4,9 +4,9 @@
 mod linux;
 
 #[cfg(target_os = "linux")]
-pub use linux::boot_id;
-#[cfg(target_os = "linux")]
 pub(crate) use linux::*;
+#[cfg(target_os = "linux")]
+pub use linux::{Stat, boot_id, own_session, process_namespace, stat};
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("only Linux so far: another system is another file beside sys/linux.rs");

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use offshoot_model::{MicroUsd, Reason};
+use offshoot_model::{JsonText, MicroUsd, Reason};
 use offshoot_runtime::Launch;
 
 use crate::ClaudeOptions;
@@ -120,7 +120,8 @@ pub fn argv(parts: Parts<'_>) -> Result<Vec<OsString>, Reason> {
         Some(usd) => argv.pair("--max-budget-usd", usd.to_string()),
         None => {}
     }
-    if let Some(schema) = &options.json_schema {
+    let schema = launch.schema.as_ref().map(JsonText::as_str);
+    if let Some(schema) = schema.or(options.json_schema.as_deref()) {
         argv.pair("--json-schema", schema);
     }
     Ok(argv.0)

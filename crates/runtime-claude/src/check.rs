@@ -1,6 +1,5 @@
 //! The check that the program is there, and recent enough.
 
-use std::fmt;
 use std::path::PathBuf;
 
 /// The program that was found.
@@ -13,7 +12,8 @@ pub struct FoundProgram {
 }
 
 /// A version of the program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, derive_more::Display)]
+#[display("{major}.{minor}.{patch}")]
 pub struct Version {
     /// First number.
     pub major: u32,
@@ -83,12 +83,6 @@ impl Version {
             digits[..end].parse().ok()
         };
         Some(Self { major: number()?, minor: number()?, patch: number()? })
-    }
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
     }
 }
 

@@ -18,6 +18,8 @@ pub enum Line {
     Retry(Retry),
     /// A piece of an answer.
     Assistant(Assistant),
+    /// The answers of tools, as the model is given them.
+    ToolResults(Vec<String>),
     /// A call to the model has begun; what it has read.
     CallBegan(Tokens),
     /// The same call has ended; what it has written.
@@ -137,6 +139,7 @@ pub(crate) fn parse_without(secrets: &Secrets, line: &[u8]) -> Line {
         ("assistant", _) if !value["parent_tool_use_id"].is_string() => {
             Line::Assistant(assistant(&value, secrets))
         }
+        ("user", _) if !value["parent_tool_use_id"].is_string() => tool_results(&value["message"]),
         ("stream_event", _) => stream_event(&value["event"]),
         ("command_lifecycle", _) => match str(&value["state"]) {
             // `completed`, `cancelled`, `discarded`, `refused`, and what may come.
@@ -184,6 +187,18 @@ fn assistant(value: &Value, secrets: &Secrets) -> Assistant {
         calls: of_type("tool_use").map(|block| tool_use(block, secrets)).collect(),
         error: value["error"].as_str().map(str::to_owned),
     }
+}
+
+fn tool_results(message: &Value) -> Line {
+    let results = items(&message["content"]).filter(|block| block["type"] == "tool_result");
+    let results: Vec<String> = results
+        .map(|block| match &block["content"] {
+            Value::String(text) => text.clone(),
+            parts => items(parts).map(|part| str(&part["text"])).collect::<Vec<_>>().join("\n"),
+        })
+        .filter(|text| !text.trim().is_empty())
+        .collect();
+    if results.is_empty() { Line::Other } else { Line::ToolResults(results) }
 }
 
 fn tool_use(block: &Value, secrets: &Secrets) -> ToolUse {
@@ -260,6 +275,10 @@ mod tests {
         ] {
             check(line, Line::Other);
         }
+        let results = r#"{"type":"user","message":{"content":[{"type":"text","text":"a prompt"},
+            {"type":"tool_result","content":"42"},{"type":"tool_result","content":[]},
+            {"type":"tool_result","content":[{"type":"text","text":"a"},{"type":"image"},{"text":"b"}]}]}}"#;
+        check(results, Line::ToolResults(vec!["42".into(), "a\n\nb".into()]));
         let done = r#"{"type":"command_lifecycle","command_uuid":"m","state":"discarded"}"#;
         check(done, Line::Done { message: "m".into() });
         let refused =

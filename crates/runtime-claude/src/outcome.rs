@@ -30,9 +30,6 @@ pub(crate) struct Evidence {
     pub(crate) retry_after: Option<Duration>,
 }
 
-/// Lines of standard error that explain a failure.
-const LINES: usize = 10;
-
 /// Errors of the service that another attempt may not meet. The others stay as they are.
 const RETRYABLE: &[&str] = &["rate_limit", "overloaded", "server_error", "connection_failed"];
 
@@ -49,14 +46,6 @@ pub(crate) fn reason(evidence: &Evidence, ended: &Ended) -> Reason {
         Some(result) => of_result(result, evidence.assistant_error.as_deref()),
         None => without_result(evidence, ended),
     }
-}
-
-/// The last lines of standard error; nothing where there is nothing but space.
-pub(crate) fn diagnostics(stderr: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(stderr);
-    let lines: Vec<&str> = text.trim().lines().map(str::trim_end).collect();
-    let last = lines[lines.len().saturating_sub(LINES)..].join("\n");
-    (!last.is_empty()).then_some(last)
 }
 
 /// True if another attempt may end otherwise.
@@ -215,13 +204,5 @@ mod tests {
         ] {
             assert_eq!(is_retryable(error, status), expected, "{error:?} {status:?}");
         }
-    }
-
-    #[test]
-    fn the_end_of_what_it_complained_about() {
-        assert_eq!(diagnostics(b" \n\n"), None);
-        let many: String = (0..30).map(|n| format!("line {n}\n")).collect();
-        let last = diagnostics(many.as_bytes()).expect("text");
-        assert!(last.starts_with("line 20\n") && last.ends_with("line 29"), "{last}");
     }
 }

@@ -120,7 +120,8 @@ mod tests {
         std::fs::create_dir(&run).expect("the folder cannot be made");
         // An agent can write into the folder of its run, and an attempt may follow it.
         std::os::unix::fs::symlink(&outside, run.join("piece")).expect("the link cannot be made");
-        let range = InputRange { path: Arc::new(input), offset: 10, length: 50, hash: None };
+        let range =
+            InputRange { path: Arc::new(input), offset: 10, length: 50, header: 0, hash: None };
         let path = copy(&range, &run).expect("it cannot be written");
         assert_eq!(path, run.join("piece"));
         assert_eq!(

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fmt;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -11,14 +10,14 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use offshoot_model::{BootId, CancelledBy, ProcessIdentity, Reason, error_chain};
+use offshoot_model::{BootId, CancelledBy, ProcessIdentity, Reason, Stream, error_chain};
 use offshoot_process::{
     Capture, Child, Identity, Keep, Kept, NeverStop, Processes, Program, ProgramError, Stdin,
     Stray, boot_id, resolve_program,
 };
 use offshoot_runtime::{
-    Abilities, CostKnowledge, Finished, Launch, RunContext, Runtime, Secrets, Variable,
-    pass_variables, system_prompt,
+    Abilities, CostKnowledge, Finished, Launch, RunContext, RunHost, Runtime, SaidStream, Secrets,
+    Variable, pass_variables, system_prompt,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -41,7 +40,8 @@ const DIAGNOSTIC_BYTES: usize = 8 * 1024;
 const VERSION_LIMIT: Duration = Duration::from_secs(30);
 
 /// Runs Claude Code. Cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("ClaudeRuntime({})", inner.options.command)]
 pub struct ClaudeRuntime {
     inner: Arc<Inner>,
 }
@@ -140,7 +140,7 @@ impl ClaudeRuntime {
                 biased;
                 // The party that asked knows why, and says so in the record.
                 _ = asked.heard() => Err(Reason::Cancelled { by: CancelledBy::Operator }),
-                started = self.start_process(&launch, &files, &session, own_server) => started,
+                started = self.start_process(&launch, &files, &session, own_server, &host) => started,
             };
             let (mut child, lines) = match started {
                 Ok(started) => started,
@@ -218,12 +218,14 @@ impl ClaudeRuntime {
         files: &Files,
         session: &Session,
         own_server: bool,
+        host: &RunHost,
     ) -> Result<(Child, mpsc::UnboundedReceiver<Line>), Reason> {
         let Inner { processes, options, superuser, .. } = &*self.inner;
         let superuser = *superuser;
         let args = argv(Parts { launch, options, files, session, own_server, superuser })?;
-        let (feed, lines) = session::feed(self.secrets(launch));
-        let program = self.program(launch, args, own_server, feed)?;
+        let (feed, lines) = session::feed(self.secrets(launch), host.clone());
+        let said = SaidStream::new(host.clone(), Stream::Stderr, self.secrets(launch));
+        let program = self.program(launch, args, own_server, (feed, said))?;
         let child = processes.spawn_when_possible(program).await.map_err(|error| {
             match error.is_pressure() {
                 true => Reason::NoRoom { message: error_chain(&error) },
@@ -238,7 +240,7 @@ impl ClaudeRuntime {
         launch: &Launch,
         args: Vec<OsString>,
         own_server: bool,
-        mut feed: session::Feed,
+        (mut feed, mut said): (session::Feed, SaidStream),
     ) -> Result<Program, Reason> {
         let Inner { options, inherited, .. } = &*self.inner;
         let folder = &*launch.working_folder;
@@ -268,7 +270,10 @@ impl ClaudeRuntime {
                 keep: Keep::Nothing,
                 tap: Some(Box::new(move |block: &[u8]| feed.feed(block))),
             },
-            stderr: Keep::Last(DIAGNOSTIC_BYTES).into(),
+            stderr: Capture {
+                keep: Keep::Last(DIAGNOSTIC_BYTES),
+                tap: Some(Box::new(move |block: &[u8]| said.feed(block))),
+            },
         })
     }
 
@@ -350,11 +355,5 @@ impl Drop for Secret {
             // It may be gone with its folder; a ticket is void when its run has ended in any case.
             let _ = fs::remove_file(path);
         }
-    }
-}
-
-impl fmt::Debug for ClaudeRuntime {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClaudeRuntime").field("command", &self.inner.options.command).finish()
     }
 }

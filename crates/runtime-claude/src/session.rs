@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_model::{RunId, ToolUse};
+use offshoot_model::{RunId, Stream, ToolUse};
 use offshoot_process::{Identity, Lines, Stop, StopHandle, StopReceiver, StopSignal};
 use offshoot_runtime::{
     NextTurn, RunHost, Secrets, Stop as RunStopRequest, StopSignal as RunStop, Turns,
@@ -14,7 +14,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::lines::{LONGEST_LINE, Line, parse_without};
+use crate::lines::{Assistant, LONGEST_LINE, Line, parse_without};
 use crate::parking::{KeptProcesses, Parking};
 use crate::talk::{BASELINE, Effect, Talk, USAGE};
 use crate::{ClaudeOptions, prompt};
@@ -23,6 +23,7 @@ use crate::{ClaudeOptions, prompt};
 pub(crate) struct Feed {
     lines: Lines,
     secrets: Secrets,
+    host: RunHost,
     tx: mpsc::UnboundedSender<Line>,
 }
 
@@ -81,20 +82,44 @@ pub(crate) struct StopRequests {
     late: Option<(Instant, Duration)>,
 }
 
-/// A feed and where its lines come out. The tools in them are told without these secrets.
+/// A feed and where its lines come out. What they say is kept by the host; that, and the tools in them, is told without these
+/// secrets.
 ///
 /// There is no bound: a feed must not wait, and its reader runs in the same task, after each block. What can gather is what
 /// the program prints while a prompt is being written, which is little, because it waits for the prompt.
-pub(crate) fn feed(secrets: Secrets) -> (Feed, mpsc::UnboundedReceiver<Line>) {
+pub(crate) fn feed(secrets: Secrets, host: RunHost) -> (Feed, mpsc::UnboundedReceiver<Line>) {
     let (tx, rx) = mpsc::unbounded_channel();
-    (Feed { lines: Lines::new(LONGEST_LINE), secrets, tx }, rx)
+    (Feed { lines: Lines::new(LONGEST_LINE), secrets, host, tx }, rx)
 }
 
 impl Feed {
     pub(crate) fn feed(&mut self, block: &[u8]) {
-        let Self { lines, secrets, tx } = self;
-        // An error says that the run was dropped: its lines have no reader.
-        lines.feed(block, |line| drop(tx.send(parse_without(secrets, line))));
+        let Self { lines, secrets, host, tx } = self;
+        lines.feed(block, |line| {
+            let line = parse_without(secrets, line);
+            keep(&line, secrets, host);
+            // An error says that the run was dropped: its lines have no reader.
+            drop(tx.send(line));
+        });
+    }
+}
+
+/// Keeps what a line says for people: text, tools, and what is no message.
+fn keep(line: &Line, secrets: &Secrets, host: &RunHost) {
+    let said = |stream, text: &str| {
+        if !text.trim().is_empty() {
+            host.said_line(stream, &secrets.strike_out(text));
+        }
+    };
+    match line {
+        Line::Assistant(Assistant { text, calls, error }) => {
+            said(if error.is_some() { Stream::Stderr } else { Stream::Stdout }, text);
+            // Their inputs are without secrets already.
+            calls.iter().for_each(|used| host.said_line(Stream::Stderr, &used.to_string()));
+        }
+        Line::ToolResults(results) => results.iter().for_each(|text| said(Stream::Stderr, text)),
+        Line::Garbage(garbage) => said(Stream::Stderr, garbage),
+        _ => {}
     }
 }
 
@@ -102,7 +127,9 @@ impl Drop for Feed {
     /// The program has died in the middle of a line, or ends its last one without a newline.
     fn drop(&mut self) {
         if !self.lines.rest().is_empty() {
-            let _ = self.tx.send(parse_without(&self.secrets, self.lines.rest()));
+            let line = parse_without(&self.secrets, self.lines.rest());
+            keep(&line, &self.secrets, &self.host);
+            let _ = self.tx.send(line);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use offshoot_model::{JsonText, Reason, ToolUse, Usage};
 use offshoot_process::{Finished as Ended, Kept};
-use offshoot_runtime::{Finished, Output, OutputFormat};
+use offshoot_runtime::{Finished, Output, OutputFormat, diagnostics};
 
 use crate::lines::{Assistant, Init, Line, Retry, TurnResult};
 use crate::outcome::{self, Evidence};
@@ -170,7 +170,7 @@ impl Talk {
                 self.owed.remove(&message);
                 self.end_turn()
             }
-            Line::Other | Line::Garbage(_) => None,
+            Line::Other | Line::ToolResults(_) | Line::Garbage(_) => None,
         }
     }
 
@@ -191,7 +191,7 @@ impl Talk {
         let retry_after = self.evidence.retry_after.filter(|_| reason.is_retryable());
         let (usage, cost) = self.meter.finish(self.began, told);
         let diagnostics = match &ended.stderr.kept {
-            Kept::Memory(stderr) if !reason.status().is_success() => outcome::diagnostics(stderr),
+            Kept::Memory(stderr) if !reason.status().is_success() => diagnostics(stderr),
             _ => None,
         };
         let output = self.output(format);

@@ -24,8 +24,16 @@ pub(crate) fn chosen(inherited: &[Variable]) -> Vec<String> {
 }
 
 /// Returns the variables that tell a program of itself. They inform, and grant nothing but the ticket.
-pub(crate) fn own(launch: &Launch, task_file: &Path, offshoot: Option<&PathBuf>) -> Vec<Variable> {
+pub(crate) fn own(
+    launch: &Launch,
+    task_file: &Path,
+    guidance_file: Option<&Path>,
+    trace_file: Option<&Path>,
+    offshoot: Option<&PathBuf>,
+) -> Vec<Variable> {
     let mut variables = identity_variables(launch);
+    variables.extend(guidance_file.map(|file| ("OFFSHOOT_GUIDANCE_FILE".into(), file.into())));
+    variables.extend(trace_file.map(|file| ("OFFSHOOT_TRACE_FILE".into(), file.into())));
     variables.push(("OFFSHOOT_TASK_FILE".into(), task_file.into()));
     // A variable ends at the first NUL, and half a task is worse than none: the file has it whole.
     if launch.task.len() <= TASK_VARIABLE_BYTES && !launch.task.contains('\0') {
@@ -42,6 +50,10 @@ pub(crate) fn own(launch: &Launch, task_file: &Path, offshoot: Option<&PathBuf>)
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use offshoot_runtime::{Pass, is_of_a_run};
+
     use super::*;
 
     #[test]
@@ -59,6 +71,7 @@ mod tests {
             "ANTHROPIC_API_KEY",
             "PATHOLOGICAL",
             "OFFSHOOT_TICKET",
+            "OFFSHOOT_LOG",
             "MY_TOOL_KEY",
         ];
         let kept = |more: &[&str]| -> Vec<String> {
@@ -72,9 +85,18 @@ mod tests {
         assert_eq!(kept(&[]), usual);
         assert_eq!(kept(&["MY_TOOL_*"]), [usual, &["MY_TOOL_KEY"]].concat());
         assert_eq!(kept(&["*TOOL*"]), [usual, &["MY_TOOL_KEY"]].concat());
-        assert_eq!(kept(&["*"]), all);
-        assert_eq!(kept(&["**"]), all);
+        let all_but_the_ticket: Vec<_> =
+            all.into_iter().filter(|name| *name != "OFFSHOOT_TICKET").collect();
+        assert_eq!(kept(&["*"]), all_but_the_ticket);
+        assert_eq!(kept(&["**"]), all_but_the_ticket);
+        assert_eq!(kept(&["OFFSHOOT_TICKET"]), usual, "a ticket comes from the launch alone");
         assert_eq!(kept(&[""]), usual);
+        let mut launch = Launch::bare("the task");
+        launch.context_manifest = Some("manifest".into());
+        launch.pass = Some(Pass { socket: Arc::new("s".into()), ticket: "t".into() });
+        let own = own(&launch, Path::new("task"), None, None, Some(&"offshoot".into()));
+        let mut inheritable = own.iter().filter(|(name, _)| !is_of_a_run(name));
+        assert_eq!(inheritable.next(), None, "what a run is told of itself is not inherited");
         let named = ["PATH", "MY_TOOL_KEY"].map(|name| (name.into(), name.to_lowercase().into()));
         assert_eq!(chosen(&named), ["my_tool_key"]);
     }

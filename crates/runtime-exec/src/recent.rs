@@ -1,6 +1,8 @@
 //! A cache of one entry: a fact about the last run holds for the next one, as long as both got the same input.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// Remembers one answer, by the identity of what it was asked about: the pieces of a map share their command and their
 /// task, so each is looked up once for all of them.
@@ -15,7 +17,7 @@ impl<K: ?Sized, V: Clone> Recent<K, V> {
 
     /// The answer for `key`, found out again where it is another one than the last. Errors are not remembered.
     pub(crate) fn get<E>(&self, key: &Arc<K>, find: impl FnOnce() -> Result<V, E>) -> Result<V, E> {
-        let mut last = self.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut last = self.last.lock();
         if let Some((known, value)) = &*last
             && Arc::ptr_eq(known, key)
         {

@@ -1,21 +1,21 @@
 //! The adapter between the contract and child processes.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use offshoot_model::{BootId, CancelledBy, ProcessIdentity, Reason, error_chain};
+use offshoot_model::{BootId, CancelledBy, ProcessIdentity, Reason, Stream, error_chain};
 use offshoot_process::{
     Capture, Identity, Keep, Kept, Processes, Program, ProgramError, Stdin, Stop, StopSignal,
     Stray, boot_id, resolve_program,
 };
 use offshoot_runtime::{
-    Abilities, Finished, Input, Launch, Output, RunContext, RunHost, Runtime, Secrets,
-    StopSignal as RunStop, Variable, prompt,
+    Abilities, Finished, Input, Launch, Output, RunContext, RunHost, Runtime, SaidStream, Secrets,
+    StopSignal as RunStop, TRACE_VARIABLE_BYTES, Variable, diagnostics, guidance, prompt,
+    trace_json,
 };
 use uuid::Uuid;
 
@@ -45,7 +45,8 @@ pub struct ExecOptions {
 }
 
 /// Runs programs. Cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("ExecRuntime")]
 pub struct ExecRuntime {
     inner: Arc<Inner>,
 }
@@ -152,7 +153,7 @@ impl ExecRuntime {
         tracing::debug!(pid, reason = reason.code(), answer, remarks, "program ended");
         let diagnostics = match &finished.stderr.kept {
             Kept::Memory(stderr) if !reason.status().is_success() => {
-                let text = verdict::diagnostics(stderr);
+                let text = diagnostics(stderr);
                 text.map(|text| secrets.strike_out(&text).into_owned())
             }
             _ => None,
@@ -195,11 +196,22 @@ impl ExecRuntime {
             .filter(|command| !command.is_empty())
             .ok_or_else(|| Reason::CannotStart { message: message() })?;
         let path = self.resolve(command, launch)?;
-        let task_file = tasks
+        let task = tasks
             .get(&launch.task, || task_file(&launch.run_folder, &launch.task))
             .map_err(|error| Reason::CannotStart { message: format!("its task file: {error}") })?;
+        let guidance_file = guidance(launch)
+            .map(|text| task_file(&launch.run_folder, &text))
+            .transpose()
+            .map_err(|error| Reason::CannotStart { message: format!("its guidance: {error}") })?;
+        let trace_file = trace_json(launch)
+            .filter(|json| json.len() > TRACE_VARIABLE_BYTES)
+            .map(|json| task_file(&launch.run_folder, &json))
+            .transpose()
+            .map_err(|error| Reason::CannotStart { message: format!("its trace: {error}") })?;
+        let said = |stream| SaidStream::new(host.clone(), stream, secrets.clone());
         let mut env = inherited.clone();
-        env.extend(environment::own(launch, &task_file, offshoot.as_ref()));
+        let (guidance_file, trace_file) = (guidance_file.as_deref(), trace_file.as_deref());
+        env.extend(environment::own(launch, &task, guidance_file, trace_file, offshoot.as_ref()));
         Ok(Program {
             path,
             args: wrap.iter().chain(command.iter()).skip(1).map(OsString::from).collect(),
@@ -217,11 +229,11 @@ impl ExecRuntime {
                     )),
                     limit: limit.bytes(),
                 },
-                tap: Some(limit.watch(signs::of_answer(host.clone()))),
+                tap: Some(limit.watch(signs::of_answer(host.clone(), said(Stream::Stdout)))),
             },
             stderr: Capture {
                 keep: Keep::Last(DIAGNOSTIC_BYTES),
-                tap: Some(signs::of_remarks(host.clone(), secrets.clone())),
+                tap: Some(signs::of_remarks(host.clone(), secrets.clone(), said(Stream::Stderr))),
             },
         })
     }
@@ -276,10 +288,4 @@ impl StopSignal for StopRequests {
 
 fn cannot_start(error: &dyn std::error::Error) -> Reason {
     Reason::CannotStart { message: error_chain(error) }
-}
-
-impl fmt::Debug for ExecRuntime {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ExecRuntime")
-    }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use offshoot_process::{Lines, Tap};
-use offshoot_runtime::{RunHost, Secrets};
+use offshoot_runtime::{RunHost, SaidStream, Secrets};
 use tokio::time::Instant;
 
 /// At most one line in this time: people read no faster. A program that is done within it tells none, and so costs none.
@@ -30,11 +30,12 @@ impl Rate {
     }
 }
 
-/// Tells how much has been answered.
-pub(crate) fn of_answer(host: RunHost) -> Tap {
+/// Keeps what is answered, and tells how much.
+pub(crate) fn of_answer(host: RunHost, mut said: SaidStream) -> Tap {
     let mut rate = Rate { last: Instant::now() };
     let mut total = 0;
     Box::new(move |block| {
+        said.feed(block);
         host.sign();
         total += block.len() as u64;
         if rate.is_due(Instant::now()) {
@@ -43,11 +44,12 @@ pub(crate) fn of_answer(host: RunHost) -> Tap {
     })
 }
 
-/// Tells the last line of what is said beside the answer.
-pub(crate) fn of_remarks(host: RunHost, secrets: Secrets) -> Tap {
+/// Keeps what is said beside the answer, and tells the last line.
+pub(crate) fn of_remarks(host: RunHost, secrets: Secrets, mut said: SaidStream) -> Tap {
     let mut rate = Rate { last: Instant::now() };
     let mut lines = Lines::new(LINE_BYTES);
     Box::new(move |block| {
+        said.feed(block);
         host.sign();
         let due = rate.is_due(Instant::now());
         let mut last = Vec::new();

@@ -3,9 +3,6 @@
 use offshoot_model::{CancelledBy, Reason};
 use offshoot_process::{Exit, Finished};
 
-/// Lines of standard error that explain a failure.
-const LINES: usize = 10;
-
 /// The reason, by evidence: what we did, what the system said, and last the program's own verdict.
 pub(crate) fn reason(finished: &Finished, ok_exit: &[i32]) -> Reason {
     if finished.stop.is_some() {
@@ -33,14 +30,6 @@ pub(crate) fn reason(finished: &Finished, ok_exit: &[i32]) -> Reason {
 
 fn is_ok(code: i32, ok_exit: &[i32]) -> bool {
     if ok_exit.is_empty() { code == 0 } else { ok_exit.contains(&code) }
-}
-
-/// The last lines of standard error, for the message; nothing where there is nothing but space.
-pub(crate) fn diagnostics(stderr: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(stderr);
-    let lines: Vec<&str> = text.trim().lines().map(str::trim_end).collect();
-    let last = lines[lines.len().saturating_sub(LINES)..].join("\n");
-    (!last.is_empty()).then_some(last)
 }
 
 #[cfg(test)]
@@ -78,17 +67,5 @@ mod tests {
         let mut full = Finished::of(Exit::Code(0));
         full.stdout.error = Some(std::io::Error::other("no space"));
         assert_eq!(reason(&full, &[]).code(), "not_recorded");
-    }
-
-    #[test]
-    fn the_last_lines_explain() {
-        let check = |stderr: &[u8], expected: Option<&str>| {
-            assert_eq!(diagnostics(stderr).as_deref(), expected);
-        };
-        check(b"", None);
-        check(b" \n\n", None);
-        check(b"warning\nerror: no\n", Some("warning\nerror: no"));
-        check(b"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n", Some("3\n4\n5\n6\n7\n8\n9\n10\n11\n12"));
-        check(b"bad \xff byte", Some("bad \u{fffd} byte"));
     }
 }

@@ -89,8 +89,13 @@ async fn a_piece_arrives_and_the_task_is_told_beside_it() {
     std::fs::write(&path, "0123456789").expect("a file");
     let mut launch =
         place.shell("cat; printf ' %s %s' \"$OFFSHOOT_TASK\" \"$(cat $OFFSHOOT_TASK_FILE)\"");
-    launch.input =
-        Input::Piece(InputRange { path: Arc::new(path), offset: 3, length: 4, hash: None });
+    launch.input = Input::Piece(InputRange {
+        path: Arc::new(path),
+        offset: 3,
+        length: 4,
+        header: 0,
+        hash: None,
+    });
     assert_eq!(place.says(launch).await, "3456 the task the task");
 }
 
@@ -101,6 +106,22 @@ async fn a_program_knows_who_it_is_and_no_secret() {
         place.shell("echo $OFFSHOOT_SESSION_KEY $OFFSHOOT_DEPTH $OFFSHOOT_RUN_ID ${SECRET-none}");
     let expected = format!("agent:main:subagent:test 1 {} none", launch.run);
     assert_eq!(place.says(launch).await, expected);
+}
+
+#[tokio::test]
+async fn a_program_never_has_the_ticket_of_an_agent_that_its_supervisor_runs_in() {
+    let of_the_agent = ["TICKET", "SOCKET", "RUN_ID", "SESSION_KEY", "DEPTH", "TASK", "CONTEXT"]
+        .map(|name| (format!("OFFSHOOT_{name}").into(), "outer".into()));
+    let path = ("PATH".into(), "/usr/bin:/bin".into());
+    for more in ["*", "OFFSHOOT_*", "OFFSHOOT_TICKET"] {
+        let place = Place::with(ExecOptions {
+            environment: [&of_the_agent[..], std::slice::from_ref(&path)].concat(),
+            more: vec![more.into()],
+            ..ExecOptions::default()
+        });
+        let launch = place.shell("env | grep outer; env | grep -c ^OFFSHOOT_RUN_ID=");
+        assert_eq!(place.says(launch).await, "1", "{more}");
+    }
 }
 
 #[tokio::test]

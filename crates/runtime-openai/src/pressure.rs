@@ -1,8 +1,8 @@
 //! A service that has too much to do, as all its runs hear of it.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// The time before which no run calls. When one run is told to slow down, the others would be told the same.
@@ -13,7 +13,7 @@ impl Pressure {
     /// A run was told to come again after this.
     pub(crate) fn rises(&self, after: Duration) {
         let until = Instant::now().checked_add(after);
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.0.lock();
         *held = (*held).max(until);
     }
 
@@ -27,7 +27,7 @@ impl Pressure {
     }
 
     fn until(&self) -> Option<Instant> {
-        let held = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = *self.0.lock();
         held.filter(|until| *until > Instant::now())
     }
 }

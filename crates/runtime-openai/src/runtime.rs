@@ -1,16 +1,15 @@
 //! The adapter between the contract and the service.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use offshoot_model::Reason;
+use offshoot_model::{JsonText, Reason};
 use offshoot_runtime::{
     Abilities, CostKnowledge, Finished, Launch, RunContext, Runtime, Secrets, system_prompt,
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use crate::compaction::Due;
@@ -19,12 +18,13 @@ use crate::history::History;
 use crate::meter::{Meter, Pricing};
 use crate::pressure::Pressure;
 use crate::service::Service;
-use crate::session::Session;
+use crate::session::{RESPONSE_FORMAT, Session};
 use crate::{CostOption, OpenAiOptions, context, tools};
 
 /// Runs models behind a chat endpoint. Cheap to clone; all runs share what its connections and its service's requests to
 /// slow down are.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("OpenAiRuntime({})", inner.name)]
 pub struct OpenAiRuntime {
     inner: Arc<Inner>,
 }
@@ -80,7 +80,9 @@ impl OpenAiRuntime {
             secrets: Secrets::new(service.secret().into_iter().chain(ticket)),
             turns,
             fields: fields(options, model, launch.thinking.as_deref()),
+            response_format: response_format(options, launch.schema.as_ref()),
             tools: tools::offer(may_spawn, !sources.is_empty()),
+            tools_of_host: Vec::new(),
             sources,
             history: History::new(system, prompt),
             compaction,
@@ -142,6 +144,15 @@ fn fields(options: &OpenAiOptions, model: &str, thinking: Option<&str>) -> Map<S
     fields
 }
 
+/// Returns the form of answers as the service is asked for it; none where the options say another one.
+fn response_format(options: &OpenAiOptions, schema: Option<&JsonText>) -> Option<Value> {
+    let schema: Value = serde_json::from_str(schema?.as_str()).ok()?;
+    let is_set = options.request.contains_key(RESPONSE_FORMAT);
+    let format =
+        json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}});
+    (!is_set).then_some(format)
+}
+
 /// A number from 0 to 1 that runs do not share. The last bits of an id are random.
 fn chance(launch: &Launch) -> f64 {
     let [.., a, b] = launch.run.as_uuid().into_bytes();
@@ -150,10 +161,4 @@ fn chance(launch: &Launch) -> f64 {
 
 fn cannot_start(message: String) -> Reason {
     Reason::CannotStart { message }
-}
-
-impl fmt::Debug for OpenAiRuntime {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenAiRuntime").field("name", &self.inner.name).finish_non_exhaustive()
-    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
-use offshoot_model::{CancelledBy, JsonText, Reason, error_chain};
+use offshoot_model::{CancelledBy, JsonText, Reason, Stream, error_chain};
 use offshoot_runtime::{
     Finished, NextTurn, Output, OutputFormat, RunHost, Secrets, Turns, WaitFor, WaitMode,
 };
@@ -36,7 +36,11 @@ pub(crate) struct Session<'r> {
     pub(crate) turns: Turns,
     /// The fields of each request that do not change.
     pub(crate) fields: Map<String, Value>,
+    /// The form of an answer, where one is asked for.
+    pub(crate) response_format: Option<Value>,
     pub(crate) tools: Vec<Value>,
+    /// The names of those among them that the host answers.
+    pub(crate) tools_of_host: Vec<Arc<str>>,
     pub(crate) sources: Sources,
     pub(crate) history: History,
     pub(crate) compaction: &'r Compaction,
@@ -70,6 +74,9 @@ enum Purpose {
     Summary,
 }
 
+/// The field of a request that says in which form the service answers.
+pub(crate) const RESPONSE_FORMAT: &str = "response_format";
+
 /// Of what it says, this many characters are told to people.
 const PROGRESS_CHARS: usize = 200;
 
@@ -80,6 +87,8 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 impl Session<'_> {
     /// Runs turn after turn, to the end.
     pub(crate) async fn run(&mut self) -> Reason {
+        let offers = self.host.tools().await;
+        self.tools_of_host = tools::offer_of_host(offers, &mut self.tools);
         loop {
             let answer = match self.turn().await {
                 Ok(answer) => answer,
@@ -121,6 +130,9 @@ impl Session<'_> {
         let mut rounds = 0;
         loop {
             let reply = self.answer().await?;
+            if !reply.text.is_empty() {
+                self.host.said_line(Stream::Stdout, &self.secrets.strike_out(&reply.text));
+            }
             self.history.answered(&reply);
             if reply.calls.is_empty() {
                 return Ok((!reply.text.is_empty()).then(|| reply.text.into()));
@@ -130,7 +142,9 @@ impl Session<'_> {
                 return Err(Reason::TurnLimit);
             }
             for call in &reply.calls {
-                self.host.tool_used(call.used(&self.secrets));
+                let used = call.used(&self.secrets);
+                self.host.said_line(Stream::Stderr, &used.to_string());
+                self.host.tool_used(used);
             }
             self.told = Instant::now();
             // Asked for in their order; waited for together, as the model means it.
@@ -309,6 +323,10 @@ impl Session<'_> {
     }
 
     async fn use_tool(&self, call: &Call) -> String {
+        if self.tools_of_host.iter().any(|name| **name == *call.name) {
+            let answer = self.host.call_tool(&call.name, &call.arguments).await;
+            return tools::of_host(&answer, self.options.result_bytes);
+        }
         match tools::parse(&call.name, &call.arguments) {
             Err(refusal) => tools::refused(&refusal),
             Ok(Tool::Read(read)) => self.sources.read(&read),
@@ -340,6 +358,9 @@ impl Session<'_> {
         request.insert("stream".to_owned(), true.into());
         if self.options.ask_usage {
             request.insert("stream_options".to_owned(), json!({"include_usage": true}));
+        }
+        if let (Purpose::Answer, Some(format)) = (purpose, &self.response_format) {
+            request.insert(RESPONSE_FORMAT.to_owned(), format.clone());
         }
         if purpose == Purpose::Answer && !self.tools.is_empty() {
             request.insert("tools".to_owned(), json!(self.tools));

@@ -1,9 +1,10 @@
 //! The tools that a model is offered, and what its calls of them ask for. Pure.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_model::{AgentId, Envelope, Payload, Refusal, RunId, SpawnRequest};
-use offshoot_runtime::{WaitAnswer, WaitFor, WaitMode};
+use offshoot_model::{AgentId, Envelope, JsonText, Payload, Refusal, RunId, SpawnRequest};
+use offshoot_runtime::{ToolOffer, WaitAnswer, WaitFor, WaitMode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -113,6 +114,42 @@ pub(crate) fn offer(may_spawn: bool, may_read: bool) -> Vec<Value> {
         tools.push(tool("context_read", words, properties, &["name"]));
     }
     tools
+}
+
+/// The tools of the host that a model gets besides: those with which it looks after its children, and says how it goes. Their words
+/// go with each request, so the others are left to clients that search for tools.
+const OF_THE_HOST: [&str; 6] = [
+    "sessions_delegate",
+    "sessions_list",
+    "sessions_history",
+    "sessions_cancel",
+    "sessions_report",
+    "sessions_status",
+];
+
+/// Adds the tools of the host that are for models, and returns their names.
+pub(crate) fn offer_of_host(offers: Vec<ToolOffer>, tools: &mut Vec<Value>) -> Vec<Arc<str>> {
+    let for_models = |offer: &ToolOffer| OF_THE_HOST.contains(&&*offer.name);
+    let mut names = Vec::new();
+    for ToolOffer { name, words, schema } in offers.into_iter().filter(for_models) {
+        let Ok(parameters) = serde_json::from_str::<Value>(schema.as_str()) else { continue };
+        let function = json!({"name": &*name, "description": &*words, "parameters": parameters});
+        tools.push(json!({"type": "function", "function": function}));
+        names.push(name);
+    }
+    names
+}
+
+/// The answer of a tool of the host; of a long one the middle is left out.
+pub(crate) fn of_host(answer: &JsonText, most: usize) -> String {
+    let text = answer.as_str();
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let head = &text[..text.floor_char_boundary(most / 2)];
+    let tail = &text[text.ceil_char_boundary(text.len() - most / 2)..];
+    let gone = text.len() - head.len() - tail.len();
+    format!("{head}\n[{gone} bytes of this answer are left out: ask for less]\n{tail}")
 }
 
 /// Parses a call; refuses one that is wrong in itself.

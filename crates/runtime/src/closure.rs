@@ -1,6 +1,5 @@
 //! Agents that are closures in this process: for library users, benchmarks and simulations.
 
-use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -13,7 +12,8 @@ use crate::{Abilities, CostKnowledge, Finished, Launch, RunContext, Runtime, Sto
 type Body = dyn Fn(Launch, RunContext) -> BoxFuture<'static, Finished> + Send + Sync;
 
 /// Runs a closure for each agent. The closure may ignore requests to stop: after the grace its future is dropped.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("FnRuntime({name})")]
 pub struct FnRuntime {
     name: Arc<str>,
     turns: bool,
@@ -79,10 +79,4 @@ async fn grace_over(grace: std::time::Duration) {
         reason = "the grace is a length of time, not a wait for something to have happened"
     )]
     tokio::time::sleep(grace).await;
-}
-
-impl fmt::Debug for FnRuntime {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FnRuntime").field("name", &self.name).finish_non_exhaustive()
-    }
 }

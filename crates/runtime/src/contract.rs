@@ -4,11 +4,12 @@
 //! end or let go of its host in time breaks the rule that says so.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use offshoot_model::{Cost, Refusal, RefusalCode, RunId, RunStatus, SpawnRequest, Usage};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -113,7 +114,7 @@ async fn of_an_answer(runtime: &dyn Runtime, launch: Launch, notes: &mut Notes<'
     let completed = found.is_ok();
     notes.judge(ANSWERS, found);
 
-    let events = heard.told().events.clone();
+    let events = heard.told.lock().events.clone();
     let starts = events.iter().filter(|event| matches!(event, RunEvent::Started(_))).count();
     notes.require(STARTS_ONCE, starts == 1, format_args!("{starts} times"));
     let first = events.first();
@@ -124,7 +125,7 @@ async fn of_an_answer(runtime: &dyn Runtime, launch: Launch, notes: &mut Notes<'
         return;
     }
 
-    let asked = heard.told().asked.clone();
+    let asked = heard.told.lock().asked.clone();
     let found = format!("it asked {} times how it goes on", asked.len());
     // A run that failed need not ask.
     if turns && completed {
@@ -135,7 +136,7 @@ async fn of_an_answer(runtime: &dyn Runtime, launch: Launch, notes: &mut Notes<'
     notes.require(NO_MORE_TURNS, asked.len() <= 1 + usize::from(turns), &found);
 
     let gone = timeout(notes.patience, heard.gone.notified()).await;
-    let more = heard.told().events.len() - events.len();
+    let more = heard.told.lock().events.len() - events.len();
     notes.require(QUIET, more == 0, format_args!("{more} of them"));
     let late = notes.late();
     notes.judge(LETS_GO, gone.map_err(|_| late));
@@ -180,9 +181,9 @@ async fn of_a_drop(runtime: &dyn Runtime, launch: Launch, notes: &mut Notes<'_>)
     drop(future);
     #[expect(clippy::disallowed_methods, reason = "what was on its way arrives within a moment")]
     tokio::time::sleep(MOMENT).await;
-    let before = heard.told().events.len();
+    let before = heard.told.lock().events.len();
     let gone = timeout(notes.patience, heard.gone.notified()).await;
-    let more = heard.told().events.len() - before;
+    let more = heard.told.lock().events.len() - before;
     notes.require(DROPPED_QUIET, more == 0, format_args!("{more} events"));
     let late = notes.late();
     notes.judge(DROPPED_LETS_GO, gone.map_err(|_| late));
@@ -313,11 +314,7 @@ struct Reports {
     asked: Vec<u32>,
 }
 
-impl Observed {
-    fn told(&self) -> MutexGuard<'_, Reports> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl Observed {}
 
 /// The host of the run.
 struct ContractHost {
@@ -337,7 +334,7 @@ impl Host for ContractHost {
         if let RunEvent::Started(_) = event {
             self.heard.started.notify_one();
         }
-        self.heard.told().events.push(event);
+        self.heard.told.lock().events.push(event);
     }
 
     fn spawn(&self, _request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
@@ -355,7 +352,7 @@ impl Host for ContractHost {
         _answer: Option<Arc<str>>,
         letters_taken: u32,
     ) -> BoxFuture<'static, Ruling> {
-        let mut told = self.heard.told();
+        let mut told = self.heard.told.lock();
         told.asked.push(letters_taken);
         let ruling = match &self.letters {
             Some(letters) if told.asked.len() == 1 => {

@@ -1,12 +1,14 @@
 //! The CPU time of a run's processes, read by the engine when the run has waited.
 
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 /// The CPU time that the processes of one run have used so far. A runtime that starts none says nothing, and its runs are not
 /// measured. Cheap to clone.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, derive_more::Debug)]
+#[debug("CpuMeter")]
 pub struct CpuMeter(Arc<Mutex<Sources>>);
 
 type Source = Arc<dyn Fn() -> Duration + Send + Sync>;
@@ -23,7 +25,7 @@ impl CpuMeter {
     /// An earlier process of the run has ended by then. It may block for some milliseconds.
     pub fn measures(&self, process: impl Fn() -> Duration + Send + Sync + 'static) {
         let earlier = self.read().unwrap_or_default();
-        let mut sources = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sources = self.0.lock();
         *sources = Sources { earlier, now: Some(Arc::new(process)) };
     }
 
@@ -40,13 +42,7 @@ impl CpuMeter {
     }
 
     fn sources(&self) -> Sources {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-impl fmt::Debug for CpuMeter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CpuMeter")
+        self.0.lock().clone()
     }
 }
 

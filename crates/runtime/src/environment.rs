@@ -26,9 +26,41 @@ pub const USUAL_VARIABLES: &[&str] = &[
     "*_proxy",
 ];
 
-/// Returns whether a variable is named by one of these patterns.
+/// Variables that tell a program which run it is, and how it reaches its supervisor. They come from the launch of its run alone:
+/// a supervisor that runs inside an agent has variables of these names itself, and a program that had those would be taken for
+/// that agent.
+const OF_A_RUN: &[&str] = &[
+    "OFFSHOOT",
+    "OFFSHOOT_CONTEXT",
+    "OFFSHOOT_DEPTH",
+    "OFFSHOOT_GUIDANCE_FILE",
+    "OFFSHOOT_RUN_ID",
+    "OFFSHOOT_SESSION_KEY",
+    "OFFSHOOT_SOCKET",
+    "OFFSHOOT_TASK",
+    "OFFSHOOT_TASK_FILE",
+    "OFFSHOOT_TICKET",
+    "OFFSHOOT_TICKET_FILE",
+    "OFFSHOOT_TRACE",
+    "OFFSHOOT_TRACE_FILE",
+];
+
+/// Returns whether a variable tells a program which run it is: such a variable is never inherited.
+pub fn is_of_a_run(name: &OsStr) -> bool {
+    OF_A_RUN.iter().any(|known| name == *known)
+}
+
+/// Returns whether a variable is inherited, because one of these patterns names it.
 pub fn is_named<'a>(name: &OsStr, patterns: impl IntoIterator<Item = &'a str>) -> bool {
-    patterns.into_iter().any(|pattern| matches(pattern, name))
+    !is_of_a_run(name) && patterns.into_iter().any(|pattern| matches(pattern, name))
+}
+
+/// The size up to which the delegation context of a run is a variable. One of 128 KiB would keep any program from starting.
+pub const TRACE_VARIABLE_BYTES: usize = 32 * 1024;
+
+/// Returns the delegation context of a run as JSON; none where it is not known.
+pub fn trace_json(launch: &Launch) -> Option<String> {
+    (!launch.delegation.trace.is_empty()).then(|| launch.delegation.to_json())
 }
 
 /// Returns the variables that tell a program which run it is. They inform, and grant nothing.
@@ -41,6 +73,8 @@ pub fn identity_variables(launch: &Launch) -> Vec<Variable> {
     if let Some(manifest) = &launch.context_manifest {
         variables.push(("OFFSHOOT_CONTEXT".into(), manifest.into()));
     }
+    let trace = trace_json(launch).filter(|json| json.len() <= TRACE_VARIABLE_BYTES);
+    variables.extend(trace.map(|json| ("OFFSHOOT_TRACE".into(), json.into())));
     variables
 }
 

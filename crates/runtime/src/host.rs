@@ -1,12 +1,12 @@
 //! The other side of a running agent: whom it tells how it goes, and asks for children.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use offshoot_model::{
-    Cost, Envelope, ProcessIdentity, Refusal, RunId, SpawnRequest, ToolUse, Usage, WaitMode,
+    Cost, Envelope, JsonText, ProcessIdentity, Refusal, RunId, SpawnRequest, Stream, ToolUse,
+    Usage, WaitMode,
 };
 
 use crate::Ruling;
@@ -56,6 +56,17 @@ pub struct WaitAnswer {
     pub pending: Vec<RunId>,
 }
 
+/// A tool that the engine offers to an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolOffer {
+    /// The name by which it is called.
+    pub name: Arc<str>,
+    /// The purpose, for a model.
+    pub words: Arc<str>,
+    /// The JSON Schema of its arguments.
+    pub schema: JsonText,
+}
+
 /// The services of the engine for a running agent. The caller is known from the host itself: one per run.
 pub trait Host: Send + Sync {
     /// One event, in order. Called in the run's own task: it must not block.
@@ -65,12 +76,31 @@ pub trait Host: Send + Sync {
     /// cost next to nothing. A host that knows no such limit passes over it.
     fn sign(&self) {}
 
+    /// Something that the run said, without secrets, as it came: for its logs, and for no decision. Called as often as there is
+    /// something: it must not wait. A host that keeps no logs passes over it.
+    fn said(&self, stream: Stream, bytes: &[u8]) {
+        let _ = (stream, bytes);
+    }
+
     /// Asks for a child.
     fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>>;
 
     /// Waits for children. The caller's slot is lent meanwhile. A refusal is an answer: nothing was waited for, and asking
     /// again brings the same.
     fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>>;
+
+    /// Returns the tools by which the run may ask its tree for more than children. A host without a door offers none.
+    fn tools(&self) -> BoxFuture<'static, Vec<ToolOffer>> {
+        Box::pin(async { Vec::new() })
+    }
+
+    /// Calls one of these tools, with a JSON object of arguments. The answer is JSON for a model; a refusal and a mistake in the
+    /// call are answers too.
+    fn call_tool(&self, name: &str, arguments: &str) -> BoxFuture<'static, JsonText> {
+        let _ = arguments;
+        let refusal = Refusal::invalid("name", format!("there is no tool `{name}`"));
+        Box::pin(async move { JsonText::of(&refusal).expect("a refusal is plain data") })
+    }
 
     /// A turn of a run that can take further ones is over, with this answer, when it had taken so many letters.
     /// Answers once it is known how the run goes on; its slot is lent meanwhile. A host that says nothing else has
@@ -86,7 +116,8 @@ pub trait Host: Send + Sync {
 }
 
 /// A run's own host. Cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("RunHost")]
 pub struct RunHost(Arc<dyn Host>);
 
 impl RunHost {
@@ -108,6 +139,23 @@ impl RunHost {
     /// Shows that the run is at work, as often as that is seen; nothing is told.
     pub fn sign(&self) {
         self.0.sign();
+    }
+
+    /// Keeps what the run said, without secrets, for its logs.
+    pub fn said(&self, stream: Stream, bytes: &[u8]) {
+        self.0.said(stream, bytes);
+    }
+
+    /// Keeps a line that the run said.
+    pub fn said_line(&self, stream: Stream, text: &str) {
+        // Most lines are short, and many hosts keep none: those take no memory.
+        let mut short = [0; 256];
+        if let Some(line) = short.get_mut(..=text.len()) {
+            line[..text.len()].copy_from_slice(text.as_bytes());
+            line[text.len()] = b'\n';
+            return self.0.said(stream, line);
+        }
+        self.0.said(stream, format!("{text}\n").as_bytes());
     }
 
     /// Tells how it goes.
@@ -138,9 +186,19 @@ impl RunHost {
     /// Waits for children, with the slot lent.
     ///
     /// # Errors
-    /// Where there is nothing to wait for: the caller's session or its tree is over, or its host cannot be asked.
+    /// Fails if there is nothing to wait for: the caller's session or its tree is over, or its host cannot be asked.
     pub async fn wait(&self, wait: WaitFor) -> Result<WaitAnswer, Refusal> {
         self.0.wait(wait).await
+    }
+
+    /// Returns the tools by which the run may ask its tree for more than children.
+    pub async fn tools(&self) -> Vec<ToolOffer> {
+        self.0.tools().await
+    }
+
+    /// Calls one of these tools. A refusal is an answer.
+    pub async fn call_tool(&self, name: &str, arguments: &str) -> JsonText {
+        self.0.call_tool(name, arguments).await
     }
 
     /// The request of [`Turns::ended`](crate::Turns::ended), which keeps the count; for code that passes on the requests of a
@@ -154,11 +212,5 @@ impl RunHost {
 impl<H: Host + 'static> From<Arc<H>> for RunHost {
     fn from(host: Arc<H>) -> Self {
         Self(host)
-    }
-}
-
-impl fmt::Debug for RunHost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RunHost")
     }
 }

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::Pass;
-use offshoot_model::{AgentId, Grant, InputRange, RootId, RunId, SessionKey, VariableRef};
+use offshoot_model::{
+    AgentId, AgentSummary, DelegationContext, Grant, InputRange, JsonText, OutputFormat, RootId,
+    RunId, SessionKey, VariableRef,
+};
 
 /// One run to start. The strings that all pieces of a map have in common are shared, not copied.
 #[derive(Clone, Debug)]
@@ -19,6 +22,8 @@ pub struct Launch {
     pub agent: AgentId,
     /// Levels below the root.
     pub depth: u32,
+    /// The runs above it, and the request at the top; empty where that is not known.
+    pub delegation: DelegationContext,
     /// The task of the run.
     pub task: Arc<str>,
     /// Values it may read.
@@ -33,6 +38,8 @@ pub struct Launch {
     pub ok_exit: Arc<[i32]>,
     /// The format of standard output.
     pub output: OutputFormat,
+    /// The form that the answer must have, as a JSON Schema. The engine compares the answer with it in any case.
+    pub schema: Option<JsonText>,
     /// The folder in which the run works.
     pub working_folder: Arc<PathBuf>,
     /// A folder of its own, for its task file and context. Made by the first that writes into it.
@@ -45,6 +52,8 @@ pub struct Launch {
     pub thinking: Option<Arc<str>>,
     /// The agent's own instructions.
     pub system_prompt: Option<Arc<str>>,
+    /// The agents that it may start by name, in a few words each; those of its grant.
+    pub sub_agents: Arc<[AgentSummary]>,
     /// The terms.
     pub grant: Arc<Grant>,
     /// True if the run was interrupted and continues, for a runtime that can.
@@ -65,6 +74,7 @@ impl Launch {
             key: SessionKey::parse("agent:main:subagent:test").expect("the key is malformed"),
             agent: AgentId::main(),
             depth: 1,
+            delegation: DelegationContext::default(),
             task: task.into(),
             context: Vec::new(),
             context_manifest: None,
@@ -72,12 +82,14 @@ impl Launch {
             command: None,
             ok_exit: Arc::from([]),
             output: OutputFormat::Text,
+            schema: None,
             working_folder: Arc::new(PathBuf::from("/")),
             run_folder: nowhere.to_path_buf(),
             spool_folder: nowhere,
             model: None,
             thinking: None,
             system_prompt: None,
+            sub_agents: Arc::from([]),
             grant: Arc::new(Grant::unbounded()),
             pass: None,
             continues: false,
@@ -112,14 +124,4 @@ pub enum Input {
     Piece(InputRange),
     /// No input.
     Empty,
-}
-
-/// The format of a command's output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OutputFormat {
-    /// As text.
-    #[default]
-    Text,
-    /// As JSON where it is an object or an array, else as text.
-    Json,
 }

@@ -34,6 +34,7 @@ mod closure;
 #[cfg(feature = "conformance")]
 pub mod contract;
 mod cpu_meter;
+mod diagnostics;
 mod environment;
 mod finished;
 mod host;
@@ -41,6 +42,8 @@ mod launch;
 mod merge;
 mod pass;
 mod prompt;
+mod redactor;
+mod said_stream;
 mod secrets;
 mod stop;
 mod system_prompt;
@@ -51,20 +54,26 @@ pub use closure::FnRuntime;
 #[cfg(feature = "conformance")]
 pub use contract::{Violation, check as check_contract};
 pub use cpu_meter::CpuMeter;
-pub use environment::{USUAL_VARIABLES, Variable, identity_variables, is_named, pass_variables};
+pub use diagnostics::diagnostics;
+pub use environment::{
+    TRACE_VARIABLE_BYTES, USUAL_VARIABLES, Variable, identity_variables, is_named, is_of_a_run,
+    pass_variables, trace_json,
+};
 pub use finished::{Finished, Output};
-pub use host::{Host, RunEvent, RunHost, WaitAnswer, WaitFor};
-pub use launch::{ContextFile, Input, Launch, OutputFormat};
+pub use host::{Host, RunEvent, RunHost, ToolOffer, WaitAnswer, WaitFor};
+pub use launch::{ContextFile, Input, Launch};
 pub use merge::{Merge, MergeFault, MergeInput, MergeJob, MergeValue};
 pub use pass::Pass;
 pub use prompt::{MANIFEST_ABOVE, prompt};
+pub use redactor::Redactor;
+pub use said_stream::SaidStream;
 pub use secrets::Secrets;
 pub use stop::{Stop, StopHandle, StopSignal};
-pub use system_prompt::system_prompt;
+pub use system_prompt::{guidance, system_prompt};
 pub use turns::{LetterBox, NextTurn, Ruling, Turns};
 pub use usage_request::{UsageListener, UsageProbe, UsageRequest, UsageRequests};
 
-pub use offshoot_model::{CostKnowledge, WaitMode};
+pub use offshoot_model::{CostKnowledge, OutputFormat, WaitMode};
 
 use std::collections::BTreeSet;
 

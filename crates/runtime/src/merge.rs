@@ -8,7 +8,6 @@
 //! Promise asked of every implementation: the answer follows the places of the results, not the order in which they came;
 //! `push` takes no longer than a look at the value; dropping the job abandons the merge.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -25,7 +24,7 @@ pub trait Merge: Send + Sync + 'static {
     /// Begins one merge. Parameters that cannot be used are refused here.
     ///
     /// # Errors
-    /// Where they cannot.
+    /// Fails if they cannot be used.
     fn begin(&self, params: &JsonText, host: RunHost) -> Result<Box<dyn MergeJob>, MergeFault>;
 }
 
@@ -35,7 +34,7 @@ pub trait MergeJob: Send {
     /// more is pushed.
     ///
     /// # Errors
-    /// Where it cannot be merged; the merge is over then.
+    /// Fails if it cannot be merged; the merge is over then.
     fn push(&mut self, index: u32, result: MergeInput) -> Result<Option<JsonText>, MergeFault>;
 
     /// The answer to what was pushed. Asked once, at the end.
@@ -72,7 +71,8 @@ pub enum MergeValue {
 }
 
 /// The reason why there is no answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
+#[display("{message}")]
 pub struct MergeFault {
     /// Lower case, names the thing, without a stop.
     pub message: String,
@@ -84,12 +84,6 @@ impl MergeFault {
     /// An ordinary failure.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), panicked: false }
-    }
-}
-
-impl fmt::Display for MergeFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Values that must not be recorded.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
 use offshoot_model::ToolUse;
@@ -17,17 +16,18 @@ use serde_json::Value;
 /// assert_eq!(secrets.strike_out("login hunter-2-hunter failed"), "login [redacted] failed");
 /// assert_eq!(format!("{secrets:?}"), "Secrets([redacted])");
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone, Default, derive_more::Debug)]
+#[debug("Secrets([redacted])")]
 pub struct Secrets(Arc<[String]>);
 
 /// The text that replaces a secret.
-const STAND_IN: &str = "[redacted]";
+pub(crate) const STAND_IN: &str = "[redacted]";
 
 /// A shorter text is no secret: it would be found in half of all words.
 const SHORTEST: usize = 8;
 
 /// So much of one that was cut off at either end of a text is struck out too.
-const PART: usize = 4;
+pub(crate) const PART: usize = 4;
 
 impl Secrets {
     /// The secrets among these: those that are not too short.
@@ -36,7 +36,18 @@ impl Secrets {
             texts.into_iter().filter(|text| text.len() >= SHORTEST).collect();
         // One may be part of another.
         secrets.sort_unstable_by_key(|secret| std::cmp::Reverse(secret.len()));
-        Self(secrets.into())
+        // Most runs have none, and those take no memory.
+        if secrets.is_empty() { Self::default() } else { Self(secrets.into()) }
+    }
+
+    /// True if there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The secrets, the longest first.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().map(String::as_bytes)
     }
 
     /// The text without them, and without a part of one that stands at its very beginning or end.
@@ -103,12 +114,6 @@ impl Secrets {
 /// Returns the lengths of the parts of a secret that are looked for, the longest first.
 fn parts(secret: &str) -> impl Iterator<Item = usize> {
     (PART..secret.len()).rev().filter(|at| secret.is_char_boundary(*at))
-}
-
-impl fmt::Debug for Secrets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secrets([redacted])")
-    }
 }
 
 #[cfg(test)]

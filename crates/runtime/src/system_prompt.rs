@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::Launch;
-use offshoot_model::{AgentId, BudgetGrant};
+use offshoot_model::{AgentId, AgentSummary, BudgetGrant, DelegationContext};
 
 /// The text that goes behind the program's own instructions; none where there is nothing to say.
 pub fn system_prompt(launch: &Launch, may_spawn: bool) -> Option<String> {
@@ -11,8 +11,9 @@ pub fn system_prompt(launch: &Launch, may_spawn: bool) -> Option<String> {
     parts.extend(launch.system_prompt.as_deref().map(str::to_owned));
     if launch.depth > 0 {
         parts.push(CHILD.to_owned());
+        parts.extend(descent(launch));
     }
-    let lines = position(launch, may_spawn);
+    let lines = position(launch, may_spawn.then_some(Means::Tools));
     if !lines.is_empty() {
         parts.push(lines.join("\n"));
     }
@@ -26,30 +27,136 @@ You are a sub-agent: another agent has started you for one task, which is the fi
 - Your last message is your result. Only the agent that started you gets it, so it must be complete without anything else.
 - You cannot ask back. Where something is missing, do what can be done and say what could not.";
 
-fn position(launch: &Launch, may_spawn: bool) -> Vec<String> {
+/// The runs above it, and the request at the top where that is not its own task.
+fn descent(launch: &Launch) -> Option<String> {
+    let DelegationContext { parent_agent, root_user_request, trace, .. } = &launch.delegation;
+    let parent = parent_agent.as_ref()?;
+    let mut text = format!("The agent `{parent}` has started you.");
+    // Of two, the one line says it all.
+    if trace.len() > 2 {
+        write!(text, " The agents from the first down to you: {}.", launch.delegation.path())
+            .expect("writing into a string cannot fail");
+    }
+    let request = one_line(root_user_request, MOST_OF_A_REQUEST);
+    if !request.is_empty() && **root_user_request != *launch.task {
+        write!(
+            text,
+            "\nThe request that all of this is for, to understand your task by: {request}"
+        )
+        .expect("writing into a string cannot fail");
+    }
+    Some(text)
+}
+
+/// The same for a program, which asks with the command in place of tools: its position, and the agents that it may start. None where
+/// it may start no agent by name.
+pub fn guidance(launch: &Launch) -> Option<String> {
+    let may_name = launch.may_spawn() && !launch.sub_agents.is_empty();
+    may_name.then(|| position(launch, Some(Means::Command)).join("\n") + "\n")
+}
+
+/// The means by which an agent asks for children.
+#[derive(Clone, Copy)]
+enum Means {
+    Tools,
+    Command,
+}
+
+/// At most this many agents are described; the others are named.
+const MOST_DESCRIBED: usize = 30;
+
+/// At most this many characters of a description, and of a reason, stand in a prompt.
+const MOST_CHARACTERS: usize = 200;
+
+/// At most this many characters of the request at the top stand in a prompt.
+const MOST_OF_A_REQUEST: usize = 600;
+
+fn position(launch: &Launch, means: Option<Means>) -> Vec<String> {
     let (depth, most) = (launch.depth, launch.grant.max_depth);
     let mut lines = Vec::new();
-    if depth >= 2 || may_spawn {
+    if depth >= 2 || means.is_some() {
         lines.push(format!("You are at depth {depth} of at most {most}."));
     }
-    if may_spawn {
-        lines.push(
-            "You may start sub-agents with the tools named sessions_*; their results come back to you alone."
-                .to_owned(),
-        );
-        // One call after the other is how most programs work, and a call that waits would hold up the next.
-        lines.push(
-            "For several at once, start each without `wait`, then call sessions_wait.".to_owned(),
-        );
-        let agents: Vec<&str> = launch.grant.agents.iter().map(AgentId::as_str).collect();
-        if !agents.is_empty() {
-            lines.push(format!("Agents you may start: {}.", agents.join(", ")));
-        }
+    if let Some(means) = means {
+        lines.extend(means.words().map(str::to_owned));
+        lines.extend(agents(launch, means));
     } else if depth > 0 && depth >= most {
         lines.push("This is the deepest level: you cannot start sub-agents.".to_owned());
     }
-    lines.extend(budget(launch.grant.budget, may_spawn));
+    lines.extend(budget(launch.grant.budget, means.is_some()));
     lines
+}
+
+impl Means {
+    const fn words(self) -> [&'static str; 2] {
+        match self {
+            Self::Tools => [
+                "You may start sub-agents with the tools named sessions_*; their results come back to you alone.",
+                // One call after the other is how most programs work, and a call that waits would hold up the next.
+                "For several at once, start each without `wait`, then call sessions_wait.",
+            ],
+            Self::Command => [
+                "You may start sub-agents: `\"$OFFSHOOT\" spawn --agent ID TASK`; `\"$OFFSHOOT\" wait` brings their results.",
+                "`\"$OFFSHOOT\" delegate --wait TASK` chooses the agent by the words of the task, or prints `execute_directly`.",
+            ],
+        }
+    }
+}
+
+/// The agents that may be named, and when to name one. A name alone needs no advice.
+fn agents(launch: &Launch, means: Means) -> Vec<String> {
+    let is_described = |agent: &AgentSummary| agent.description.is_some() || agent.why.is_some();
+    let named = launch.grant.agents.iter().map(AgentId::as_str);
+    if !launch.sub_agents.iter().any(is_described) {
+        let names: Vec<&str> = named.collect();
+        return match names.is_empty() {
+            true => Vec::new(),
+            false => vec![format!("Agents you may start: {}.", names.join(", "))],
+        };
+    }
+    let mut lines = vec!["Agents you may start:".to_owned()];
+    // The preferred ones first: those are meant.
+    let (preferred, others): (Vec<_>, Vec<_>) =
+        launch.sub_agents.iter().partition(|agent| agent.why.is_some());
+    let all: Vec<_> = preferred.into_iter().chain(others).collect();
+    let (described, more) = all.split_at(all.len().min(MOST_DESCRIBED));
+    lines.extend(described.iter().map(|agent| describe(agent)));
+    if !more.is_empty() {
+        let names: Vec<_> = more.iter().map(|agent| agent.id.as_str()).collect();
+        lines.push(format!("- and {}", names.join(", ")));
+    }
+    let choice = match means {
+        Means::Tools => {
+            "Start one where the task, or a part of it, is what that agent is for, and where parts can be done at the same time."
+        }
+        Means::Command => {
+            "Start one where a part of the task is what that agent is for, and where parts can be done at the same time."
+        }
+    };
+    lines.push(format!(
+        "{choice} Do small and closely connected work yourself: a sub-agent knows nothing but its task."
+    ));
+    lines
+}
+
+fn describe(agent: &AgentSummary) -> String {
+    let AgentSummary { id, description, why } = agent;
+    let parts =
+        [description, why].into_iter().flatten().map(|text| one_line(text, MOST_CHARACTERS));
+    let parts: Vec<String> = parts.collect();
+    match parts.is_empty() {
+        true => format!("- {id}"),
+        false => format!("- {id}: {}", parts.join(" — ")),
+    }
+}
+
+/// The beginning of a text, in one line.
+fn one_line(text: &str, most: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
 }
 
 fn budget(budget: BudgetGrant, may_spawn: bool) -> Option<String> {
@@ -72,7 +179,7 @@ mod tests {
     use std::sync::Arc;
 
     use crate::{Input, OutputFormat};
-    use offshoot_model::{AgentId, Grant, MicroUsd, RootId, RunId, SessionKey};
+    use offshoot_model::{AgentId, Grant, MicroUsd, RootId, RunId, SessionKey, TraceStep};
     use uuid::Uuid;
 
     use super::*;
@@ -86,6 +193,7 @@ mod tests {
             key: SessionKey::parse("agent:main:main").expect("a key"),
             agent: AgentId::main(),
             depth,
+            delegation: DelegationContext::default(),
             task: "t".into(),
             context: Vec::new(),
             context_manifest: None,
@@ -93,12 +201,14 @@ mod tests {
             command: None,
             ok_exit: Arc::from([]),
             output: OutputFormat::Text,
+            schema: None,
             working_folder: Arc::new("/".into()),
             run_folder: "/r".into(),
             spool_folder: Arc::new("/s".into()),
             model: None,
             thinking: None,
             system_prompt: None,
+            sub_agents: Arc::from([]),
             grant: Arc::new(Grant { max_depth: 3, budget, ..Grant::unbounded() }),
             pass: None,
         }
@@ -141,6 +251,87 @@ mod tests {
         let spend =
             "You have 9000 tokens and 0.25 US dollars to spend, what your sub-agents use included.";
         assert!(text.ends_with(spend), "{text}");
+    }
+
+    fn with_agents(
+        agents: impl IntoIterator<Item = (String, Option<String>, Option<String>)>,
+    ) -> Launch {
+        let mut launch = launch(0, BudgetGrant::default());
+        let summary =
+            |(id, description, why): (String, Option<String>, Option<String>)| AgentSummary {
+                id: AgentId::parse(&id).expect("an id"),
+                description: description.map(Into::into),
+                why: why.map(Into::into),
+            };
+        launch.sub_agents = agents.into_iter().map(summary).collect();
+        let ids = launch.sub_agents.iter().map(|agent| agent.id.clone()).collect();
+        Arc::make_mut(&mut launch.grant).agents = ids;
+        launch
+    }
+
+    #[test]
+    fn agents_are_described_with_the_preferred_ones_first() {
+        let text = |text: &str| Some(text.to_owned());
+        let launch = with_agents([
+            ("main".to_owned(), None, None),
+            ("scout".to_owned(), text("Looks around\nand reports."), None),
+            ("git".to_owned(), text("Knows git."), text("For commit formatting")),
+        ]);
+        let agents = "Agents you may start:\n\
+            - git: Knows git. — For commit formatting\n\
+            - main\n\
+            - scout: Looks around and reports.\n";
+        let tools = system_prompt(&launch, true).expect("there is something to say");
+        let advice = "Start one where the task, or a part of it, is what that agent is for, and where parts can be done at the \
+            same time. Do small and closely connected work yourself: a sub-agent knows nothing but its task.";
+        assert_eq!(tools, format!("You are at depth 0 of at most 3.\n{SPAWN}\n{agents}{advice}"));
+        let command = guidance(&launch).expect("there is something to say");
+        assert!(command.contains("`\"$OFFSHOOT\" delegate --wait TASK`"), "{command}");
+        assert!(command.contains(agents), "{command}");
+        assert!(!command.contains("sessions_"), "{command}");
+        assert_eq!(guidance(&with_agents([])), None);
+        let mut deepest = launch;
+        deepest.depth = 3;
+        assert_eq!(guidance(&deepest), None);
+    }
+
+    #[test]
+    fn a_hundred_agents_with_long_words_stay_a_page() {
+        let long = Some("word ".repeat(1000));
+        let launch =
+            with_agents((0..100).map(|n| (format!("agent-{n}"), long.clone(), long.clone())));
+        let text = system_prompt(&launch, true).expect("there is something to say");
+        assert!(text.contains("\n- and agent-30, agent-31, "), "{text}");
+        assert_eq!(text.lines().filter(|line| line.starts_with("- agent-")).count(), 30);
+        // About four bytes are a token: less than 4,000 tokens in the worst case.
+        assert!(text.len() < 16_000, "{} bytes", text.len());
+    }
+
+    #[test]
+    fn a_child_is_told_of_those_above_it() {
+        let step = |agent: &str| TraceStep {
+            agent: AgentId::parse(agent).expect("an id"),
+            run_id: RunId::from_uuid(Uuid::nil()),
+        };
+        let check = |agents: &[&str], request: &str, expected: &str| {
+            let mut launch = launch(1, BudgetGrant::default());
+            let trace = agents.iter().map(|agent| step(agent)).collect();
+            launch.delegation = DelegationContext::new(trace, request.into());
+            let text = system_prompt(&launch, false).expect("there is something to say");
+            let about = text.strip_prefix(CHILD).expect("the words for every child come first");
+            assert_eq!(about, expected);
+        };
+        let request = "\nThe request that all of this is for, to understand your task by: ";
+        // Its task is `t`.
+        check(&["main", "a"], "t", "\n\nThe agent `main` has started you.");
+        check(&["main", "a"], "", "\n\nThe agent `main` has started you.");
+        let of_main = format!("\n\nThe agent `main` has started you.{request}ship it now");
+        check(&["main", "a"], "ship it\nnow", &of_main);
+        let of_flow = format!(
+            "\n\nThe agent `flow` has started you. The agents from the first down to you: main → flow → git.{request}{}…",
+            "x".repeat(MOST_OF_A_REQUEST)
+        );
+        check(&["main", "flow", "git"], &"x".repeat(10_000), &of_flow);
     }
 
     #[test]

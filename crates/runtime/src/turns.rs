@@ -1,8 +1,9 @@
 //! Further turns of a run that can take them: what is sent into it, and how it goes on after an answer.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::RunHost;
@@ -78,7 +79,7 @@ impl Turns {
     }
 
     fn take(&mut self) -> Option<Arc<str>> {
-        let letter = self.letters.waiting().pop_front()?;
+        let letter = self.letters.0.waiting.lock().pop_front()?;
         self.taken += 1;
         Some(letter)
     }
@@ -87,13 +88,9 @@ impl Turns {
 impl LetterBox {
     /// Puts a letter in. A run that is over reads no more.
     pub fn put(&self, letter: Arc<str>) {
-        self.waiting().push_back(letter);
+        self.0.waiting.lock().push_back(letter);
         // One run listens. Where it does not yet, it finds the letter before it would wait.
         self.0.came.notify_one();
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<Arc<str>>> {
-        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -124,13 +121,8 @@ mod tests {
         }
 
         fn turn_ended(&self, _answer: Option<Arc<str>>, taken: u32) -> BoxFuture<'static, Ruling> {
-            self.1.lock().expect("a thread panicked with the lock").push(taken);
-            let ruling = self
-                .0
-                .lock()
-                .expect("a thread panicked with the lock")
-                .pop()
-                .expect("as many as asked");
+            self.1.lock().push(taken);
+            let ruling = self.0.lock().pop().expect("as many as asked");
             ready(ruling).boxed()
         }
     }

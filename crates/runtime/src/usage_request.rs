@@ -1,8 +1,9 @@
 //! Requests for what a run has used up to this moment: made before a child is admitted, so that money that is spent already is
 //! not promised again.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
 /// The side that asks. Cheap to clone; one per run.
@@ -38,7 +39,7 @@ impl UsageProbe {
 
     /// Waits until the run has told what it has used up to now; no time at all where nothing listens.
     pub async fn ask(&self) {
-        let listener = self.0.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let listener = self.0.0.lock().clone();
         let Some(listener) = listener else { return };
         let (answer, answered) = oneshot::channel();
         if listener.send(UsageRequest(answer)).is_ok() {
@@ -56,7 +57,7 @@ impl UsageRequests {
     /// Listens from now on.
     pub fn listen(self) -> UsageListener {
         let (tx, rx) = mpsc::unbounded_channel();
-        *self.0.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(tx);
+        *self.0.0.lock() = Some(tx);
         UsageListener(rx)
     }
 }

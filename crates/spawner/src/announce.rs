@@ -97,6 +97,12 @@ fn result(text: &mut String, one: &Announced, fence: &str) {
         if let Some(hint) = &error.recovery_suggestion {
             let _ = writeln!(text, "Suggestion: {hint}");
         }
+        if error.parent_can_retry {
+            text.push_str("The same request may succeed if you make it again.\n");
+        }
+        if let Some(said) = &error.said {
+            fenced(text, "its own words about the error", &said.to_string(), fence);
+        }
     }
     match result {
         Err(why) => unreadable(text, envelope.run_id, why),
@@ -134,7 +140,7 @@ fn fenced(text: &mut String, what: &str, content: &str, fence: &str) {
 
 #[cfg(test)]
 mod tests {
-    use offshoot_model::{AgentId, ContentHash, Ending, Reason, ValueKind, VariableRef};
+    use offshoot_model::{AgentId, ContentHash, Ending, Reason, SaidError, ValueKind, VariableRef};
     use uuid::Uuid;
 
     use super::*;
@@ -170,7 +176,9 @@ mod tests {
             head: "ab".to_owned(),
             tail: "yz".to_owned(),
         };
-        let failed = announced(Ending::of(Reason::ExitCode { code: 7 }), Some(part));
+        let said = SaidError::read("{\"error\": \"no route\"}").map(Box::new);
+        let ending = Ending { said, ..Ending::of(Reason::ExitCode { code: 7 }) };
+        let failed = announced(ending, Some(part));
         let silent = announced(Ending::of(Reason::Timeout { seconds: 3 }), None);
         let silent = Announced { repeated: true, ..silent };
         let lost = announced(Ending::completed(Payload::text("x")), None);
@@ -184,6 +192,7 @@ mod tests {
             "The run 07070707-0707-0707-0707-070707070707 has ended. Its result cannot be read at the \
              moment: the disk hangs.",
             "Error exit_code: ",
+            "The same request may succeed if you make it again.\n<<<its own words about the error f00d\nno route\nf00d>>>\n",
             "Its result has 9 bytes; read /blobs/x\n<<<result begins f00d\nab\nf00d>>>\n",
             "<<<result ends f00d\nyz\nf00d>>>",
             "timed_out after 1.2 s (sent again after an interruption; you may have read it before)\n",

@@ -7,7 +7,7 @@ use offshoot_merge::MergeError;
 use offshoot_model::{InputRange, Refusal, RunId};
 use offshoot_store::StoreError;
 
-use crate::machine::Unknown;
+use crate::machine::{NotReopened, Unknown};
 
 /// A tree that could not be held, or an answer that could not be made.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -18,7 +18,7 @@ pub enum SpawnerError {
     Record(#[source] Arc<StoreError>),
     /// The store could not be read or written beside the record.
     #[error("the store failed")]
-    Store(#[source] StoreError),
+    Store(#[from] StoreError),
     /// The merged answer could not be written.
     #[error("cannot write the merged answer")]
     Answer(#[source] Arc<io::Error>),
@@ -47,15 +47,18 @@ pub enum SpawnerError {
         .0.path.display(), .0.offset, .0.offset + .0.length
     )]
     InputChanged(InputRange),
+    /// The changes that interrupted runs have left in folders of their own cannot be brought back.
+    #[error("what interrupted runs have changed cannot be brought back: {message}")]
+    Changes {
+        /// The reason, and the folder that stays.
+        message: String,
+    },
     /// The tree is over already.
     #[error("the tree is over")]
     Over,
-}
-
-impl From<StoreError> for SpawnerError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
+    /// The tree is over, and cannot go on in this way.
+    #[error(transparent)]
+    NotReopened(NotReopened),
 }
 
 impl SpawnerError {
@@ -71,7 +74,14 @@ impl SpawnerError {
             Self::InputChanged(_) => Some(
                 "put the file back as it was, or run the command again as a new tree".to_owned(),
             ),
-            Self::Merge(_) | Self::Answer(_) | Self::Unknown(_) | Self::Over => None,
+            Self::Changes { .. } => Some(
+                "nothing is lost: mend what stands in the way, and resume it once more".to_owned(),
+            ),
+            Self::Merge(_)
+            | Self::Answer(_)
+            | Self::Unknown(_)
+            | Self::Over
+            | Self::NotReopened(_) => None,
         }
     }
 }

@@ -31,7 +31,7 @@ impl Excerpt {
     ///
     /// # Errors
     ///
-    /// Where the value's file cannot be read.
+    /// Fails if the value's file cannot be read.
     pub fn of(store: &dyn Store, payload: &Payload, limit: u64) -> Result<Self, StoreError> {
         let Payload::Stored(value) = payload else { return Ok(Self::Whole(payload.clone())) };
         if value.size <= limit && value.kind != ValueKind::Bytes {

@@ -1,6 +1,8 @@
 //! Handles on a tree, for its owner and for the door of its agents. Each sends messages to the supervisor.
 
 mod agents;
+mod asked_merge;
+mod delegation;
 mod external_merge;
 mod fan;
 mod gathering;
@@ -8,10 +10,11 @@ mod notebook;
 mod session;
 mod tree_state;
 
-pub use agents::{Accepted, Agents, ChildRequest, SpawnAllowance};
+pub use agents::{Accepted, Agents, ChildRequest, SpawnAllowance, allowed_agents};
+pub(crate) use asked_merge::HELD_BYTES;
+pub use delegation::choose_among;
 pub use external_merge::ExternalMerge;
-pub(crate) use fan::HELD_BYTES;
-pub use fan::{Fan, FanAnswer, FanOut, Piece, Refused};
+pub use fan::{Fan, FanAnswer, FanOut, Piece, PieceNeed, PieceOutcome, Refused};
 pub use gathering::Gathering;
 pub use notebook::Notebook;
 pub use session::{Session, Stopper, Trouble};

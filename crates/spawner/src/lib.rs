@@ -73,6 +73,7 @@ mod supervisor;
 mod task;
 mod ticket_issuer;
 mod tree_context;
+mod workspaces;
 
 pub use clock::{Clock, SystemClock, TestClock};
 pub use error::SpawnerError;
@@ -80,13 +81,15 @@ pub use event_stream::{EventStream, LiveEvent, LiveEvents};
 pub use excerpt::Excerpt;
 pub use handle::{
     Accepted, Agents, ChildRequest, ExternalMerge, Fan, FanAnswer, FanOut, Gathering, Notebook,
-    Piece, Refused, Session, SpawnAllowance, Stopper, Trouble,
+    Piece, PieceNeed, PieceOutcome, Refused, Session, SpawnAllowance, Stopper, Trouble,
+    allowed_agents, choose_among,
 };
 pub use kept_values::KeptValue;
-pub use machine::Unknown;
+pub use machine::{NotReopened, Unknown};
 pub use message::{Asking, Counts};
 pub use root_kind::RootKind;
 pub use run_spec::{RunSpec, program_cost};
 pub use spawner::{AbandonedTree, RootSpec, Spawner, SpawnerBuilder};
 pub use stored_values::StoredValues;
 pub use ticket_issuer::TicketIssuer;
+pub use workspaces::{LeftChanges, WorkspaceOrder, Workspaces};

@@ -20,6 +20,8 @@ mod effect;
 mod end;
 mod input;
 mod mail;
+mod needs;
+mod pool;
 mod queue;
 mod recall;
 mod refusals;
@@ -41,7 +43,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use offshoot_config::Config;
-use offshoot_model::{AgentId, BudgetGrant, Cleanup, Event, EventKind, RootId, RunId, Timestamp};
+use offshoot_model::{
+    AgentId, BudgetGrant, Cleanup, DelegationContext, Event, EventKind, RootId, RunId, Timestamp,
+    TraceStep,
+};
 use offshoot_policy::{Books, Terms};
 use offshoot_runtime::RunEvent;
 use thin_vec::ThinVec;
@@ -51,15 +56,17 @@ pub(crate) use effect::{Effect, Session};
 pub(crate) use end::Outcome;
 pub(crate) use input::{Input, Opening, Reach, ReplyId, Spawn};
 pub(crate) use mail::{Letter, TurnEnd};
-pub use recall::Unknown;
+pub(crate) use needs::NeededPiece;
 pub(crate) use recall::{EndedPiece, Library, Past, Recall, Recalled, Waiting};
+pub use recall::{NotReopened, Unknown};
 pub(crate) use run::RunIndex;
 pub(crate) use wait::{NewWait, WaitId};
 
 use apply::Applied;
 use deadline::Deadlines;
+use needs::Needs;
 use queue::Queue;
-use run::{Body, Live, Run, SlotState};
+use run::{AttemptUse, Body, Live, Run, SlotState};
 use slots::{Caps, Position, Slots};
 use timer::{Due, Timers};
 use wait::Waits;
@@ -86,6 +93,7 @@ pub(crate) struct Machine {
     held_back: Vec<RunIndex>,
     /// Pieces that were read back from the record and stand in no line yet.
     unclaimed: BTreeSet<RunIndex>,
+    needs: Needs,
     paused: bool,
     /// True if nothing starts, although the tree is not paused.
     held: bool,
@@ -94,6 +102,12 @@ pub(crate) struct Machine {
     /// Set once the whole tree is to stop: what is queued ends, nothing is admitted.
     closing: bool,
     root_grace_seconds: u64,
+    /// The beginning of the root's task, which each run is told.
+    root_request: Arc<str>,
+    /// The moment of the step that is being taken, or of the event that is read back.
+    now: Timestamp,
+    /// The effects of the step that is being taken; empty between steps.
+    out: Vec<Effect>,
 }
 
 impl Machine {
@@ -117,55 +131,84 @@ impl Machine {
             queued: 0,
             held_back: Vec::new(),
             unclaimed: BTreeSet::new(),
+            needs: Needs::default(),
             paused: false,
             held: false,
             stall_looked_for: None,
             closing: false,
             root_grace_seconds,
+            root_request: Arc::default(),
+            now: Timestamp::EPOCH,
+            out: Vec::new(),
         }
     }
 
     /// One step. Effects are added to `out` in the order in which they hold.
     pub(crate) fn step(&mut self, now: Timestamp, input: Input, out: &mut Vec<Effect>) {
+        self.now = now;
+        // The list of the caller is filled in place: no step allocates one.
+        std::mem::swap(&mut self.out, out);
+        self.take(input);
+        self.go_on();
+        self.watch_for_stall();
+        std::mem::swap(&mut self.out, out);
+    }
+
+    /// Hands out what came free. A run for which nothing is left to pay with ends by that, and others may need it.
+    fn go_on(&mut self) {
+        self.go_on_without_needs();
+        self.schedule();
+        while self.has_needs_over() {
+            self.go_on_without_needs();
+            self.schedule();
+        }
+    }
+
+    fn take(&mut self, input: Input) {
         match input {
-            Input::Spawn(spawn) => self.spawn(now, *spawn, out),
-            Input::RunEvent { run, event } => self.told(now, run, event, out),
-            Input::Reported { run, text } => self.reported(now, run, text, out),
-            Input::Sign { run, at } => self.sign(now, run, at, out),
-            Input::Finished { run, outcome } => self.came_back(now, run, *outcome, out),
+            Input::Spawn(spawn) => self.spawn(*spawn),
+            Input::RunEvent { run, attempt, event } => self.told(run, attempt, event),
+            Input::Reported { run, text } => self.reported(run, text),
+            Input::Sign { run, at } => self.sign(run, at),
+            Input::Finished { run, outcome } => self.came_back(run, *outcome),
             Input::Merged { summary } => {
                 if self.runs[RunIndex::ROOT.get()].live().is_some() {
-                    self.record(now, RunIndex::ROOT, EventKind::Merged(summary), out);
+                    self.record(RunIndex::ROOT, EventKind::Merged(summary));
                 }
             }
-            Input::Claimed { run } => self.claimed(now, run),
-            Input::Wait(wait) => self.wait(now, wait, out),
-            Input::TurnEnded(end) => self.turn_ended(now, end, out),
-            Input::Letter(letter) => self.letter(now, letter, out),
+            Input::Claimed { run } => self.claimed(run),
+            Input::Wait(wait) => self.wait(wait),
+            Input::TurnEnded(end) => self.turn_ended(end),
+            Input::Letter(letter) => self.letter(letter),
             Input::Keep { run, name, value } => {
-                self.record(now, run, EventKind::Kept { name, value }, out);
-                out.push(Effect::Recorded { at: now });
+                self.record(run, EventKind::Kept { name, value });
+                self.out.push(Effect::Recorded { at: self.now });
             }
-            Input::NotBrought { run, children } => self.not_brought(now, run, &children, out),
-            Input::Busy { run, busy } => self.busy(now, run, busy, out),
+            Input::NotBrought { run, children } => self.not_brought(run, &children),
+            Input::Busy { run, busy } => self.busy(run, busy),
             Input::WaitTaken { id } => self.wait_taken(id),
-            Input::WaitDropped { id } => self.wait_dropped(now, id, out),
-            Input::Cancel { run, reach, by } => self.cancel(now, run, reach, by, out),
-            Input::StopAll { firm } => self.stop_all(now, firm, out),
-            Input::Close { ending } => self.close(now, *ending, out),
-            Input::Pause(paused) => self.paused = paused,
+            Input::WaitDropped { id } => self.wait_dropped(id),
+            Input::Cancel { run, reach, by } => self.cancel(run, reach, by),
+            Input::StopAll { firm } => self.stop_all(firm),
+            Input::Close { ending } => self.close(*ending),
+            Input::Pause(paused) => {
+                let is_over = self.runs[RunIndex::ROOT.get()].live().is_none();
+                if self.paused != paused && !is_over {
+                    let event = if paused { EventKind::Paused } else { EventKind::Unpaused };
+                    self.record(RunIndex::ROOT, event);
+                }
+                self.out.push(Effect::Recorded { at: self.now });
+            }
             Input::Hold(held) => self.held = held,
-            Input::Stop { reason } => self.stop_for(now, &reason, out),
-            Input::Removed { run, error } => self.removed(now, run, error, out),
+            Input::Stop { reason } => self.stop_for(&reason),
+            Input::Removed { run, error } => self.removed(run, error),
             Input::KeeperFailed { pid, found, error } => {
                 let event = EventKind::KeeperFailed { pid, found, error };
-                self.record(now, RunIndex::ROOT, event, out);
+                self.record(RunIndex::ROOT, event);
             }
-            Input::Raise { run, more } => self.raise(now, run, more, out),
-            Input::Time => self.time(now, out),
+            Input::Raise { run, more } => self.raise(run, more),
+            Input::Time => self.time(),
         }
-        self.schedule(now, out);
-        self.watch_for_stall(now);
     }
 
     /// Returns the moment at which the machine wants [`Input::Time`], if nothing else happens before.
@@ -201,12 +244,38 @@ impl Machine {
 
     /// Returns the session of a run, as its launch describes it; none for a run that is over.
     pub(crate) fn session(&self, run: RunIndex) -> Option<Session> {
-        let run = &self.runs[run.get()];
+        let index = run;
+        let run = &self.runs[index.get()];
         let live = run.live()?;
-        let (key, agent, grant) = (live.key.clone(), live.agent.clone(), Arc::clone(&live.grant));
+        let (key, agent) = (live.key.clone(), run.agent.clone());
+        let delegation = self.delegation_context(index);
+        let grant = self.grant_of(index, live);
         let inline_bytes = live.terms.result_inline_bytes();
+        let (attempt, depth) = (live.attempt, run.depth());
         let may_retry = live.faults < live.under.retries_count(live.resumes);
-        Some(Session { key, agent, depth: run.depth(), grant, inline_bytes, may_retry })
+        let needs = self.answers_for(index);
+        Some(Session {
+            key,
+            agent,
+            depth,
+            delegation,
+            grant,
+            inline_bytes,
+            attempt,
+            may_retry,
+            needs,
+        })
+    }
+
+    /// Returns the runs above a run, and the request at the top.
+    fn delegation_context(&self, run: RunIndex) -> DelegationContext {
+        let upwards = std::iter::successors(Some(&self.runs[run.get()]), |run| {
+            run.parent.map(|parent| &self.runs[parent.get()])
+        });
+        let step = |run: &Run| TraceStep { agent: run.agent.clone(), run_id: run.id };
+        let mut trace: Vec<TraceStep> = upwards.map(step).collect();
+        trace.reverse();
+        DelegationContext::new(trace, Arc::clone(&self.root_request))
     }
 
     /// Returns the budget that a run may still promise to children, and the terms under which it spawns; none for a run
@@ -216,9 +285,9 @@ impl Machine {
         Some((self.books.ledger.left(self.id(run)), Arc::clone(&live.terms)))
     }
 
-    /// The place of a run in this tree; none where the run is over.
-    pub(crate) fn find_live(&self, run: RunId) -> Option<RunIndex> {
-        self.find(run).filter(|run| self.runs[run.get()].live().is_some())
+    /// The place of a run in this tree; none where no attempt of it runs.
+    pub(crate) fn find_running(&self, run: RunId) -> Option<RunIndex> {
+        self.find(run).filter(|run| self.runs[run.get()].running().is_some())
     }
 
     /// The place of a run in this tree.
@@ -231,25 +300,24 @@ impl Machine {
         self.runs[run.get()].id
     }
 
-    fn told(&mut self, now: Timestamp, run: RunIndex, event: RunEvent, out: &mut Vec<Effect>) {
-        self.wake(now, run, out);
+    fn told(&mut self, run: RunIndex, attempt: u32, event: RunEvent) {
+        if self.runs[run.get()].running().is_none_or(|live| live.attempt != attempt) {
+            return self.told_late(run, attempt, event);
+        }
+        self.wake(run);
         let Some(live) = self.runs[run.get()].live_mut() else { return };
-        live.clock.sign(now);
-        // Told by an attempt that is over, while the next one waits for its slot.
-        let is_late = matches!(live.phase, SlotState::Queued);
+        live.clock.sign(self.now);
         match event {
-            RunEvent::Started(_) if is_late => {}
             RunEvent::Started(process) => {
                 if let SlotState::Holding { started, .. } = &mut live.phase {
                     *started = true;
                 }
-                self.record(now, run, EventKind::Started { process }, out);
+                self.record(run, EventKind::Started { process });
             }
-            RunEvent::ToolUsed(used) if is_late => self.show(now, run, used.line().into(), out),
-            RunEvent::Progress(text) => self.show(now, run, text, out),
-            RunEvent::ToolUsed(used) => self.tool_used(now, run, used, out),
+            RunEvent::Progress(text) => self.show(run, text),
+            RunEvent::ToolUsed(used) => self.tool_used(run, used),
             RunEvent::StrayEnded { pid, name } => {
-                self.record(now, run, EventKind::StrayEnded { pid, name }, out);
+                self.record(run, EventKind::StrayEnded { pid, name });
             }
             RunEvent::Used { usage, cost } => {
                 let told = (usage.believed(), cost);
@@ -259,60 +327,76 @@ impl Machine {
                 }
                 live.told = Some(Box::new(told));
                 let (usage, cost) = live.in_all(told.0, told.1);
-                self.charge(now, run, usage, cost, out);
+                self.charge(run, usage, cost);
             }
         }
     }
 
-    fn time(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
-        while let Some(due) = self.timers.pop(now) {
+    /// An attempt that is over tells something, while its run stands in line or has another attempt. What it has used is paid
+    /// for, and counts; what it did is no part of the run any more.
+    fn told_late(&mut self, run: RunIndex, attempt: u32, event: RunEvent) {
+        let Some(live) = self.runs[run.get()].live_mut() else { return };
+        match event {
+            RunEvent::Started(_) => {}
+            RunEvent::ToolUsed(used) => self.show(run, used.line().into()),
+            RunEvent::Progress(text) => self.show(run, text),
+            RunEvent::StrayEnded { pid, name } => {
+                self.record(run, EventKind::StrayEnded { pid, name });
+            }
+            RunEvent::Used { usage, cost } => {
+                let mut earlier = live.earlier.iter_mut();
+                let of = |earlier: &&mut AttemptUse| earlier.attempt == Some(attempt);
+                let Some(earlier) = earlier.find(of) else { return };
+                let before = *earlier;
+                earlier.usage = earlier.usage.at_least(usage.believed());
+                earlier.cost = earlier.cost.at_least(cost);
+                if *earlier != before {
+                    let (usage, cost) = live.told.as_deref().copied().unwrap_or_default();
+                    let (usage, cost) = live.in_all(usage, cost);
+                    self.charge(run, usage, cost);
+                }
+            }
+        }
+    }
+
+    fn time(&mut self) {
+        while let Some(due) = self.timers.pop(self.now) {
             match due {
-                Due::Timeout(run) => self.timeout(now, run, out),
-                Due::Idle(run) => self.idle(now, run, out),
+                Due::Timeout(run) => self.timeout(run),
+                Due::Idle(run) => self.idle(run),
                 Due::Again(run) => self.again(run),
-                Due::Wait(wait) => self.wait_timed_out(now, wait, out),
-                Due::Stall => self.look_for_stall(now, out),
-                Due::Deadline(run) => self.deadline(now, run, out),
+                Due::Wait(wait) => self.wait_timed_out(wait),
+                Due::Stall => self.look_for_stall(),
+                Due::Deadline(run) => self.deadline(run),
                 Due::Reconsider => self.reconsider(),
             }
         }
     }
 
     /// Applies an event and appends it to the record.
-    fn record(
-        &mut self,
-        now: Timestamp,
-        run: RunIndex,
-        kind: EventKind,
-        out: &mut Vec<Effect>,
-    ) -> Applied {
-        self.record_refusals(now, run, out);
-        self.append(now, run, kind, out)
+    fn record(&mut self, run: RunIndex, kind: EventKind) -> Applied {
+        self.record_refusals(run);
+        self.append(run, kind)
     }
 
-    fn append(
-        &mut self,
-        now: Timestamp,
-        run: RunIndex,
-        kind: EventKind,
-        out: &mut Vec<Effect>,
-    ) -> Applied {
+    fn append(&mut self, run: RunIndex, kind: EventKind) -> Applied {
         self.seq += 1;
-        let applied = self.apply(now, run, &kind);
-        let event = self.event(now, run, kind);
-        out.push(Effect::Record(Arc::new(event)));
+        let applied = self.apply(run, &kind);
+        let event = self.event(run, kind);
+        self.out.push(Effect::Record(Arc::new(event)));
         applied
     }
 
-    fn event(&self, now: Timestamp, run: RunIndex, kind: EventKind) -> Event {
+    fn event(&self, run: RunIndex, kind: EventKind) -> Event {
         let run = self.runs[run.get()].id;
-        Event { root: self.root, seq: self.seq, at: now, run, kind }
+        Event { root: self.root, seq: self.seq, at: self.now, run, kind }
     }
 
     /// Puts a run into the tree. It stands in no queue yet.
     fn insert(
         &mut self,
         id: RunId,
+        agent: AgentId,
         parent: Option<RunIndex>,
         position: Position,
         live: Live,
@@ -321,6 +405,7 @@ impl Machine {
         let body = Body::Live(Box::new(live));
         self.runs.push(Run {
             id,
+            agent,
             parent,
             position,
             below: position.part,

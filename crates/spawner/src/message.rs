@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::{
-    AgentId, BudgetGrant, CancelledBy, Ending, Envelope, Grant, KeeperFault, MergeSummary, Payload,
-    Refusal, RefusalCode, RunId, SessionKey, VariableRef,
+    AgentId, BudgetGrant, CancelledBy, DelegationContext, Ending, Envelope, Grant, KeeperFault,
+    MergeSummary, Payload, Refusal, RefusalCode, RunId, SessionKey, Timestamp, VariableRef,
 };
 use offshoot_policy::Terms;
 use offshoot_runtime::{RunEvent, UsageProbe, WaitFor};
@@ -43,7 +43,7 @@ pub(crate) enum Message {
     /// The pieces of one request that are not over are not needed any more.
     CancelPieces { fan: FanId, by: CancelledBy },
     /// A run tells how it goes. A line of progress brings its place in the channel, which is free again once it is taken.
-    RunEvent { run: RunIndex, event: RunEvent, permit: Option<OwnedSemaphorePermit> },
+    RunEvent { run: RunIndex, attempt: u32, event: RunEvent, permit: Option<OwnedSemaphorePermit> },
     /// A run says how it goes, for the record. Answered once it is taken: a crash may lose it.
     Report { run: RunId, text: Arc<str>, reply: oneshot::Sender<Result<(), Refusal>> },
     /// A run is over. Comes the same way as what it told before, so that nothing overtakes.
@@ -56,6 +56,8 @@ pub(crate) enum Message {
         run: RunIndex,
         answer: Option<Payload>,
         letters_taken: u32,
+        /// True if the answer has not the form that was asked for, and the run is to answer again.
+        again: bool,
         reply: oneshot::Sender<Waited>,
     },
     /// A letter to a session, from another session or from the operator (none). Answered once it is recorded and handed
@@ -91,8 +93,8 @@ pub(crate) enum Message {
     Raise { run: RunId, more: BudgetGrant, reply: oneshot::Sender<Result<(), Refusal>> },
     /// The keeper of this process did not hold any more.
     KeeperFailed { pid: u32, found: KeeperFault, error: Option<Arc<str>> },
-    /// Admission and starts pause or go on.
-    Pause(bool),
+    /// Admission and starts pause or go on. Answered once it is recorded.
+    Pause { paused: bool, reply: oneshot::Sender<Result<(), Refusal>> },
     /// The results of the root's pieces became one.
     Merged { summary: Box<MergeSummary> },
     /// The root that holds pieces has its answer.
@@ -107,6 +109,8 @@ pub(crate) enum Message {
     Allowance { run: RunId, reply: oneshot::Sender<Option<(BudgetGrant, Arc<Terms>)>> },
     /// The children of a run; none where the run is over or unknown.
     Children { run: RunId, which: Children, reply: oneshot::Sender<Option<Vec<RunId>>> },
+    /// The last signs of life of the runs that hold a slot.
+    Signs { reply: oneshot::Sender<Vec<(RunId, Timestamp)>> },
     /// Count the runs that hold a slot, stand in line and live.
     Count { reply: oneshot::Sender<Counts> },
 }
@@ -159,6 +163,8 @@ pub struct Asking {
     pub agent: AgentId,
     /// Levels below the root.
     pub depth: u32,
+    /// The runs above it, and the request at the top.
+    pub delegation: DelegationContext,
     /// The terms it lives under.
     pub grant: Arc<Grant>,
     /// The number of bytes of a child's result that travel with an answer to the session: the limit of an

@@ -6,16 +6,19 @@ use std::sync::Arc;
 
 use offshoot_config::AgentDefinition;
 use offshoot_model::{
-    AgentId, ContextEntry, InputRange, Origin, Payload, Refusal, SpawnRequest, error_chain,
+    AgentId, ContextEntry, InputRange, Isolation, JsonText, OnNeedFailed, Origin, Payload, Refusal,
+    SpawnRequest, error_chain,
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_runtime::{EXEC, Runtime};
+use offshoot_schema::check_schema;
 use thin_vec::ThinVec;
 
-use crate::machine::RunIndex;
+use crate::machine::{NeededPiece, RunIndex};
 use crate::run_spec::{RunSpec, priced};
 use crate::runtimes::Known;
 use crate::tree_context::{Chosen, TreeContext};
+use inherited_model::InheritedModel;
 
 /// A request on its way to the supervisor.
 pub(crate) struct Unresolved<'a> {
@@ -25,10 +28,9 @@ pub(crate) struct Unresolved<'a> {
     pub(crate) agent: &'a AgentId,
     pub(crate) origin: Origin,
     pub(crate) request: SpawnRequest,
-    pub(crate) input: Option<InputRange>,
     pub(crate) run_spec: Arc<RunSpec>,
-    /// The place in the request, for a piece.
-    pub(crate) place: u32,
+    /// True if these settings are those of this one run, and say more than the definition of its agent.
+    pub(crate) decides: bool,
 }
 
 /// Data that a run needs to start once it was admitted. Small, because queues hold many.
@@ -38,8 +40,12 @@ pub(crate) struct Prepared {
     pub(crate) context: ThinVec<ContextEntry>,
     pub(crate) command: Option<Arc<[String]>>,
     pub(crate) input: Option<Box<InputRange>>,
-    pub(crate) model: Option<Arc<str>>,
-    pub(crate) thinking: Option<Arc<str>>,
+    /// The form that the answer must have.
+    pub(crate) schema: Option<JsonText>,
+    /// The folder in which it works; that of its settings where absent.
+    pub(crate) isolation: Option<Box<Isolation>>,
+    /// Absent if no model and no thinking was chosen, as for most runs of a large queue.
+    pub(crate) model_choice: Option<Arc<InheritedModel>>,
     pub(crate) run_spec: Arc<RunSpec>,
     pub(crate) runtime: Arc<dyn Runtime>,
     /// True if the run was interrupted and continues where it was.
@@ -63,6 +69,10 @@ pub(crate) struct Ask {
     pub(crate) place: u32,
     /// The number among all pieces that the owner has asked for; none for a request that is no piece.
     pub(crate) number: Option<u32>,
+    /// The pieces that it needs, which are asked for before.
+    pub(crate) needs: Vec<NeededPiece>,
+    /// The fate of the run when one of them does not complete.
+    pub(crate) on_need_failed: OnNeedFailed,
 }
 
 impl Ask {
@@ -73,8 +83,9 @@ impl Ask {
             context: self.request.context.iter().cloned().collect(),
             command: self.command.clone(),
             input: self.input.clone().map(Box::new),
-            model: self.request.model.as_deref().map(Into::into),
-            thinking: self.request.thinking.as_deref().map(Into::into),
+            schema: self.request.schema.clone(),
+            isolation: self.request.isolation.clone().map(Box::new),
+            model_choice: InheritedModel::of(&self.request, self.runtime.name()),
             run_spec: Arc::clone(&self.run_spec),
             runtime: Arc::clone(&self.runtime),
             continues: false,
@@ -95,19 +106,10 @@ impl Unresolved<'_> {
                 format!("the task cannot be recorded: {}", error_chain(&error)),
             )
         })?;
-        self.resolve_with(task, tree)
-    }
-
-    /// Fills in what is open, for a task that is kept already.
-    ///
-    /// # Errors
-    ///
-    /// A request that names a runtime that is not here.
-    pub(crate) fn resolve_with(self, task: Payload, tree: &TreeContext) -> Result<Ask, Refusal> {
         self.resolve_as(None, task, tree)
     }
 
-    /// Fills in what is open, for a run that may stand in the record: then nothing that was chosen for it is chosen again.
+    /// Fills in what is open, for a task that is kept. Of a run that stands in the record, nothing that was chosen is chosen again.
     ///
     /// # Errors
     ///
@@ -118,14 +120,26 @@ impl Unresolved<'_> {
         task: Payload,
         tree: &TreeContext,
     ) -> Result<Ask, Refusal> {
-        let Self { caller, agent, origin, mut request, input, run_spec, place } = self;
+        let Self { caller, agent, origin, mut request, run_spec, decides } = self;
+        let run_spec = run_spec.asked_by(&request);
         let runs = request.agent.as_ref().unwrap_or(agent);
         let definition = tree.config.agent(runs);
         // A task for another agent than that of the whole tree says more than the command line, which is about all of them.
-        let about_all = origin != Origin::Agent && runs == agent;
+        let decides = decides || origin != Origin::Agent && runs == agent;
+        if request.schema.is_none() {
+            request.schema = definition.and_then(of_definition);
+        }
+        if let Some(schema) = &request.schema {
+            usable(schema)?;
+        }
+        request.isolation = isolation(&request, definition, origin);
+        if request.isolation.is_some() && tree.workspaces.is_none() {
+            let message = "nothing here makes folders of their own for runs";
+            return Err(Refusal::invalid("isolation", message));
+        }
         let known = match chosen {
             Some(chosen) => named(tree, Some(&chosen.runtime)),
-            None => choose(tree, about_all, &request, definition, &run_spec),
+            None => choose(tree, decides, &request, definition, &run_spec),
         };
         let Known { runtime, facts } = known?.clone();
         let command = command(&request, definition, &run_spec, &facts.name);
@@ -147,22 +161,53 @@ impl Unresolved<'_> {
             request,
             command,
             task,
-            input,
+            input: None,
             origin,
             run_spec,
             runtime,
             facts,
-            place,
+            place: 0,
             number: None,
+            needs: Vec::new(),
+            on_need_failed: OnNeedFailed::Skip,
         })
     }
 }
 
-/// The runtime. For the agent that the operator's command line is about, what that says comes first; else what is asked for,
-/// then what the agent's definition says.
+/// The isolation of a run, where it has one. An agent may ask for one for its child, and not for less than the definition of the
+/// child's agent has.
+fn isolation(
+    request: &SpawnRequest,
+    definition: Option<&AgentDefinition>,
+    origin: Origin,
+) -> Option<Isolation> {
+    let own = definition.and_then(|agent| Some(&agent.isolation.as_ref()?.value));
+    let asked = request.isolation.as_ref();
+    let asked = asked.filter(|asked| origin != Origin::Agent || !asked.is_none());
+    asked.or(own).filter(|isolation| !isolation.is_none()).cloned()
+}
+
+/// Returns the form of the answers of an agent.
+fn of_definition(agent: &AgentDefinition) -> Option<JsonText> {
+    let schema = agent.schema.as_ref()?;
+    Some(JsonText::of(&schema.value).expect("settings are plain data"))
+}
+
+/// Refuses a schema with which no answer can be compared.
+fn usable(schema: &JsonText) -> Result<(), Refusal> {
+    check_schema(schema).map_err(|error| {
+        let message = format!("the schema cannot be used: {error}");
+        Refusal::invalid("schema", message).with_hint(
+            "a schema is one JSON document of 64 KiB at most that refers to nothing outside of it",
+        )
+    })
+}
+
+/// The runtime. Where the settings of the run decide, as for the agent that the operator's command line is about, they come first;
+/// else what is asked for, then what the agent's definition says.
 fn choose<'a>(
     tree: &'a TreeContext,
-    about_all: bool,
+    decides: bool,
     request: &SpawnRequest,
     definition: Option<&AgentDefinition>,
     run_spec: &RunSpec,
@@ -170,7 +215,7 @@ fn choose<'a>(
     let of_request = request.command.is_some().then_some(EXEC);
     let of_spec = run_spec.runtime.as_deref();
     let of_agent = definition.and_then(of_agent);
-    let chosen = match about_all {
+    let chosen = match decides {
         true => of_spec.or(of_request).or(of_agent),
         false => of_request.or(of_agent).or(of_spec),
     };

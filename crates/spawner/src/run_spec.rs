@@ -67,6 +67,16 @@ impl RunSpec {
         }
     }
 
+    /// Returns the settings of one run, which may have asked for others than those of its tree.
+    pub(crate) fn asked_by(self: Arc<Self>, request: &SpawnRequest) -> Arc<Self> {
+        let SpawnRequest { ok_exit, output, .. } = request;
+        if ok_exit.is_none() && output.is_none() {
+            return self;
+        }
+        let ok_exit = ok_exit.clone().unwrap_or_else(|| Arc::clone(&self.ok_exit));
+        Arc::new(Self { ok_exit, output: output.unwrap_or(self.output), ..(*self).clone() })
+    }
+
     /// A command of the operator's, in this folder.
     pub fn command(
         folder: impl Into<PathBuf>,
@@ -79,19 +89,5 @@ impl RunSpec {
             plain: true,
             ..Self::in_folder(folder)
         }
-    }
-
-    /// On the runtime of this name.
-    #[must_use]
-    pub fn runtime(mut self, name: impl Into<Arc<str>>) -> Self {
-        self.runtime = Some(name.into());
-        self
-    }
-
-    /// With standard output read in this way.
-    #[must_use]
-    pub fn output(mut self, output: OutputFormat) -> Self {
-        self.output = output;
-        self
     }
 }

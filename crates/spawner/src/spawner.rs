@@ -2,17 +2,16 @@
 
 mod resume;
 
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
 use offshoot_config::Config;
 use offshoot_model::{
-    AgentId, ContextEntry, Cost, JsonText, Origin, RootId, SpawnRequest, Tree, Usage,
+    AgentId, ContextEntry, Isolation, JsonText, Origin, RootId, SpawnRequest, Tree,
 };
 use offshoot_runtime::Runtime;
-use offshoot_store::{DataFolder, RootLock, Store, StoreError};
+use offshoot_store::{DataFolder, OutputBounds, OutputKeeper, RootLock, Store, StoreError};
 use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tracing::Instrument;
 
@@ -30,18 +29,23 @@ use crate::run_spec::RunSpec;
 use crate::runtimes::Runtimes;
 use crate::supervisor::{Entering, RecordedPieces, Supervisor};
 use crate::ticket_issuer::TicketIssuer;
-use crate::tree_context::{Contexts, Gauge, KnownTree, MergeThreads, PROGRESS_LINES, TreeContext};
+use crate::tree_context::{
+    Contexts, Gauge, KnownTree, MergeThreads, PROGRESS_LINES, READS, TreeContext,
+};
+use crate::workspaces::{Workplaces, Workspaces};
 
 pub use resume::AbandonedTree;
 
 /// Runs trees of agents. Cheap to clone; all clones are one spawner. Trees share nothing but the store.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Spawner")]
 pub struct Spawner {
     pub(crate) surroundings: Arc<Surroundings>,
 }
 
 /// Builder of a spawner.
-#[derive(Default)]
+#[derive(Default, derive_more::Debug)]
+#[debug("SpawnerBuilder")]
 pub struct SpawnerBuilder {
     config: Config,
     store: Option<Arc<dyn Store>>,
@@ -49,6 +53,7 @@ pub struct SpawnerBuilder {
     runtimes: Runtimes,
     clock: Option<Arc<dyn Clock>>,
     ticket_issuer: Option<Arc<dyn TicketIssuer>>,
+    workspaces: Option<Arc<dyn Workspaces>>,
 }
 
 /// A root to open.
@@ -64,6 +69,10 @@ pub struct RootSpec {
     pub label: Option<Arc<str>>,
     /// Values it may read.
     pub context: Vec<ContextEntry>,
+    /// The form that the answer of the root must have, as a JSON Schema; that of its agent where absent.
+    pub schema: Option<JsonText>,
+    /// The folder in which the root works; as its agent has it where absent.
+    pub isolation: Option<Isolation>,
     /// Runtime, command and folder of the root and its children, where nothing else names them.
     pub run_spec: RunSpec,
     /// Data with which a later start can do the same again, as JSON; recorded with the root.
@@ -79,6 +88,7 @@ pub(crate) struct Surroundings {
     pub(crate) clock: Arc<dyn Clock>,
     active: Arc<Gauge>,
     ticket_issuer: Option<Arc<dyn TicketIssuer>>,
+    pub(crate) workspaces: Option<Arc<dyn Workspaces>>,
 }
 
 impl Spawner {
@@ -117,11 +127,6 @@ impl Spawner {
         Ok(tree)
     }
 
-    /// Returns the usage and cost of all trees of the store together.
-    pub fn total_usage(&self) -> Result<(Usage, Cost), StoreError> {
-        Ok(self.tree()?.total())
-    }
-
     /// Returns the number of runs of this spawner that hold a slot.
     pub fn active_count(&self) -> usize {
         self.surroundings.active.get()
@@ -132,10 +137,12 @@ impl Spawner {
         let run = around.clock.mint();
         let root = RootId::new(run);
         let lock = around.folder.hold(root)?;
-        let RootSpec { kind, agent, task, label, context, run_spec, plan } = spec;
+        let RootSpec { kind, agent, task, label, context, schema, isolation, run_spec, plan } =
+            spec;
         let run_spec = Arc::new(run_spec);
         let tree = self.tree_context(root, &agent, &run_spec, Arc::clone(&around.clock));
-        let mut request = SpawnRequest { task, label, context, ..SpawnRequest::default() };
+        let mut request =
+            SpawnRequest { task, label, context, schema, isolation, ..SpawnRequest::default() };
         let refused = |refusal| SpawnerError::Refused(Box::new(refusal));
         let ask = if runs {
             let unresolved = Unresolved {
@@ -143,9 +150,8 @@ impl Spawner {
                 agent: &agent,
                 origin: Origin::Root,
                 request: request.clone(),
-                input: None,
                 run_spec,
-                place: 0,
+                decides: false,
             };
             let ask = unresolved.resolve(&tree).await.map_err(refused)?;
             request = ask.request.clone();
@@ -163,8 +169,7 @@ impl Spawner {
             plan,
         };
         let mut machine = Machine::new(around.config.clone(), root, &agent);
-        let mut effects = Vec::new();
-        machine.open(around.clock.now(), opening, &mut effects).map_err(refused)?;
+        let effects = machine.open(around.clock.now(), opening).map_err(refused)?;
 
         let begin = Begin { machine, effects, runs, lock };
         let root = |ask: Ask| Entering {
@@ -183,6 +188,8 @@ impl Spawner {
         clock: Arc<dyn Clock>,
     ) -> Arc<TreeContext> {
         let around = &self.surroundings;
+        let logs = around.config.logs();
+        let bounds = OutputBounds { run: logs.output_bytes(), tree: logs.output_bytes_per_tree() };
         Arc::new(TreeContext {
             root,
             agent: agent.clone(),
@@ -195,12 +202,16 @@ impl Spawner {
             runtimes: Arc::clone(&around.runtimes),
             active: Arc::clone(&around.active),
             ticket_issuer: around.ticket_issuer.clone(),
+            workspaces: around.workspaces.clone(),
+            workplaces: Workplaces::default(),
             contexts: Contexts::default(),
             kept_values: KeptValues::default(),
             known: KnownTree::default(),
             chosen: OnceLock::new(),
             progress: Arc::new(Semaphore::new(PROGRESS_LINES)),
+            reads: Semaphore::new(READS),
             merging: MergeThreads::default(),
+            outputs: OutputKeeper::new(&around.folder, root, bounds),
             // The root itself is followed under number 0.
             minted: AtomicU64::new(1),
             places: AtomicU32::new(0),
@@ -306,9 +317,16 @@ impl SpawnerBuilder {
         self
     }
 
+    /// Sets what makes folders of their own for runs; a run that is to have one is refused where this is not called.
+    #[must_use]
+    pub fn workspaces(mut self, workspaces: Arc<dyn Workspaces>) -> Self {
+        self.workspaces = Some(workspaces);
+        self
+    }
+
     /// The spawner. Fails where a temporary folder is needed and cannot be made.
     pub fn build(self) -> Result<Spawner, SpawnerError> {
-        let Self { config, store, folder, runtimes, clock, ticket_issuer } = self;
+        let Self { config, store, folder, runtimes, clock, ticket_issuer, workspaces } = self;
         let folder = match folder {
             Some(folder) => folder,
             None => Arc::new(DataFolder::temporary()?),
@@ -323,6 +341,7 @@ impl SpawnerBuilder {
             clock,
             active: Arc::default(),
             ticket_issuer,
+            workspaces,
         };
         Ok(Spawner { surroundings: Arc::new(surroundings) })
     }
@@ -337,44 +356,13 @@ impl RootSpec {
             task: task.into(),
             label: None,
             context: Vec::new(),
+            schema: None,
+            isolation: None,
             // A process whose folder was removed under it has no better one than the root.
             run_spec: RunSpec::in_folder(
                 std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
             ),
             plan: None,
         }
-    }
-
-    /// Opened in this way.
-    #[must_use]
-    pub fn kind(mut self, kind: RootKind) -> Self {
-        self.kind = kind;
-        self
-    }
-
-    /// As this agent.
-    #[must_use]
-    pub fn agent(mut self, agent: AgentId) -> Self {
-        self.agent = agent;
-        self
-    }
-
-    /// With another way to run things.
-    #[must_use]
-    pub fn run_spec(mut self, run_spec: RunSpec) -> Self {
-        self.run_spec = run_spec;
-        self
-    }
-}
-
-impl fmt::Debug for Spawner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Spawner")
-    }
-}
-
-impl fmt::Debug for SpawnerBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SpawnerBuilder")
     }
 }

@@ -1,6 +1,5 @@
 //! Stored results, opened for writing an answer.
 
-use std::fmt;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -11,7 +10,8 @@ use offshoot_store::{DataFolder, NewValue, Store, StoreError, ValueFile, WholeCo
 use crate::error::SpawnerError;
 
 /// The values of a store, as a merge wants them.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("StoredValues")]
 pub struct StoredValues {
     store: Arc<dyn Store>,
     /// The tree, and its runs whose results a fold did not hold, by their place in the request.
@@ -143,13 +143,18 @@ pub(crate) fn recorded(
     root: RootId,
     run: RunId,
 ) -> Result<Option<Envelope>, StoreError> {
-    let Some(ending) = store.ending(root, run)? else { return Ok(None) };
-    let about = store.admitted(root, run)?;
-    Ok(about.map(|about| Envelope::of(&ending, about.key, run, about.agent, about.depth)))
+    recorded_all(store, root, &[run]).next().expect("one was asked for")
 }
 
-impl fmt::Debug for StoredValues {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("StoredValues")
-    }
+/// Reads the envelopes of runs from the record, in this order; none where a run has no end.
+pub(crate) fn recorded_all(
+    store: &dyn Store,
+    root: RootId,
+    runs: &[RunId],
+) -> impl Iterator<Item = Result<Option<Envelope>, StoreError>> {
+    store.outcomes(root, runs).into_iter().zip(runs).map(|(outcome, run)| {
+        Ok(outcome?.map(|(about, ending)| {
+            Envelope::of(&ending, about.key, *run, about.agent, about.depth)
+        }))
+    })
 }

@@ -22,19 +22,19 @@ mod unwritten;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use offshoot_model::{AgentId, CancelledBy, Ending, Reason, Refusal, RunId, VariableRef};
+use offshoot_model::{CancelledBy, Ending, JsonText, Reason, Refusal, RunId, VariableRef};
 use offshoot_runtime::RunHost;
-use offshoot_store::RootLock;
+use offshoot_store::{AttemptOutput, RootLock};
 use tokio::sync::{Semaphore, broadcast, mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinSet};
 
 use crate::attempt_watch::AttemptWatch;
 use crate::event_stream::News;
 use crate::kept_values::KeptValue;
-use crate::machine::{Effect, Input, Machine, ReplyId, RunIndex, WaitId};
+use crate::machine::{Effect, Input, Machine, ReplyId, RunIndex, Session, WaitId};
 use crate::message::{FanEvent, FanId, Message, SpawnReply, TreeState, Waited};
 use crate::request::Prepared;
-use crate::task::{AgentHost, TOOL_USES};
+use crate::task::{AgentHost, Form, TOOL_USES};
 use crate::tree_context::{Share, TreeContext};
 
 use alarm::Alarm;
@@ -72,6 +72,8 @@ pub(crate) struct Supervisor {
     events: broadcast::Sender<News>,
     state: watch::Sender<TreeState>,
     next_reply: u64,
+    /// Effects of steps that are to be performed.
+    effects: Vec<Effect>,
     /// Effects that are being performed. Empty between two calls; kept for its room.
     performing: Vec<Effect>,
     /// The count of this tree in the gauge of the spawner.
@@ -103,7 +105,7 @@ enum Act {
         value: VariableRef,
         reply: oneshot::Sender<Result<KeptValue, Refusal>>,
     },
-    Raise {
+    Answer {
         reply: oneshot::Sender<Result<(), Refusal>>,
     },
 }
@@ -163,6 +165,7 @@ impl Supervisor {
             events,
             state,
             next_reply: 0,
+            effects: Vec::new(),
             performing: Vec::new(),
             active,
             spans: RunSpans::default(),
@@ -188,20 +191,22 @@ impl Supervisor {
 
     /// Runs until nothing is alive and everything is told. `opening` are the effects of opening the root.
     pub(crate) async fn run(mut self, opening: Vec<Effect>, lock: RootLock) {
-        let mut effects = opening;
+        self.effects = opening;
         let mut batch = Vec::with_capacity(BATCH);
         let (mut alarm, mut retry) = (Alarm::default(), Alarm::default());
         loop {
-            while !effects.is_empty() {
-                self.perform(&mut effects);
+            while !self.effects.is_empty() {
+                self.perform();
             }
             self.active.set(self.machine.active() as usize);
             if self.machine.live() == 0 && self.outbox.is_empty() {
                 if let Some(removed) = self.removals.join_next().await {
                     // Its events may have to be recorded first.
-                    self.removed(removed, &mut effects);
+                    self.removed(removed);
                     continue;
                 }
+                // Who finds the tree over finds all that its agents said.
+                self.tree.outputs.settle().await;
                 // A process that hears that the tree is over may take it over at once.
                 drop(lock);
                 self.state.send_if_modified(|state| match state {
@@ -220,25 +225,25 @@ impl Supervisor {
             let timer = self.machine.next_timer();
             if timer.is_some_and(|moment| moment <= self.tree.clock.now()) {
                 // Not left to the arm below, which would never have its turn while messages keep coming.
-                self.time(&mut effects);
+                self.time();
                 continue;
             }
             // Every arm is an event; there is no other way to wake up.
             tokio::select! {
                 biased;
                 committed = self.outbox.committed() => {
-                    self.told_of_commit(committed, &mut effects);
+                    self.told_of_commit(committed);
                 }
                 () = retry.rings(self.unwritten.as_ref().and_then(Unwritten::next), &self.tree) => {
                     self.write_again();
                 }
                 _ = self.messages.recv_many(&mut batch, BATCH) => {
                     for message in batch.drain(..) {
-                        self.take(message, &mut effects);
+                        self.take(message);
                     }
                 }
                 Some(removed) = self.removals.join_next(), if !self.removals.is_empty() => {
-                    self.removed(removed, &mut effects);
+                    self.removed(removed);
                 }
                 // The top of the loop finds what is due.
                 () = alarm.rings(timer, &self.tree), if timer.is_some() => {}
@@ -246,45 +251,62 @@ impl Supervisor {
         }
     }
 
-    fn removed(&mut self, removed: Result<Vec<Removed>, JoinError>, effects: &mut Vec<Effect>) {
+    fn removed(&mut self, removed: Result<Vec<Removed>, JoinError>) {
         for (run, error) in removed.expect("to remove a folder does not panic") {
-            self.step(Input::Removed { run, error }, effects);
+            self.step(Input::Removed { run, error });
         }
     }
 
     /// Something is due. What was seen of runs whose silence is judged counts first.
-    fn time(&mut self, effects: &mut Vec<Effect>) {
+    fn time(&mut self) {
         for run in self.machine.wants_signs(self.tree.clock.now()) {
             let attempt = self.runs.get(run).and_then(|entry| entry.attempt.as_ref());
             if let Some(at) = attempt.and_then(|attempt| attempt.watch.activity().last()) {
-                self.step(Input::Sign { run, at }, effects);
+                self.step(Input::Sign { run, at });
             }
         }
-        self.step(Input::Time, effects);
+        self.step(Input::Time);
     }
 
-    fn step(&mut self, input: Input, effects: &mut Vec<Effect>) {
-        self.machine.step(self.tree.clock.now(), input, effects);
+    fn step(&mut self, input: Input) {
+        self.machine.step(self.tree.clock.now(), input, &mut self.effects);
     }
 
     /// Ends the root because no handle holds it any more.
-    fn abandon(&mut self, effects: &mut Vec<Effect>) {
+    fn abandon(&mut self) {
         let ending = Ending::of(Reason::Cancelled { by: CancelledBy::Operator });
-        self.step(Input::Close { ending: Box::new(ending) }, effects);
+        self.step(Input::Close { ending: Box::new(ending) });
     }
 
     /// The host of one run: it knows who speaks, so no argument has to say it.
     fn host(
         &self,
         run: RunIndex,
-        agent: AgentId,
-        inline_bytes: u64,
+        session: &Session,
+        schema: Option<JsonText>,
         watch: AttemptWatch,
+        output: Option<AttemptOutput>,
     ) -> RunHost {
         let tree = Arc::clone(&self.tree);
         let sender = self.sender.clone();
         let id = self.machine.id(run);
         let tools = Arc::new(Semaphore::new(TOOL_USES));
-        RunHost::new(AgentHost { tree, run, id, agent, inline_bytes, sender, watch, tools })
+        let Session { attempt, inline_bytes, .. } = *session;
+        let agent = session.agent.clone();
+        let definition = tree.config.agent(&agent);
+        let form = schema.map(|schema| Arc::new(Form::new(schema, definition)));
+        RunHost::new(AgentHost {
+            tree,
+            run,
+            attempt,
+            id,
+            agent,
+            inline_bytes,
+            sender,
+            watch,
+            output,
+            form,
+            tools,
+        })
     }
 }

@@ -1,6 +1,9 @@
 //! The task of one run: prepares its launch, lets its runtime run it, and keeps what it answered.
 
+mod form;
 mod host;
+mod own_folder;
+mod own_words;
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,11 +12,12 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use offshoot_model::{
-    ContextEntry, Ending, InputRange, Payload, Reason, RunId, ValueKind, VariableRef, error_chain,
+    ContextEntry, Ending, Envelope, InputRange, JsonText, Need, Payload, Reason, RunId, ValueKind,
+    VariableRef, error_chain,
 };
-use offshoot_runtime::{ContextFile, Finished, Input, Launch, Output, RunContext};
-use offshoot_split::HeldPiece;
-use offshoot_store::{ManifestEntry, NewValue, StoreError};
+use offshoot_runtime::{ContextFile, Finished, Input, Launch, Output, OutputFormat, RunContext};
+use offshoot_split::{HeldPiece, SplitError};
+use offshoot_store::{AttemptOutput, ManifestEntry, NewValue, StoreError};
 use thin_vec::ThinVec;
 use tokio::sync::mpsc;
 
@@ -21,8 +25,10 @@ use crate::attempt_watch::AttemptWatch;
 use crate::machine::{Outcome, RunIndex, Session};
 use crate::message::{Message, busy};
 use crate::request::Prepared;
-use crate::tree_context::{INLINE_BYTES, TreeContext};
+use crate::stored_values::recorded_all;
+use crate::tree_context::{INLINE_BYTES, TreeContext, summary};
 
+pub(crate) use form::Form;
 pub(crate) use host::{AgentHost, TOOL_USES};
 
 /// The task of one run. Its supervisor is told how it ended, unless both are dropped with the runtime of tokio: then the run is
@@ -36,6 +42,8 @@ pub(crate) struct Task {
     pub(crate) outcome: Option<Box<Outcome>>,
     /// The watch over this attempt.
     pub(crate) watch: AttemptWatch,
+    /// The keeper of what it says; none where nothing is kept.
+    pub(crate) output: Option<AttemptOutput>,
 }
 
 impl Task {
@@ -53,9 +61,22 @@ impl Task {
         async move {
             let mut task = self;
             let (limit, runtime) = (session.grant.max_output_bytes, Arc::clone(&prepared.runtime));
+            let schema = prepared.schema.clone();
             let outcome = 'outcome: {
+                if let Err(reason) = own_folder::take(&task.tree, task.id, &mut prepared).await {
+                    break 'outcome Ending::of(reason).into();
+                }
+                let folder = Arc::clone(&prepared.run_spec.working_folder);
+                let needed = match needed(&task.tree, &session.needs).await {
+                    Ok(needed) => needed,
+                    Err(error) => {
+                        let message = error_chain(&error);
+                        break 'outcome Ending::of(Reason::CannotStart { message }).into();
+                    }
+                };
+                prepared.context.extend(needed);
                 let _given = Given::to(&task.tree, task.id, &prepared.context);
-                let piece = match hold(prepared.input.take()).await {
+                let piece = match hold(&task.tree, prepared.input.take()).await {
                     Ok(piece) => piece,
                     Err(reason) => break 'outcome Ending::of(reason).into(),
                 };
@@ -79,8 +100,13 @@ impl Task {
                 if let Some(ticket_issuer) = &task.tree.ticket_issuer {
                     ticket_issuer.ended(task.id);
                 }
-                kept(&task.tree, finished.unwrap_or_else(|panic| panicked(&*panic)), limit).await
+                let finished = in_its_folder(finished.unwrap_or_else(|p| panicked(&*p)), folder);
+                kept(&task.tree, finished.await, limit, schema).await
             };
+            let outcome = own_folder::bring_back(&task.tree, task.id, outcome).await;
+            if let Some(output) = &task.output {
+                output.end(task.tree.clock.now());
+            }
             task.watch.settle(&task.tree.clock, busy(&task.sender, task.run)).await;
             task.outcome = Some(Box::new(outcome));
         }
@@ -102,14 +128,56 @@ impl Drop for Task {
     }
 }
 
-/// Keeps what a runtime answered. An answer that is too large, or that cannot be kept, is the reason of the ending.
-async fn kept(tree: &Arc<TreeContext>, finished: Finished, limit: u64) -> Outcome {
+/// Reads the answers that a run needs from the record, as values of its context.
+async fn needed(
+    tree: &Arc<TreeContext>,
+    needs: &[(Arc<str>, RunId)],
+) -> Result<Vec<ContextEntry>, StoreError> {
+    if needs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (root, store) = (tree.root, Arc::clone(&tree.store));
+    let runs: Vec<RunId> = needs.iter().map(|(_, run)| *run).collect();
+    let read = move || -> Result<Vec<Option<Envelope>>, StoreError> {
+        recorded_all(&*store, root, &runs).collect()
+    };
+    let envelopes = tokio::task::spawn_blocking(read).await.expect("reading does not panic")?;
+    let mut context = Vec::with_capacity(needs.len());
+    for ((name, _), envelope) in needs.iter().zip(envelopes) {
+        let envelope = envelope.expect("the end of a needed run is durable before the start");
+        let Ok(answer) = envelope.into_result() else { continue };
+        let put = |kind, bytes: Arc<[u8]>| tree.store.put(NewValue::bytes(kind, bytes));
+        let value = match answer {
+            Payload::Stored(value) => value,
+            Payload::Text(text) => put(ValueKind::Text, text.as_bytes().into()).await?,
+            Payload::Json(json) => put(ValueKind::Result, json.as_str().as_bytes().into()).await?,
+        };
+        context.push(ContextEntry { name: Need::variable(name).into(), value });
+    }
+    Ok(context)
+}
+
+/// Keeps what a runtime answered. An answer that is too large, that has not the form that was asked for, or that cannot be kept,
+/// is the reason of the ending.
+async fn kept(
+    tree: &Arc<TreeContext>,
+    finished: Finished,
+    limit: u64,
+    schema: Option<JsonText>,
+) -> Outcome {
     let Finished { mut reason, output, diagnostics, usage, cost, retry_after } = finished;
     let output = match keep(tree, output).await {
-        Ok(output) => {
+        Ok(mut output) => {
             let size = output.as_ref().map_or(0, Payload::size);
             if limit > 0 && size > limit && reason.status().is_success() {
                 reason = Reason::OutputLimit { bytes: limit };
+            }
+            if let (Some(schema), true) = (schema, reason.status().is_success()) {
+                match form::of(tree, schema, output.as_ref()).await {
+                    Ok(None) => {}
+                    Ok(json) => output = json,
+                    Err(mismatch) => reason = mismatch,
+                }
             }
             output
         }
@@ -118,21 +186,46 @@ async fn kept(tree: &Arc<TreeContext>, finished: Finished, limit: u64) -> Outcom
             None
         }
     };
-    let ending = Ending { output, diagnostics, ..Ending::of(reason) };
+    let said = match &output {
+        Some(answer) if !reason.status().is_success() => own_words::of(tree, answer).await,
+        _ => None,
+    };
+    let ending = Ending { output, diagnostics, said, ..Ending::of(reason) };
     Outcome { ending, usage, cost, retry_after }
 }
 
 /// Opens the file of a run's piece, so that it stays the same for as long as the run lasts.
-async fn hold(range: Option<Box<InputRange>>) -> Result<Option<HeldPiece>, Reason> {
+async fn hold(
+    tree: &TreeContext,
+    range: Option<Box<InputRange>>,
+) -> Result<Option<HeldPiece>, Reason> {
     let Some(range) = range else { return Ok(None) };
-    let held = tokio::task::spawn_blocking(|| HeldPiece::open(*range)).await;
+    let spool = Arc::clone(&tree.spool_folder);
+    let held = tokio::task::spawn_blocking(move || HeldPiece::open(*range, &spool)).await;
     held.expect("opening a file does not panic").map(Some).map_err(|error| {
         let message = error_chain(&error);
-        match error.is_pressure() {
-            true => Reason::NoRoom { message },
-            false => Reason::CannotStart { message },
+        match error {
+            error if error.is_pressure() => Reason::NoRoom { message },
+            SplitError::Spool { .. } => Reason::NotRecorded { message },
+            _ => Reason::InputUnreadable { message },
         }
     })
+}
+
+/// The same, but that a run whose working folder is gone could not have been started: no fault of its program. A name with a
+/// slash is looked for in that folder, so this is asked of every failed start.
+async fn in_its_folder(finished: Finished, folder: Arc<PathBuf>) -> Finished {
+    if !matches!(finished.reason, Reason::CannotStart { .. }) {
+        return finished;
+    }
+    let look = move || (!folder.is_dir()).then(|| folder.display().to_string());
+    match tokio::task::spawn_blocking(look).await.expect("looking at a folder does not panic") {
+        None => finished,
+        Some(folder) => {
+            let message = format!("the folder that it works in is gone: {folder}");
+            Finished { reason: Reason::InputUnreadable { message }, ..finished }
+        }
+    }
 }
 
 /// Context values that a run holds until it ends, in whatever way it ends.
@@ -165,8 +258,9 @@ fn launch(
     input: Input,
     (context, context_manifest): Linked,
 ) -> Launch {
-    let Session { key, agent, depth, grant, inline_bytes: _, may_retry: _ } = session;
-    let Prepared { task, command, model, thinking, run_spec, continues, .. } = prepared;
+    let Session { key, agent, depth, delegation, grant, .. } = session;
+    let Prepared { task, command, schema, model_choice, run_spec, continues, .. } = prepared;
+    let model_choice = model_choice.as_deref();
     let definition = tree.config.agent(&agent);
     Launch {
         run,
@@ -174,21 +268,24 @@ fn launch(
         key,
         agent: agent.clone(),
         depth,
+        delegation,
         context,
         context_manifest,
         task,
         input,
         command,
         ok_exit: Arc::clone(&run_spec.ok_exit),
-        output: run_spec.output,
+        output: if schema.is_some() { OutputFormat::Json } else { run_spec.output },
+        schema,
         working_folder: Arc::clone(&run_spec.working_folder),
         run_folder: tree.folder.run_folder(run),
         spool_folder: Arc::clone(&tree.spool_folder),
-        model,
-        thinking,
+        model: model_choice.and_then(|choice| choice.model.clone()),
+        thinking: model_choice.and_then(|choice| choice.thinking.clone()),
         system_prompt: definition
             .and_then(|agent| agent.system_prompt.as_ref())
             .map(|prompt| prompt.value.as_str().into()),
+        sub_agents: grant.agents.iter().map(|id| summary(id, &agent, &tree.config)).collect(),
         grant,
         continues,
         pass: tree.ticket_issuer.as_ref().and_then(|issuer| issuer.issue(tree.root, run)),

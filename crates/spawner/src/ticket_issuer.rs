@@ -1,7 +1,8 @@
 //! The tickets with which running agents ask.
 
-use offshoot_model::{ProcessIdentity, RootId, RunId};
-use offshoot_runtime::Pass;
+use futures_util::future::BoxFuture;
+use offshoot_model::{JsonText, ProcessIdentity, RootId, RunId};
+use offshoot_runtime::{Pass, ToolOffer};
 
 /// Issues a pass to each run, and learns which process shows which pass. The engine opens no door itself: what listens is
 /// handed in, and answers through [`Agents`](crate::Agents).
@@ -14,4 +15,21 @@ pub trait TicketIssuer: Send + Sync + 'static {
 
     /// Withdraws the pass of a run that is over.
     fn ended(&self, run: RunId);
+
+    /// Returns the tools by which a run that has a pass may ask, where it is no process that could come to the door itself.
+    fn tools(&self, run: RunId) -> BoxFuture<'static, Vec<ToolOffer>> {
+        let _ = run;
+        Box::pin(async { Vec::new() })
+    }
+
+    /// Calls one of these tools for a run. None where there is no such way to ask.
+    fn call_tool(
+        &self,
+        run: RunId,
+        name: &str,
+        arguments: &str,
+    ) -> BoxFuture<'static, Option<JsonText>> {
+        let _ = (run, name, arguments);
+        Box::pin(async { None })
+    }
 }

@@ -10,9 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use offshoot_config::Config;
 use offshoot_model::{
-    Admitted, AgentId, ContextEntry, Envelope, Payload, RootId, RunId, ValueKind, error_chain,
+    Admitted, AgentId, AgentSummary, ContextEntry, Envelope, Payload, RootId, RunId, ValueKind,
+    error_chain,
 };
-use offshoot_store::{DataFolder, NewValue, Store, StoreError};
+use offshoot_store::{DataFolder, NewValue, Outcome, OutputKeeper, Store, StoreError};
 
 use tokio::sync::Semaphore;
 
@@ -22,8 +23,9 @@ use crate::excerpt::Excerpt;
 use crate::kept_values::KeptValues;
 use crate::run_spec::RunSpec;
 use crate::runtimes::Runtimes;
-use crate::stored_values::recorded;
+use crate::stored_values::recorded_all;
 use crate::ticket_issuer::TicketIssuer;
+use crate::workspaces::{Workplaces, Workspaces};
 
 pub(crate) use known_tree::KnownTree;
 pub(crate) use merge_threads::MergeThreads;
@@ -54,6 +56,9 @@ pub(crate) struct TreeContext {
     pub(crate) places: AtomicU32,
     pub(crate) active: Arc<Gauge>,
     pub(crate) ticket_issuer: Option<Arc<dyn TicketIssuer>>,
+    /// The maker of folders of their own for runs; none where there is none.
+    pub(crate) workspaces: Option<Arc<dyn Workspaces>>,
+    pub(crate) workplaces: Workplaces,
     pub(crate) contexts: Contexts,
     pub(crate) kept_values: KeptValues,
     pub(crate) known: KnownTree,
@@ -61,8 +66,12 @@ pub(crate) struct TreeContext {
     pub(crate) chosen: OnceLock<HashMap<u32, Chosen>>,
     /// Places for lines of progress on their way to the supervisor.
     pub(crate) progress: Arc<Semaphore>,
+    /// Turns to read what came of runs: a thread for each of a thousand waits that end at once would be in the way of the others.
+    pub(crate) reads: Semaphore,
     /// Threads for external merges.
     pub(crate) merging: MergeThreads,
+    /// The keeper of what its agents say.
+    pub(crate) outputs: OutputKeeper,
 }
 
 /// The choices that were made for a run when it was admitted, as its record says.
@@ -81,6 +90,18 @@ impl Chosen {
         let model = particulars.and_then(|particulars| particulars.model.clone());
         let thinking = particulars.and_then(|particulars| particulars.thinking.clone());
         Some(Self { runtime, model, thinking })
+    }
+}
+
+/// An agent in a few words, for one that runs `asking`.
+pub(crate) fn summary(id: &AgentId, asking: &AgentId, config: &Config) -> AgentSummary {
+    let description = config.agent(id).and_then(|agent| agent.description.as_ref());
+    let preferred = config.agent(asking).and_then(|agent| agent.preferred_subagents.as_ref());
+    let mut reasons = preferred.iter().flat_map(|preferred| preferred.value.reasons());
+    AgentSummary {
+        id: id.clone(),
+        description: description.map(|description| description.value.as_str().into()),
+        why: reasons.find(|(agent, _)| *agent == id).map(|(_, why)| why.into()),
     }
 }
 
@@ -114,6 +135,9 @@ impl Contexts {
 /// has a permit, which comes back when the line is taken; an agent that prints faster than its lines are taken gets none,
 /// and its line is dropped.
 pub(crate) const PROGRESS_LINES: usize = 1024;
+
+/// The number of readings of the record for waits at once: as many as a store keeps connections for.
+pub(crate) const READS: usize = 4;
 
 /// The number of runs that hold a slot, over all trees of a spawner.
 #[derive(Debug, Default)]
@@ -159,6 +183,16 @@ impl TreeContext {
         self.minted.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Returns the settings of the children of a run that name none: they work where it works.
+    pub(crate) fn run_spec_below(&self, run: RunId) -> Arc<RunSpec> {
+        match self.workplaces.of(run) {
+            Some(working_folder) => {
+                Arc::new(RunSpec { working_folder, ..(*self.run_spec).clone() })
+            }
+            None => Arc::clone(&self.run_spec),
+        }
+    }
+
     /// Places for so many more pieces; answers the first. A later start that asks for the same pieces in the same order
     /// gives them the same places.
     pub(crate) fn mint_places(&self, many: usize) -> u32 {
@@ -194,23 +228,22 @@ impl TreeContext {
     /// named, with the reason.
     pub(crate) async fn announced(self: &Arc<Self>, runs: Vec<RunId>, limit: u64) -> Announcement {
         let tree = Arc::clone(self);
-        let announced = move |run: RunId| {
-            let about = tree.store.admitted(tree.root, run)?;
-            let Some((about, ending)) = about.zip(tree.store.ending(tree.root, run)?) else {
-                return Ok(None);
-            };
+        let announce = move |tree: &Self, run: RunId, (about, ending): Outcome| {
             let output = ending.output.as_ref();
             let result = output.map(|output| Excerpt::of(&*tree.store, output, limit)).transpose();
             let result = result.map_err(|error| error_chain(&error));
             let Admitted { key, agent, depth, label, .. } = about;
             let envelope = Envelope::of(&ending, key, run, agent, depth);
-            Ok::<_, StoreError>(Some(Announced { envelope, label, repeated: false, result }))
+            Announced { envelope, label, repeated: false, result }
         };
         let load = move || {
             let mut announcement = Announcement::default();
-            for run in runs {
-                match announced(run) {
-                    Ok(Some(one)) => announcement.announced.push(one),
+            let outcomes = tree.store.outcomes(tree.root, &runs);
+            for (outcome, run) in outcomes.into_iter().zip(runs) {
+                match outcome {
+                    Ok(Some(outcome)) => {
+                        announcement.announced.push(announce(&tree, run, outcome));
+                    }
                     Ok(None) => {
                         announcement.unread.push((run, "it has no end on record".to_owned()))
                     }
@@ -219,6 +252,7 @@ impl TreeContext {
             }
             announcement
         };
+        let _turn = self.reads.acquire().await.expect("it is never closed");
         tokio::task::spawn_blocking(load).await.expect("reading the record does not panic")
     }
 
@@ -229,17 +263,17 @@ impl TreeContext {
         runs: Vec<RunId>,
     ) -> (Vec<Envelope>, Vec<RunId>) {
         let tree = Arc::clone(self);
-        let envelope = move |run: RunId| recorded(&*tree.store, tree.root, run).ok().flatten();
         let load = move || {
             let (mut envelopes, mut unread) = (Vec::with_capacity(runs.len()), Vec::new());
-            for run in runs {
-                match envelope(run) {
-                    Some(envelope) => envelopes.push(envelope),
-                    None => unread.push(run),
+            for (envelope, run) in recorded_all(&*tree.store, tree.root, &runs).zip(&runs) {
+                match envelope {
+                    Ok(Some(envelope)) => envelopes.push(envelope),
+                    Ok(None) | Err(_) => unread.push(*run),
                 }
             }
             (envelopes, unread)
         };
+        let _turn = self.reads.acquire().await.expect("it is never closed");
         tokio::task::spawn_blocking(load).await.expect("reading the record does not panic")
     }
 }

@@ -130,6 +130,45 @@ pub(crate) fn after_whole_lines(
     }
 }
 
+/// The last end of a line up to `target`, else the next one after it. Of a file of one line, the last end of a character.
+pub(crate) fn after_share_of_lines(
+    window: &mut Window,
+    start: u64,
+    target: u64,
+) -> Result<u64, SplitError> {
+    if target >= window.size() {
+        return Ok(window.size());
+    }
+    if let Some(end) = last_line_end(window, start, target)? {
+        return Ok(end);
+    }
+    // What was cut within a line once is a line that has no end.
+    let mut before = [b'\n'];
+    if start > 0 {
+        window.read(start - 1, &mut before)?;
+    }
+    let next = if before == *b"\n" { next_line_end(window, target.max(start))? } else { None };
+    match next {
+        Some(end) => Ok(end),
+        // The last line of several needs no end.
+        None if start > 0 && before == *b"\n" => Ok(window.size()),
+        None => after_bytes(window, start, target.saturating_sub(start).max(1)),
+    }
+}
+
+/// Behind the first newline from `start` on.
+fn next_line_end(window: &mut Window, start: u64) -> Result<Option<u64>, SplitError> {
+    let mut cursor = start;
+    while cursor < window.size() {
+        let block = window.from(cursor)?;
+        if let Some(newline) = memchr::memchr(b'\n', block) {
+            return Ok(Some(cursor + newline as u64 + 1));
+        }
+        cursor += block.len() as u64;
+    }
+    Ok(None)
+}
+
 /// The last end of a line up to `target`, else the last end of a character. At least a character on.
 pub(crate) fn after_share(window: &Window, start: u64, target: u64) -> Result<u64, SplitError> {
     if target >= window.size() {

@@ -10,7 +10,7 @@ use offshoot_model::InputRange;
 use crate::boundary::{self, Unit};
 use crate::piece_hash::PieceHash;
 use crate::window::Window;
-use crate::{InputFile, Split, SplitError, label, share};
+use crate::{Cut, InputFile, Split, SplitError, label, share};
 
 /// One part of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub struct Cuts {
     sizes: Vec<u64>,
     names: Vec<String>,
     rule: Rule,
+    /// So many lines of each file stand before each of its pieces.
+    header_lines: u64,
     next_file: usize,
     current: Option<Current>,
     pieces: u32,
@@ -42,6 +44,8 @@ pub struct Cuts {
 struct Current {
     index: usize,
     window: Window,
+    /// The end of the header, and the hash over it.
+    header: (u64, PieceHash),
     start: u64,
     pieces: u64,
 }
@@ -49,22 +53,33 @@ struct Current {
 /// The split, with what it has to know of all files.
 enum Rule {
     One(Split),
-    Shares(Vec<u64>),
+    Shares {
+        /// The number of pieces of each file.
+        of_files: Vec<u64>,
+        /// True if a line that is longer than a piece stays whole.
+        whole_lines: bool,
+    },
 }
 
 impl Cuts {
     pub(crate) fn new(
         inputs: Vec<(InputFile, Option<Arc<File>>)>,
         sizes: Vec<u64>,
-        split: Split,
+        Cut { split, header_lines }: Cut,
     ) -> Self {
         let (files, open): (Vec<_>, Vec<_>) = inputs.into_iter().unzip();
         let rule = match split {
-            Split::Chunks(pieces) => Rule::Shares(share::shares(&sizes, pieces)),
+            Split::Chunks(pieces) | Split::ByteChunks(pieces) => Rule::Shares {
+                of_files: share::shares(&sizes, pieces),
+                whole_lines: matches!(split, Split::Chunks(_)),
+            },
             other => Rule::One(other),
         };
         let names = label::names(&files);
-        Self { files, open, sizes, names, rule, next_file: 0, current: None, pieces: 0 }
+        // A file that is one piece has its header in it.
+        let header_lines = if split == Split::Files { 0 } else { header_lines };
+        let (next_file, current, pieces) = (0, None, 0);
+        Self { files, open, sizes, names, rule, header_lines, next_file, current, pieces }
     }
 
     /// The files, as they were when they were first looked at; in the order of the input, empty ones included.
@@ -81,8 +96,15 @@ impl Cuts {
                     None => Arc::new(file.reopen()?),
                 };
                 let path = Arc::clone(file.resolved());
-                let window = Window::new(open, path, self.sizes[self.next_file]);
-                self.current = Some(Current { index: self.next_file, window, start: 0, pieces: 0 });
+                let mut window = Window::new(open, path, self.sizes[self.next_file]);
+                let mut hash = PieceHash::header(&mut window, 0)?;
+                let end = match self.header_lines {
+                    0 => 0,
+                    lines => boundary::after_lines(&mut window, &mut hash, 0, lines)?,
+                };
+                hash.upto(&mut window, end)?;
+                let (index, header) = (self.next_file, (end, hash));
+                self.current = Some(Current { index, window, header, start: end, pieces: 0 });
                 self.next_file += 1;
             }
             let current = self.current.as_mut().expect("it was opened just now");
@@ -121,12 +143,17 @@ impl Current {
         if start >= window.size() && !is_whole {
             return Ok(None);
         }
-        let mut hash = PieceHash::new(start);
+        let (header, ref hash) = self.header;
+        let mut hash = hash.then(start);
         let end = match rule {
             Rule::One(split) => end(window, &mut hash, start, *split)?,
-            Rule::Shares(shares) => {
-                let target = target(window.size(), self.pieces + 1, shares[self.index]);
-                Some(boundary::after_share(window, start, target)?)
+            Rule::Shares { of_files, whole_lines } => {
+                let content = window.size() - header;
+                let target = header + target(content, self.pieces + 1, of_files[self.index]);
+                Some(match whole_lines {
+                    true => boundary::after_share_of_lines(window, start, target)?,
+                    false => boundary::after_share(window, start, target)?,
+                })
             }
         };
         let Some(end) = end else {
@@ -140,6 +167,7 @@ impl Current {
             path: Arc::clone(window.path()),
             offset: start,
             length: end - start,
+            header,
             hash: Some(hash.finish()),
         };
         Ok(Some((range, self.pieces)))
@@ -178,7 +206,7 @@ fn end(
     split: Split,
 ) -> Result<Option<u64>, SplitError> {
     Ok(match split {
-        Split::Files | Split::Chunks(_) => Some(window.size()),
+        Split::Files | Split::Chunks(_) | Split::ByteChunks(_) => Some(window.size()),
         Split::Lines(count) => Some(boundary::after_lines(window, hash, start, count.get())?),
         Split::Bytes(size) => Some(boundary::after_bytes(window, start, size.get())?),
         Split::WholeLines(size) => {

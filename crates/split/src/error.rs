@@ -71,13 +71,20 @@ pub enum SplitError {
     /// More pieces than can be numbered (2³²).
     #[error("more than {} pieces", u32::MAX)]
     TooManyPieces,
+    /// A piece with a header could not be put together in a file of its own.
+    #[error("cannot put a piece with its header into a file in {}", folder.display())]
+    Spool {
+        /// The folder of that file.
+        folder: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
     /// Anything else the system said.
     #[error("cannot read {}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
         /// The error of the system.
-        #[source]
         source: io::Error,
     },
 }
@@ -97,7 +104,10 @@ impl SplitError {
                 Some("jsonl takes one JSON value a line; lines:N takes any line")
             }
             Self::TooManyPieces => Some("put more into each piece"),
-            Self::NotFound { .. } | Self::Permission { .. } | Self::Read { .. } => None,
+            Self::NotFound { .. }
+            | Self::Permission { .. }
+            | Self::Spool { .. }
+            | Self::Read { .. } => None,
         }
     }
 
@@ -105,7 +115,7 @@ impl SplitError {
     pub fn is_pressure(&self) -> bool {
         // Of the process, and of the system.
         const TOO_MANY_OPEN: [Errno; 2] = [Errno::MFILE, Errno::NFILE];
-        let Self::Read { source, .. } = self else { return false };
+        let (Self::Read { source, .. } | Self::Spool { source, .. }) = self else { return false };
         Errno::from_io_error(source).is_some_and(|error| TOO_MANY_OPEN.contains(&error))
     }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-use offshoot_model::{InputRange, Timestamp};
+use offshoot_model::{InputRange, Timestamp, path_text};
 use offshoot_store::open_without_links;
 use serde::{Deserialize, Serialize};
 
@@ -20,10 +20,11 @@ use crate::window::Window;
 #[serde(rename_all = "camelCase")]
 pub struct InputFile {
     /// The path that was asked for, absolute.
+    #[serde(with = "path_text")]
     pub path: Arc<PathBuf>,
     /// The path by which it is opened: the same without symbolic links, as they were when it was first looked at. None in
     /// records of earlier versions, and for a file that was handed over open.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "path_text", skip_serializing_if = "Option::is_none")]
     pub resolved: Option<Arc<PathBuf>>,
     /// In bytes.
     pub size: u64,
@@ -40,7 +41,7 @@ pub struct InputFile {
 ///
 /// # Errors
 ///
-/// Where the file is there and cannot be read.
+/// Fails if the file is there and cannot be read.
 pub fn verify(range: &InputRange) -> Result<bool, SplitError> {
     let file = match open(&range.path) {
         Ok(file) => file,
@@ -53,10 +54,14 @@ pub fn verify(range: &InputRange) -> Result<bool, SplitError> {
         _ => return Ok(false),
     };
     let Some(expected) = range.hash else { return Ok(true) };
-    let mut hash = PieceHash::new(range.offset);
     let mut window = Window::new(Arc::new(file), Arc::clone(&range.path), size);
-    match hash.upto(&mut window, end) {
-        Ok(()) => Ok(hash.finish() == expected),
+    let hash = PieceHash::header(&mut window, range.header.min(size)).and_then(|header| {
+        let mut hash = header.then(range.offset);
+        hash.upto(&mut window, end)?;
+        Ok(hash.finish())
+    });
+    match hash {
+        Ok(hash) => Ok(hash == expected),
         Err(SplitError::Changed { .. }) => Ok(false),
         Err(error) => Err(error),
     }
@@ -91,7 +96,7 @@ impl InputFile {
     ///
     /// # Errors
     ///
-    /// Where it is missing, is no regular file or may not be read.
+    /// Fails if it is missing, is no regular file or may not be read.
     pub fn open(path: &Path) -> Result<Self, SplitError> {
         let error = |source| SplitError::from_io(path, source);
         let metadata = path.metadata().map_err(error)?;
@@ -143,7 +148,7 @@ impl InputFile {
     ///
     /// # Errors
     ///
-    /// Where the system cannot say, or the path leads over a symbolic link by now; a file that is gone is no error.
+    /// Fails if the system cannot say, or the path leads over a symbolic link by now; a file that is gone is no error.
     pub fn is_unchanged(&self) -> Result<bool, SplitError> {
         match self.reopen() {
             Ok(file) => self.is(&file),

@@ -16,7 +16,7 @@
 //!
 //! What holds for every split:
 //!
-//! - The pieces of a file, one after the other, are the file. The exception is a file in which there is nothing to
+//! - The pieces of a file, one after the other, are the file without its header. The exception is a file in which there is nothing to
 //!   hand out (`paragraphs` and `jsonl` of blank lines alone): it has no piece at all. No piece is empty but that of an
 //!   empty file where each file is a piece.
 //! - No piece spans files; pieces keep the order of the input.
@@ -70,11 +70,13 @@ pub enum Split {
     Files,
     /// `lines:N`: so many lines a piece.
     Lines(NonZeroU64),
-    /// `chunks:N`: so many pieces of about the same size, cut after a line where the piece has the end of one, else
-    /// after a character. Several files share the number by their sizes, with at least one piece for each file
+    /// `chunks:N`: so many pieces of about the same size, cut at the ends of lines; a file of one line alone is cut after
+    /// characters. Several files share the number by their sizes, with at least one piece for each file
     /// that is not empty; so there are more than N pieces where there are more than N files. There are fewer where a
-    /// file has not as many characters.
+    /// line is longer than a piece, or a file has not as many characters. Also written `chunks:N@lines`.
     Chunks(NonZeroU64),
+    /// `chunks:N@bytes`: the same, but that a line that is longer than a piece is cut after a character.
+    ByteChunks(NonZeroU64),
     /// `bytes:N`: at most so many bytes, never inside a UTF-8 character (one larger than N is a piece of its own).
     Bytes(NonZeroU64),
     /// `bytes:N@lines`: as many whole lines as fit into so many bytes; a longer line is a piece of its own.
@@ -87,7 +89,37 @@ pub enum Split {
     JsonLines(NonZeroU64),
 }
 
-/// The result of cutting.
+impl Split {
+    /// Reads a split from the record of a tree. A record of an earlier version says `chunks:N` of what is `chunks:N@bytes` now.
+    ///
+    /// # Errors
+    ///
+    /// A text that is no split.
+    pub fn recorded(text: &str) -> Result<Self, ParseSplitError> {
+        Ok(match text.parse()? {
+            Self::Chunks(count) if !text.contains('@') => Self::ByteChunks(count),
+            split => split,
+        })
+    }
+}
+
+/// A split, and the lines that are repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// The way in which files are cut.
+    pub split: Split,
+    /// The first so many lines of each file, such as the names of the columns of a table, stand before each of its pieces and are
+    /// no part of what is cut. A file that has no more lines has no piece. Where each file is a piece nothing is repeated.
+    pub header_lines: u64,
+}
+
+impl From<Split> for Cut {
+    fn from(split: Split) -> Self {
+        Self { split, header_lines: 0 }
+    }
+}
+
+/// A file, or what is read as one.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// A file, by its path: links on it are followed when it is looked at.
@@ -106,10 +138,10 @@ impl From<&PathBuf> for Source {
 ///
 /// # Errors
 ///
-/// Where an input is missing, is no regular file or may not be read; before anything is cut.
+/// Fails if an input is missing, is no regular file or may not be read; before anything is cut.
 pub fn cut<S: Into<Source>>(
     inputs: impl IntoIterator<Item = S>,
-    split: Split,
+    cut: impl Into<Cut>,
 ) -> Result<Cuts, SplitError> {
     let look = |source: S| match source.into() {
         Source::Path(path) => Ok((InputFile::open(&path)?, None)),
@@ -117,7 +149,7 @@ pub fn cut<S: Into<Source>>(
     };
     let inputs = inputs.into_iter().map(look).collect::<Result<Vec<_>, _>>()?;
     let sizes = inputs.iter().map(|(file, _)| file.size).collect();
-    Ok(Cuts::new(inputs, sizes, split))
+    Ok(Cuts::new(inputs, sizes, cut.into()))
 }
 
 /// Cuts files that were looked at before, and of a file that has grown since only what was there then.
@@ -125,7 +157,7 @@ pub fn cut<S: Into<Source>>(
 /// # Errors
 ///
 /// As those of [`cut`].
-pub fn cut_again(before: &[InputFile], split: Split) -> Result<Cuts, SplitError> {
+pub fn cut_again(before: &[InputFile], cut: impl Into<Cut>) -> Result<Cuts, SplitError> {
     let mut files = Vec::with_capacity(before.len());
     let mut sizes = Vec::with_capacity(before.len());
     for was in before {
@@ -133,7 +165,7 @@ pub fn cut_again(before: &[InputFile], split: Split) -> Result<Cuts, SplitError>
         sizes.push(file.size.min(was.size));
         files.push((file, None));
     }
-    Ok(Cuts::new(files, sizes, split))
+    Ok(Cuts::new(files, sizes, cut.into()))
 }
 
 impl fmt::Display for Split {
@@ -142,7 +174,8 @@ impl fmt::Display for Split {
         match *self {
             Self::Files => f.write_str("files"),
             Self::Lines(count) => write!(f, "lines:{count}"),
-            Self::Chunks(count) => write!(f, "chunks:{count}"),
+            Self::Chunks(count) => write!(f, "chunks:{count}@lines"),
+            Self::ByteChunks(count) => write!(f, "chunks:{count}@bytes"),
             Self::Bytes(size) => write!(f, "bytes:{}", parse::Size(size)),
             Self::WholeLines(size) => write!(f, "bytes:{}@lines", parse::Size(size)),
             Self::Paragraphs(count) => write!(f, "paragraphs:{count}"),

@@ -9,7 +9,7 @@ use crate::Split;
 /// A text that is no split.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is no split: {problem}; the forms are files, lines:N, chunks:N, bytes:N, bytes:N@lines, paragraphs:N, jsonl:N"
+    "`{text}` is no split: {problem}; the forms are files, lines:N, chunks:N, chunks:N@bytes, bytes:N, bytes:N@lines, paragraphs:N, jsonl:N"
 )]
 pub struct ParseSplitError {
     text: String,
@@ -62,13 +62,22 @@ fn parse(text: &str) -> Result<Split, String> {
             Some((_, other)) => Err(format!("only `@lines` may follow the size, not `@{other}`")),
         };
     }
+    if form == "chunks" {
+        return match argument.split_once('@') {
+            None => count(argument).map(Split::Chunks),
+            Some((number, "lines")) => count(number).map(Split::Chunks),
+            Some((number, "bytes")) => count(number).map(Split::ByteChunks),
+            Some((_, other)) => {
+                Err(format!("only `@lines` or `@bytes` may follow the number, not `@{other}`"))
+            }
+        };
+    }
     if argument.contains('@') {
-        return Err(format!("only `bytes` takes `@`, `{form}` does not"));
+        return Err(format!("only `bytes` and `chunks` take `@`, `{form}` does not"));
     }
     let count = count(argument)?;
     Ok(match form {
         "lines" => Split::Lines(count),
-        "chunks" => Split::Chunks(count),
         "paragraphs" => Split::Paragraphs(count),
         _ => Split::JsonLines(count),
     })
@@ -120,7 +129,11 @@ mod tests {
         check("files", "files");
         check("lines:1", "lines:1");
         check("lines:007", "lines:7");
-        check("chunks:12", "chunks:12");
+        check("chunks:12", "chunks:12@lines");
+        check("chunks:12@bytes", "chunks:12@bytes");
+        for (text, was) in [("chunks:3", "chunks:3@bytes"), ("chunks:3@lines", "chunks:3@lines")] {
+            assert_eq!(Split::recorded(text).expect(text).to_string(), was, "{text}");
+        }
         check("bytes:1000", "bytes:1000");
         check("bytes:1024", "bytes:1k");
         check("bytes:1m", "bytes:1m");
@@ -147,7 +160,8 @@ mod tests {
         refused("lines: 1", "` 1` is not a whole number");
         refused("lines:1k", "`1k` is not a whole number");
         refused("lines:1:2", "`1:2` is not a whole number");
-        refused("lines:5@lines", "only `bytes` takes `@`");
+        refused("lines:5@lines", "only `bytes` and `chunks` take `@`");
+        refused("chunks:5@words", "not `@words`");
         refused("lines:18446744073709551616", "too large");
         refused("files:3", "takes no number");
         refused("bytes:1mb", "`1mb` is not a size");

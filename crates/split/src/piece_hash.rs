@@ -5,15 +5,23 @@ use offshoot_model::ContentHash;
 use crate::SplitError;
 use crate::window::Window;
 
-/// A hash over the bytes from where the piece starts up to wherever it has got.
+/// A hash over the header, and the bytes from where the piece starts up to wherever it has got.
 pub(crate) struct PieceHash {
     hasher: blake3::Hasher,
     at: u64,
 }
 
 impl PieceHash {
-    pub(crate) fn new(start: u64) -> Self {
-        Self { hasher: blake3::Hasher::new(), at: start }
+    /// The hash over the bytes before `end`, with which each piece of a file begins; over none where there is no header.
+    pub(crate) fn header(window: &mut Window, end: u64) -> Result<Self, SplitError> {
+        let mut hash = Self { hasher: blake3::Hasher::new(), at: 0 };
+        hash.upto(window, end)?;
+        Ok(hash)
+    }
+
+    /// The hash that goes on with a piece that starts there.
+    pub(crate) fn then(&self, start: u64) -> Self {
+        Self { hasher: self.hasher.clone(), at: start }
     }
 
     /// Takes in everything before `end`, block by block. What was taken in is not read again.

@@ -9,7 +9,7 @@ use offshoot_model::{ContentHash, InputRange};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use crate::{HeldPiece, InputFile, Piece, Split, SplitError, cut, cut_again, verify};
+use crate::{Cut, HeldPiece, InputFile, Piece, Split, SplitError, cut, cut_again, verify};
 
 /// Writes the contents to files of a new folder.
 fn files(contents: &[&[u8]]) -> (TempDir, Vec<PathBuf>) {
@@ -101,7 +101,11 @@ fn each_form() {
     check("abc", "chunks:5", &["a", "b", "c"]);
     check("aa\nbb\ncc\ndd\n", "chunks:2", &["aa\nbb\n", "cc\ndd\n"]);
     check("a\nbbbbbbbb\nc\n", "chunks:2", &["a\n", "bbbbbbbb\nc\n"]);
-    check("a\nbbbbbbbbbbbb", "chunks:3", &["a\n", "bbbbbbb", "bbbbb"]);
+    check("a\nbbbbbbbbbbbb", "chunks:3", &["a\n", "bbbbbbbbbbbb"]);
+    check("a\nbbbbbbbbbbbb", "chunks:3@bytes", &["a\n", "bbbbbbb", "bbbbb"]);
+    check("bbbbbbbbbbbb\na\n", "chunks:4", &["bbbbbbbbbbbb\n", "a\n"]);
+    check("bbbbbbbbbbbb\na\n", "chunks:4@bytes", &["bbb", "bbbb", "bbbb", "b\na\n"]);
+    check("bbbbbbbbbbbb\n", "chunks:2", &["bbbbbbbbbbbb\n"]);
     check("ääää", "chunks:3", &["ä", "ä", "ää"]);
 }
 
@@ -129,7 +133,8 @@ fn bytes_that_are_no_text() {
 #[test]
 fn several_files_share_chunks_and_keep_their_order() {
     let (_folder, paths) = files(&[b"aaaaaa", b"", b"bb", b"cccc"]);
-    let cuts = cut(&paths, "chunks:6".parse().expect("a split")).expect("the input cannot be cut");
+    let cuts = cut(&paths, "chunks:6".parse::<Split>().expect("a split"))
+        .expect("the input cannot be cut");
     assert_eq!(cuts.files().len(), 4);
     let labels: Vec<String> = cuts.map(|piece| piece.expect("a piece").label.to_string()).collect();
     let expected = ["file-0:1", "file-0:2", "file-0:3", "file-2:1", "file-3:1", "file-3:2"];
@@ -173,7 +178,7 @@ fn a_line_that_is_no_json_is_named() {
 fn pieces_before_a_bad_record_are_given_and_none_after() {
     let (_folder, paths) = files(&[b"1\n2\nx\n4\n", b"5\n"]);
     let mut cuts =
-        cut(&paths, "jsonl:1".parse().expect("a split")).expect("the input cannot be cut");
+        cut(&paths, "jsonl:1".parse::<Split>().expect("a split")).expect("the input cannot be cut");
     assert!(matches!(cuts.next(), Some(Ok(_))));
     assert!(matches!(cuts.next(), Some(Ok(_))));
     assert!(matches!(cuts.next(), Some(Err(SplitError::NotJson { line: 3, .. }))));
@@ -248,7 +253,7 @@ fn a_file_that_changes_on_the_way_is_told() {
 fn a_later_change_is_found() {
     let (_folder, paths) = files(&[b"aa\nbb\n"]);
     let mut cuts =
-        cut(&paths, "lines:1".parse().expect("a split")).expect("the input cannot be cut");
+        cut(&paths, "lines:1".parse::<Split>().expect("a split")).expect("the input cannot be cut");
     let file = cuts.files()[0].clone();
     let [first, second] = [(); 2].map(|()| cuts.next().expect("two lines").expect("two pieces"));
     assert!(file.is_unchanged().expect("the file cannot be examined"));
@@ -268,10 +273,11 @@ fn a_later_change_is_found() {
 #[test]
 fn a_piece_is_of_the_file_that_was_opened_whatever_takes_its_name() {
     let (folder, paths) = files(&[b"one\ntwo\n", b"ONE\nTWO\n"]);
-    let cuts =
-        cut(&paths[..1], "lines:1".parse().expect("a split")).expect("the input cannot be cut");
+    let cuts = cut(&paths[..1], "lines:1".parse::<Split>().expect("a split"))
+        .expect("the input cannot be cut");
     let ranges: Vec<_> = cuts.map(|piece| piece.expect("a piece").range).collect();
-    let held = HeldPiece::open(ranges[1].clone()).expect("the piece cannot be opened");
+    let held =
+        HeldPiece::open(ranges[1].clone(), folder.path()).expect("the piece cannot be opened");
     let read = || {
         let InputRange { path, offset, length, .. } = held.range();
         let bytes = fs::read(&*path).expect("it is held open");
@@ -280,20 +286,94 @@ fn a_piece_is_of_the_file_that_was_opened_whatever_takes_its_name() {
     fs::remove_file(&paths[0]).expect("the file cannot be removed");
     symlink(&paths[1], &paths[0]).expect("the link cannot be made");
     assert_eq!(read(), b"two\n");
-    let error = HeldPiece::open(ranges[1].clone()).expect_err("a link");
+    let error = HeldPiece::open(ranges[1].clone(), folder.path()).expect_err("a link");
     assert!(matches!(error, SplitError::Link { .. }), "{error:?}");
     assert!(verify(&ranges[1]).is_err(), "it is not read either");
     drop(folder);
     assert_eq!(read(), b"two\n", "it is gone, and still open");
 }
 
+/// The bytes that the worker of each piece reads, with a header of so many lines.
+fn with_header(contents: &[&[u8]], split: &str, header_lines: u64) -> Vec<Vec<u8>> {
+    let (folder, paths) = files(contents);
+    let split = split.parse().expect(split);
+    let read = |piece: Result<Piece, SplitError>| {
+        let range = piece.expect("the input can be cut").range;
+        assert!(verify(&range).expect("the piece can be read"), "{range:?}");
+        let held = HeldPiece::open(range.clone(), folder.path()).expect("the piece can be opened");
+        let InputRange { path, offset, length, header, hash } = held.range();
+        let bytes = fs::read(&*path).expect("it is held open")[offset as usize..].to_vec();
+        let bytes = bytes[..length as usize].to_vec();
+        assert_eq!((header, hash), (0, Some(ContentHash::of(&bytes))));
+        assert_eq!(range.size(), length);
+        bytes
+    };
+    let again: Vec<_> = cut(&paths, Split::Files).expect("the input").files().to_vec();
+    let cut_of = Cut { split, header_lines };
+    let pieces: Vec<_> = cut(&paths, cut_of).expect("the input").map(read).collect();
+    let second: Vec<_> = cut_again(&again, cut_of).expect("the input").map(read).collect();
+    assert_eq!(pieces, second, "cut again it is the same");
+    pieces
+}
+
+#[test]
+fn a_header_is_repeated_in_every_piece() {
+    #[track_caller]
+    fn check(contents: &[&str], split: &str, lines: u64, expected: &[&str]) {
+        let contents: Vec<_> = contents.iter().map(|content| content.as_bytes()).collect();
+        let pieces = with_header(&contents, split, lines);
+        let pieces: Vec<_> = pieces.iter().map(|piece| String::from_utf8_lossy(piece)).collect();
+        assert_eq!(pieces, expected, "{split}, {lines} of {contents:?}");
+    }
+    let table = "n,m\n1,a\n2,b\n3,c\n";
+    check(&[table], "lines:2", 1, &["n,m\n1,a\n2,b\n", "n,m\n3,c\n"]);
+    check(&[table], "lines:1", 2, &["n,m\n1,a\n2,b\n", "n,m\n1,a\n3,c\n"]);
+    check(&[table], "chunks:3", 1, &["n,m\n1,a\n", "n,m\n2,b\n", "n,m\n3,c\n"]);
+    check(&[table], "bytes:8@lines", 1, &["n,m\n1,a\n2,b\n", "n,m\n3,c\n"]);
+    check(&[table], "files", 1, &[table]);
+    check(&[table, "x\n9\n"], "lines:3", 1, &[table, "x\n9\n"]);
+    // Nothing but a header is no piece.
+    for bare in ["n,m\n", "n,m", ""] {
+        check(&[bare], "chunks:2", 1, &[]);
+        check(&[bare], "lines:1", 1, &[]);
+    }
+    check(&["{}\n{\"a\":1}\n\n[]\n"], "jsonl:1", 1, &["{}\n{\"a\":1}\n\n", "{}\n[]\n"]);
+    // A header that is longer than a block.
+    let long = "name,".repeat(20) + "\n";
+    check(&[&(long.clone() + "1\n2\n")], "lines:1", 1, &[&(long.clone() + "1\n"), &(long + "2\n")]);
+}
+
+#[test]
+fn a_header_that_was_changed_changes_its_pieces() {
+    let (folder, paths) = files(&[b"n\n1\n2\n"]);
+    let cut_of = Cut { split: "lines:1".parse().expect("a split"), header_lines: 1 };
+    let pieces = cut(&paths, cut_of).expect("the input").map(|piece| piece.expect("a piece").range);
+    let ranges: Vec<_> = pieces.collect();
+    fs::write(&paths[0], "m\n1\n2\n").expect("the file can be written");
+    assert!(!verify(&ranges[1]).expect("the piece can be read"));
+    fs::write(&paths[0], "n").expect("the file can be written");
+    let error = HeldPiece::open(ranges[0].clone(), folder.path()).expect_err("too short");
+    assert!(matches!(error, SplitError::Shorter { .. }), "{error:?}");
+}
+
+#[test]
+fn a_piece_that_cannot_be_put_together_says_where() {
+    let (folder, paths) = files(&[b"n\n1\n2\n"]);
+    let cut_of = Cut { split: "lines:1".parse().expect("a split"), header_lines: 1 };
+    let mut pieces = cut(&paths, cut_of).expect("the input can be cut");
+    let range = pieces.nth(1).expect("a piece").expect("a piece").range;
+    let gone = folder.path().join("gone");
+    let error = HeldPiece::open(range, &gone).expect_err("there is no such folder");
+    assert!(matches!(&error, SplitError::Spool { folder, .. } if *folder == gone), "{error:?}");
+}
+
 #[test]
 fn a_file_that_has_become_shorter_is_named() {
-    let (_folder, paths) = files(&[b"one\ntwo\n"]);
+    let (folder, paths) = files(&[b"one\ntwo\n"]);
     let mut cuts = cut(&paths, Split::Files).expect("the input cannot be cut");
     let range = cuts.next().expect("a piece").expect("a piece").range;
     fs::write(&paths[0], "one\n").expect("the file cannot be written");
-    let error = HeldPiece::open(range).expect_err("too short");
+    let error = HeldPiece::open(range, folder.path()).expect_err("too short");
     assert!(matches!(error, SplitError::Shorter { .. }), "{error:?}");
 }
 
@@ -354,7 +434,7 @@ proptest! {
         second in text(),
         n in 1u64..40,
     ) {
-        for form in ["files", "lines:N", "chunks:N", "bytes:N", "bytes:N@lines", "paragraphs:N"] {
+        for form in ["files", "lines:N", "chunks:N", "chunks:N@bytes", "bytes:N", "bytes:N@lines", "paragraphs:N"] {
             pieces(&[&first, second.as_bytes()], parse(form, n)).expect("the input cannot be cut");
         }
     }
@@ -409,8 +489,20 @@ proptest! {
 
     #[test]
     fn chunks_are_as_many_as_asked(text in "[a-z\n]{0,200}", n in 1u64..40) {
-        let pieces = pieces(&[text.as_bytes()], parse("chunks:N", n)).expect("the input cannot be cut");
+        let pieces = pieces(&[text.as_bytes()], parse("chunks:N@bytes", n)).expect("the input cannot be cut");
         prop_assert_eq!(pieces.len(), text.len().min(n as usize));
+    }
+
+    #[test]
+    fn chunks_break_no_line_where_there_are_several(text in "[a-z\n]{0,200}", n in 1u64..40) {
+        let pieces = pieces(&[text.as_bytes()], parse("chunks:N", n)).expect("the input cannot be cut");
+        prop_assert!(pieces.len() as u64 <= n);
+        if text.contains('\n') {
+            let (_, before) = pieces.split_last().expect("it is not empty");
+            prop_assert!(before.iter().all(|piece| piece.ends_with(b"\n")), "{pieces:?}");
+        } else {
+            prop_assert_eq!(pieces.len(), text.len().min(n as usize));
+        }
     }
 
     #[test]

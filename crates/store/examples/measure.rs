@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use offshoot_model::{
-    Admitted, AgentId, Cleanup, Ending, Event, EventKind, Grant, Origin, Payload, ProcessIdentity,
-    RootId, RunId, SessionKey, Timestamp, Tree, ValueKind,
+    Admitted, AgentId, Cleanup, Ending, Event, EventKind, Grant, OnNeedFailed, Origin, Payload,
+    ProcessIdentity, RootId, RunId, SessionKey, Timestamp, Tree, ValueKind,
 };
 use offshoot_store::{Commit, DataFolder, NewValue, SqliteStore, Store};
 use rusqlite::{Connection, params};
@@ -235,6 +235,9 @@ fn admitted(run: RunId, parent: Option<RunId>, depth: u32) -> EventKind {
         task: Payload::text("count the errors"),
         input: None,
         place: None,
+        instead: None,
+        needs: Vec::new(),
+        on_need_failed: OnNeedFailed::Skip,
         particulars: None,
         grant: Arc::new(Grant::unbounded()),
         rules: None,

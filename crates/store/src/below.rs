@@ -9,7 +9,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -217,21 +217,27 @@ impl Below {
 
     /// Lets only the owner enter this folder, or use a file in it. Answers whether others still can.
     pub(crate) fn close_to_others(&self, name: Option<&str>) -> io::Result<bool> {
+        // Never opened to be read: closing a file lets go of every lock that this process has on it, and SQLite's locks on its files
+        // are such. Other processes would then take the log for one that nothing uses, and delete it.
         let file = match name {
-            Some(name) => match openat(&self.folder, name, FILE | OFlags::RDONLY, Mode::empty()) {
+            Some(name) => match openat(&self.folder, name, FILE | OFlags::PATH, Mode::empty()) {
                 Err(Errno::NOENT) => return Ok(false),
                 file => &file?,
             },
             None => &*self.folder,
         };
         let others = Mode::RWXG | Mode::RWXO;
+        let now = fstat(file)?;
+        if FileType::from_raw_mode(now.st_mode).is_symlink() {
+            return Err(Errno::LOOP.into());
+        }
         let mode = |stat: Stat| Mode::from_raw_mode(stat.st_mode);
-        let now = mode(fstat(file)?);
-        if !now.intersects(others) {
+        if !mode(now).intersects(others) {
             return Ok(false);
         }
         // A file of another user, or one on a file system without modes, stays as it is.
-        let _ = rustix::fs::fchmod(file, now.difference(others));
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let _ = rustix::fs::chmod(path, mode(now).difference(others));
         Ok(mode(fstat(file)?).intersects(others))
     }
 
@@ -340,7 +346,7 @@ impl There {
 /// path was made canonical is an error, in the last place and in any folder above it. A pipe is not waited for.
 ///
 /// # Errors
-/// Where the path is not absolute, leads over a link or to something else than a regular file (`InvalidInput`), or cannot be
+/// Fails if the path is not absolute, leads over a link or to something else than a regular file (`InvalidInput`), or cannot be
 /// opened.
 pub fn open_without_links(path: &Path) -> io::Result<File> {
     let Ok(name) = path.strip_prefix("/") else { return Err(Errno::INVAL.into()) };

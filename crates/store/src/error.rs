@@ -26,7 +26,6 @@ pub enum StoreError {
         /// On what.
         path: PathBuf,
         /// The error of the system.
-        #[source]
         source: Arc<io::Error>,
     },
     /// The database answered with an error; what was to be written was rolled back.
@@ -37,7 +36,6 @@ pub enum StoreError {
         /// The database file.
         path: PathBuf,
         /// The error of SQLite.
-        #[source]
         source: Arc<rusqlite::Error>,
     },
     /// Another version of offshoot wrote this record.
@@ -103,7 +101,6 @@ pub enum StoreError {
         /// The number of the event.
         seq: u64,
         /// The cause.
-        #[source]
         source: Arc<serde_json::Error>,
     },
     /// The recorded event is none that this program knows.
@@ -114,7 +111,6 @@ pub enum StoreError {
         /// The number of the event.
         seq: u64,
         /// The cause.
-        #[source]
         source: Arc<dyn std::error::Error + Send + Sync>,
     },
     /// The hash chain of a tree's record does not hold.
@@ -167,12 +163,6 @@ pub enum StoreError {
     NameTooLong {
         /// The length in characters.
         length: usize,
-    },
-    /// A path that has to be written into JSON is no UTF-8.
-    #[error("the path `{}` is not UTF-8", path.display())]
-    PathNotText {
-        /// The path.
-        path: PathBuf,
     },
 }
 

@@ -8,6 +8,8 @@
 //!    blobs/ab/cdef…         values by the hash of their content
 //!    runs/{run}/            what a run sees: context/…, and context.json that lists it
 //!    spool/                 output that did not fit in memory, until it is a value
+//!    output/{root}/         what the agents of a tree said, see `output.rs`
+//!    listings/{terminal}   the runs that the last listing in a terminal printed
 //!    locks/{root}           one for each tree that is running
 //!    locks/values           held by all who run a tree, so that what they write is not taken for a remnant
 //!    locks/writing          whose turn it is to write to the database
@@ -18,11 +20,11 @@
 
 mod context;
 mod hold;
+mod listings;
 mod lock;
 mod turns;
 mod watch;
 
-use std::fmt;
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -35,9 +37,11 @@ use offshoot_model::{RootId, RunId};
 use tempfile::TempDir;
 
 use self::lock::Patience;
+use self::turns::WRITING;
 use crate::StoreError;
 use crate::below::Below;
 use crate::blobs::Blobs;
+use crate::output::OUTPUT;
 
 pub use context::ManifestEntry;
 pub use hold::RootLock;
@@ -69,7 +73,8 @@ const LOCKS: &str = "locks";
 /// assert!(std::fs::read_to_string(path.join(".gitignore"))?.starts_with("*\n"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("DataFolder({:?})", self.path())]
 pub struct DataFolder {
     below: Below,
     /// True if files can share their blocks here, as far as has been tried.
@@ -84,12 +89,6 @@ pub struct DataFolder {
 }
 
 type Tell = dyn Fn(&Stalled) + Send + Sync;
-
-impl fmt::Debug for DataFolder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("DataFolder").field(&self.path()).finish()
-    }
-}
 
 impl DataFolder {
     /// Opens the folder, or makes it, with whatever folders are missing above it. What is recorded in it is closed to other
@@ -110,7 +109,7 @@ impl DataFolder {
         if is_ours {
             folder.below.close_to_others(None).map_err(trouble)?;
         }
-        for part in [BLOBS, RUNS, SPOOL, LOCKS] {
+        for part in [BLOBS, RUNS, SPOOL, OUTPUT, LOCKS] {
             let made = folder.below.make_folder(part).and_then(|part| part.close_to_others(None));
             let exposed = made.map_err(|error| StoreError::io("make", &path.join(part), error))?;
             folder.is_exposed.fetch_or(exposed, Ordering::Relaxed);
@@ -227,7 +226,7 @@ impl DataFolder {
     /// without something behind it. The caller holds the tree of these runs, and none of them is alive.
     ///
     /// # Errors
-    /// Where the folder cannot be read, or a file cannot be removed.
+    /// Fails if the folder cannot be read, or a file cannot be removed.
     pub fn remove_output_of(&self, is_theirs: impl Fn(RunId) -> bool) -> Result<(), StoreError> {
         let spool = match self.below.folder(SPOOL) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -277,10 +276,10 @@ impl DataFolder {
     ///
     /// # Errors
     ///
-    /// Where the folder cannot be watched.
+    /// Fails if the folder cannot be watched.
     pub fn watch(&self, root: RootId) -> Result<Watch, StoreError> {
-        let lock = self.locks().and_then(|locks| locks.read(root.to_string()));
-        Watch::new(self.path().to_owned(), lock)
+        let lock = |name: &str| self.locks().and_then(|locks| locks.read(name));
+        Watch::new(self.path().to_owned(), lock(&root.to_string()), lock(WRITING))
     }
 
     /// True if nothing can be written here: by its mode, or because the whole file system is mounted that way.
@@ -308,6 +307,10 @@ impl DataFolder {
 
     pub(crate) fn runs(&self) -> io::Result<Below> {
         self.below.folder(RUNS)
+    }
+
+    pub(crate) fn outputs(&self) -> io::Result<Below> {
+        self.below.folder(OUTPUT)
     }
 
     pub(crate) fn spool(&self) -> io::Result<Below> {

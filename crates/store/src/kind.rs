@@ -8,7 +8,7 @@ use offshoot_model::ValueKind;
 ///
 /// # Errors
 ///
-/// Where it cannot be read.
+/// Fails if it cannot be read.
 pub fn kind_of(mut file: impl Read) -> io::Result<ValueKind> {
     const BLOCK: usize = 64 * 1024;
     /// The longest beginning of a character that a block can end with.

@@ -57,6 +57,8 @@ mod kind;
 mod memory;
 mod name;
 mod order;
+mod output;
+mod page;
 mod pages;
 mod sought;
 mod sqlite;
@@ -72,8 +74,13 @@ pub use folder::{DataFolder, FOLDER_NAME, ManifestEntry, RootLock, Stalled, Watc
 pub use kind::kind_of;
 pub use memory::MemoryStore;
 pub use name::{NAME_LIMIT, file_name};
+pub use output::{
+    AttemptId, AttemptOutput, OutputBounds, OutputKeeper, OutputReader, Said, SaidPart,
+};
 pub use sqlite::{ChainHead, Proof, SqliteStore};
-pub use store::{Events, FIND_LIMIT, FoundRun, NewValue, RootSummary, Source, Store, Urgency};
+pub use store::{
+    Events, FIND_LIMIT, FoundRun, NewValue, Outcome, RootSummary, Source, Store, Urgency,
+};
 pub use sweep::Swept;
 pub use value_file::{ValueFile, WholeCopies};
 pub use value_reader::ValueReader;

@@ -15,7 +15,8 @@ use tempfile::TempDir;
 use crate::below::Below;
 use crate::blobs::{Blobs, put_on_thread};
 use crate::order::check_order;
-use crate::pages::{PAGE, Page, Pages};
+use crate::page::Page;
+use crate::pages::{PAGE, Pages};
 use crate::sought::Sought;
 use crate::{
     Commit, Events, FIND_LIMIT, FoundRun, NewValue, RootSummary, Source, Store, StoreError,
@@ -134,7 +135,9 @@ impl Store for MemoryStore {
     }
 
     fn find(&self, text: &str) -> Result<Vec<FoundRun>, StoreError> {
-        Ok(self.lock().find(&Sought::parse(text)))
+        let record = self.lock();
+        let found = Sought::meanings(text).into_iter().map(|sought| record.find(&sought));
+        Ok(found.into_iter().find(|found| !found.is_empty()).unwrap_or_default())
     }
 
     fn admitted(&self, root: RootId, run: RunId) -> Result<Option<Admitted>, StoreError> {
@@ -165,6 +168,9 @@ impl Record {
                 EventKind::Ended(_) => {
                     self.runs.entry((run, root)).or_default().ended = Some(at);
                 }
+                EventKind::RootReopened(_) => {
+                    self.runs.entry((run, root)).or_default().ended = None;
+                }
                 _ => {}
             }
             tree.push(Arc::clone(event));
@@ -174,10 +180,8 @@ impl Record {
 
     fn page(&self, root: RootId, at: usize) -> Page {
         let events = self.trees.get(&root).and_then(|events| events.get(at..)).unwrap_or_default();
-        Page {
-            events: events.iter().take(PAGE).map(|event| Ok(Event::clone(event))).collect(),
-            more: events.len() > PAGE,
-        }
+        let page = events.iter().take(PAGE).map(|event| Ok(Event::clone(event)));
+        Page::of(page, events.len() > PAGE)
     }
 
     fn summary(&self, root: RootId) -> RootSummary {
@@ -199,12 +203,13 @@ impl Record {
     fn find(&self, sought: &Sought) -> Vec<FoundRun> {
         let newest_first = self.runs.keys().rev().copied();
         let wanted = |(run, root): (RunId, RootId)| {
-            let key = &self.admitted(root, run)?.key;
+            let admitted = self.admitted(root, run)?;
+            let key = &admitted.key;
             let wanted = match sought {
                 Sought::MainSessions => run == root.run() && key.kind() == KeyKind::Main,
                 Sought::Session(wanted) => wanted == key,
                 Sought::Runs(runs) => runs.contains(&run),
-                Sought::Nothing => false,
+                Sought::Labelled(label) => admitted.label.as_deref() == Some(label),
             };
             wanted.then(|| FoundRun { run, root, key: key.clone() })
         };
@@ -264,7 +269,7 @@ fn events(
     let mut at = usize::try_from(after).unwrap_or(usize::MAX);
     Pages::new(move || {
         let page = lock(&record).page(root, at);
-        at += page.events.len();
+        at += page.len();
         Ok(page)
     })
 }

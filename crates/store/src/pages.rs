@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 use offshoot_model::Event;
 
 use crate::StoreError;
+use crate::page::Page;
 
 /// Events in one page. Reading a page holds up others for that long (in SQLite the log cannot be carried over
 /// while it is looked at), so it is some milliseconds' worth.
@@ -16,22 +17,13 @@ pub(crate) const PAGE: usize = 2048;
 /// done with a page.
 const AHEAD: usize = 2;
 
-/// One page.
-#[derive(Debug, Default)]
-pub(crate) struct Page {
-    /// Events, or why they cannot be read.
-    pub(crate) events: Vec<Result<Event, StoreError>>,
-    /// True if another page follows.
-    pub(crate) more: bool,
-}
-
 /// Turns pages as they are wanted. `turn` knows where it is, and returns the next [`PAGE`] events.
 ///
 /// A reader of more than one page is served by another thread, which is a page or two ahead: in a large record half
 /// of the time goes into reading it, and the other half into what is done with it.
 pub(crate) struct Pages<F> {
     source: Source<F>,
-    page: std::vec::IntoIter<Result<Event, StoreError>>,
+    page: Page,
 }
 
 enum Source<F> {
@@ -53,7 +45,7 @@ struct Ahead {
 
 impl<F: FnMut() -> Result<Page, StoreError> + Send + 'static> Pages<F> {
     pub(crate) fn new(turn: F) -> Self {
-        Self { source: Source::Beginning(turn), page: Vec::new().into_iter() }
+        Self { source: Source::Beginning(turn), page: Page::default() }
     }
 
     fn turn(&mut self) -> Option<Page> {
@@ -82,7 +74,7 @@ impl<F: FnMut() -> Result<Page, StoreError> + Send + 'static> Iterator for Pages
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.page.len() == 0 {
-            self.page = self.turn()?.events.into_iter();
+            self.page = self.turn()?;
         }
         self.page.next()
     }
@@ -138,7 +130,7 @@ impl Drop for Ahead {
 }
 
 fn read(turn: &mut impl FnMut() -> Result<Page, StoreError>) -> Page {
-    turn().unwrap_or_else(|error| Page { events: vec![Err(error)], more: false })
+    turn().unwrap_or_else(|error| Page::of([Err(error)], false))
 }
 
 #[cfg(test)]
@@ -158,8 +150,8 @@ mod tests {
             count.fetch_add(1, Ordering::Relaxed);
             let from = at;
             at = length.min(from + PAGE as u64);
-            let events = (from..at).map(|seq| event(seq, damaged)).collect();
-            Ok(Page { events, more: at == from + PAGE as u64 })
+            let events = (from..at).map(|seq| event(seq, damaged));
+            Ok(Page::of(events, at == from + PAGE as u64))
         };
         (Box::new(Pages::new(turn)), turned)
     }
@@ -217,8 +209,7 @@ mod tests {
         let events = Pages::new(move || {
             pages += 1;
             assert!(pages < 3, "a bug");
-            let events = (0..PAGE as u64).map(|seq| event(seq, None)).collect();
-            Ok(Page { events, more: true })
+            Ok(Page::of((0..PAGE as u64).map(|seq| event(seq, None)), true))
         });
         events.for_each(drop);
     }

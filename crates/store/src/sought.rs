@@ -13,20 +13,20 @@ pub(crate) enum Sought {
     Session(SessionKey),
     /// All runs whose id begins so.
     Runs(RangeInclusive<RunId>),
-    /// Nothing that a record could hold.
-    Nothing,
+    /// All runs with this label.
+    Labelled(String),
 }
 
 impl Sought {
-    pub(crate) fn parse(text: &str) -> Self {
+    /// Returns what a text may mean. A later meaning counts where no run has an earlier one: a label may look like the beginning of
+    /// an id.
+    pub(crate) fn meanings(text: &str) -> Vec<Self> {
         let text = text.trim();
-        if text.eq_ignore_ascii_case("main") {
-            Self::MainSessions
-        } else if let Some(runs) = runs(text) {
-            Self::Runs(runs)
-        } else {
-            SessionKey::parse(text).map_or(Self::Nothing, Self::Session)
-        }
+        let main = text.eq_ignore_ascii_case("main").then_some(Self::MainSessions);
+        let runs = runs(text).map(Self::Runs);
+        let session = SessionKey::parse(text).ok().map(Self::Session);
+        let labelled = (!text.is_empty()).then(|| Self::Labelled(text.to_owned()));
+        main.or(runs).or(session).into_iter().chain(labelled).collect()
     }
 }
 
@@ -57,13 +57,23 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        let found = match Sought::parse(text) {
-            Sought::MainSessions => "main sessions".to_owned(),
-            Sought::Session(key) => format!("session {key}"),
-            Sought::Runs(runs) => format!("{}..{}", runs.start(), runs.end()),
-            Sought::Nothing => "nothing".to_owned(),
+        let words = |sought: &Sought| match sought {
+            Sought::MainSessions => Some("main sessions".to_owned()),
+            Sought::Session(key) => Some(format!("session {key}")),
+            Sought::Runs(runs) => Some(format!("{}..{}", runs.start(), runs.end())),
+            Sought::Labelled(label) => {
+                assert_eq!(label, text.trim());
+                None
+            }
         };
-        assert_eq!(found, expected, "{text:?}");
+        let meanings = Sought::meanings(text);
+        assert_eq!(
+            meanings.iter().find_map(words).as_deref().unwrap_or("nothing"),
+            expected,
+            "{text:?}"
+        );
+        let labelled = meanings.iter().filter(|sought| matches!(sought, Sought::Labelled(_)));
+        assert_eq!(labelled.count(), usize::from(!text.is_empty()), "{text:?}");
     }
 
     #[test]

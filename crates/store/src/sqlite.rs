@@ -33,15 +33,16 @@ use offshoot_model::{
 use self::chain::Chain;
 pub use self::chain::{ChainHead, Proof};
 use self::file::DatabaseFile;
-use self::look::ReadPosition;
+use self::look::{Milestones, ReadPosition};
 use self::reader::Readers;
 use self::writer::Writer;
 use crate::blobs::{Blobs, put_on_thread};
-use crate::pages::{Page, Pages};
+use crate::page::Page;
+use crate::pages::Pages;
 use crate::sought::Sought;
 use crate::{
-    Commit, DataFolder, Events, FoundRun, NewValue, RootSummary, Store, StoreError, Urgency,
-    ValueReader,
+    Commit, DataFolder, Events, FoundRun, NewValue, Outcome, RootSummary, Store, StoreError,
+    Urgency, ValueReader,
 };
 
 /// A store that outlives its process. Dropped, it waits until what was queued has been written: drop it where a thread
@@ -108,15 +109,10 @@ impl SqliteStore {
         self.readers.ask(question)
     }
 
-    /// The newest event of this kind about a run of a tree, compared with its place in the chain.
-    fn milestone(
-        &self,
-        root: RootId,
-        run: RunId,
-        kind: &str,
-    ) -> Result<Option<EventKind>, StoreError> {
-        let found = self.ask(|connection| look::milestone(connection, root, run, kind))?;
-        found.transpose().map(|event| event.map(|event| event.kind))
+    /// The milestones of one run.
+    fn milestones(&self, root: RootId, run: RunId) -> Result<Milestones, StoreError> {
+        let found = self.ask(|connection| look::milestones(connection, root, &[run]))?;
+        Ok(found.into_iter().next().unwrap_or_default())
     }
 
     /// Recomputes the hash chain of a tree's record, and returns how many events it proves. What it cannot tell is
@@ -144,6 +140,11 @@ impl SqliteStore {
     /// record still continues them: see [`place_of_link`](Self::place_of_link).
     pub fn chain_heads(&self, only: Option<RootId>) -> Result<Vec<ChainHead>, StoreError> {
         self.ask(|connection| chain::heads(connection, only))
+    }
+
+    /// The ids of all runs, in their order.
+    pub fn runs(&self) -> Result<Vec<RunId>, StoreError> {
+        self.ask(look::runs)
     }
 
     /// The number of the event whose link this is, in a tree that was [proven](Self::prove): up to there the record is the one of
@@ -220,21 +221,44 @@ impl Store for SqliteStore {
     }
 
     fn find(&self, text: &str) -> Result<Vec<FoundRun>, StoreError> {
-        let sought = Sought::parse(text);
-        self.readers.ask(|connection| look::find(connection, &sought))
+        for sought in Sought::meanings(text) {
+            let found = self.readers.ask(|connection| look::find(connection, &sought))?;
+            if !found.is_empty() {
+                return Ok(found);
+            }
+        }
+        Ok(Vec::new())
     }
 
     fn admitted(&self, root: RootId, run: RunId) -> Result<Option<Admitted>, StoreError> {
-        match self.milestone(root, run, "admitted")? {
-            Some(EventKind::Admitted(admitted)) => Ok(Some(*admitted)),
-            _ => Ok(None),
-        }
+        self.milestones(root, run)?.admitted()
     }
 
     fn ending(&self, root: RootId, run: RunId) -> Result<Option<Ending>, StoreError> {
-        match self.milestone(root, run, "ended")? {
-            Some(EventKind::Ended(ending)) => Ok(Some(*ending)),
-            _ => Ok(None),
+        self.milestones(root, run)?.ending()
+    }
+
+    fn outcomes(&self, root: RootId, runs: &[RunId]) -> Vec<Result<Option<Outcome>, StoreError>> {
+        let outcome = |mut found: Milestones| Ok(found.admitted()?.zip(found.ending()?));
+        match self.ask(|connection| look::milestones(connection, root, runs)) {
+            Ok(found) => found.into_iter().map(outcome).collect(),
+            Err(error) => vec![Err(error); runs.len()],
         }
+    }
+}
+
+impl Milestones {
+    fn admitted(&mut self) -> Result<Option<Admitted>, StoreError> {
+        Ok(match self.admitted.take().transpose()?.map(|event| event.kind) {
+            Some(EventKind::Admitted(admitted)) => Some(*admitted),
+            _ => None,
+        })
+    }
+
+    fn ending(&mut self) -> Result<Option<Ending>, StoreError> {
+        Ok(match self.ended.take().transpose()?.map(|event| event.kind) {
+            Some(EventKind::Ended(ending)) => Some(*ending),
+            _ => None,
+        })
     }
 }

@@ -59,7 +59,7 @@ pub trait Store: Send + Sync + 'static {
     fn roots(&self) -> Result<Vec<RootSummary>, StoreError>;
 
     /// The runs that a text may mean, newest first, at most [`FIND_LIMIT`]: by the beginning of a run id, by a whole
-    /// session key, or, for the bare word `main`, the main sessions.
+    /// session key, or, for the bare word `main`, the main sessions; where none is meant so, by their label.
     fn find(&self, text: &str) -> Result<Vec<FoundRun>, StoreError>;
 
     /// Returns what is known of a run of this tree since it was created. What another tree says of the run does not count.
@@ -67,6 +67,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// Returns the ending of a run of this tree, once it has one.
     fn ending(&self, root: RootId, run: RunId) -> Result<Option<Ending>, StoreError>;
+
+    /// Returns the outcomes of runs of this tree, in this order; none where a run has no end.
+    fn outcomes(&self, root: RootId, runs: &[RunId]) -> Vec<Result<Option<Outcome>, StoreError>> {
+        let outcome = |run| Ok(self.admitted(root, run)?.zip(self.ending(root, run)?));
+        runs.iter().map(|run| outcome(*run)).collect()
+    }
 
     /// A value, to be read from any place; each part is compared with what was stored before it is handed out.
     fn open(&self, reference: &VariableRef) -> Result<ValueReader, StoreError>;
@@ -81,6 +87,9 @@ pub enum Urgency {
     /// that are recorded now take them along.
     Soon,
 }
+
+/// The admission of a run, and its ending.
+pub type Outcome = (Admitted, Ending);
 
 /// Events as they are read back.
 pub type Events = Box<dyn Iterator<Item = Result<Event, StoreError>> + Send>;

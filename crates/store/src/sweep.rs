@@ -39,7 +39,7 @@ const OUTPUT: &str = "output-";
 pub struct Swept {
     /// Values that no record names.
     pub values: u64,
-    /// Folders of runs that are not on record.
+    /// Folders of runs that are not on record, and of what the agents of trees said.
     pub folders: u64,
     /// Unfinished files, and tasks.
     pub files: u64,
@@ -74,7 +74,8 @@ impl SqliteStore {
         let named = self.named(without)?;
         let mut sweep = Sweep { folder, now, dry, swept: Swept::default() };
         // Folders first: what is linked into them counts as the value that it is.
-        sweep.runs(&named.runs)?;
+        sweep.folders_of(folder.runs(), &named.runs, &[])?;
+        sweep.folders_of(folder.outputs(), &named.runs, without)?;
         sweep.values(&named.values)?;
         // Held no longer than it takes to look into some folders: who opens a tree waits for it.
         if let Some(_alone) = folder.alone()? {
@@ -126,12 +127,18 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    /// Folders of runs.
-    fn runs(&mut self, known: &HashSet<RunId>) -> Result<(), StoreError> {
-        let Some(runs) = self.open(self.folder.runs())? else { return Ok(()) };
+    /// Folders of runs, and what the agents of trees said: old ones of runs that are not on record, and those of trees that go.
+    fn folders_of(
+        &mut self,
+        folder: io::Result<Below>,
+        known: &HashSet<RunId>,
+        gone: &[RootId],
+    ) -> Result<(), StoreError> {
+        let Some(runs) = self.open(folder)? else { return Ok(()) };
         for (name, there) in entries(&runs)? {
             let Ok(run) = name.parse::<RunId>() else { continue };
-            if known.contains(&run) || !self.is_old(&there) {
+            let goes = gone.iter().any(|root| root.run() == run);
+            if !goes && (known.contains(&run) || !self.is_old(&there)) {
                 continue;
             }
             let size = runs.folder(&name).and_then(|folder| size_below(&folder));

@@ -256,6 +256,15 @@ mod tests {
             .unwrap_err();
         assert!(error.to_string().contains("has been changed"), "{error}");
         assert!(fs::read(&path).unwrap().ends_with(b"others"));
+        // Behind a wrong copy, by a program that has opened the file for itself.
+        let error = ValueFile::new(File::create(&path).unwrap())
+            .fill(|copies| {
+                copies.put(open(1))?;
+                File::options().append(true).open(&path)?.write_all(b"others")
+            })
+            .unwrap_err();
+        assert!(error.to_string().contains("has been changed"), "{error}");
+        assert!(fs::read(&path).unwrap().ends_with(b"others"));
         // What is written behind the error stands behind what is left.
         let mut file = File::create(&path).unwrap();
         file.write_all(b"before").unwrap();

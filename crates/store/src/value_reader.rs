@@ -15,12 +15,13 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use blake3::hazmat::{
     ChainingValue, HasherExt, Mode, left_subtree_len, merge_subtrees_non_root, merge_subtrees_root,
 };
 use offshoot_model::{ContentHash, VariableRef};
+use parking_lot::Mutex;
 
 /// The number of bytes that are read and verified at once: large enough to be hashed fast, small enough to be read for a few
 /// bytes of it. A power of two, as the tree demands.
@@ -373,36 +374,28 @@ fn subtree(groups: &[ChainingValue], size: u64) -> ChainingValue {
 
 impl Known {
     pub(crate) fn get(&self, hash: ContentHash) -> Groups {
-        let known = self.lock();
+        let known = self.0.hashes.lock();
         known.iter().find(|(known, _)| *known == hash).map(|(_, groups)| Arc::clone(groups))
     }
 
     pub(crate) fn remember(&self, hash: ContentHash, groups: &Groups) {
         let Some(groups) = groups else { return };
-        let mut known = self.lock();
+        let mut known = self.0.hashes.lock();
         known.retain(|(known, _)| *known != hash);
         known.truncate(REMEMBERED - 1);
         known.push_front((hash, Arc::clone(groups)));
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Remembered>> {
-        self.0.hashes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn spare_buffer(&self) -> Vec<u8> {
-        std::mem::take(&mut *self.buffer())
+        std::mem::take(&mut *self.0.buffer.lock())
     }
 
     fn keep_buffer(&self, buffer: Vec<u8>) {
-        let mut spare = self.buffer();
+        let mut spare = self.0.buffer.lock();
         // Never more than the largest value that is read as a whole.
         if spare.len() < buffer.len() {
             *spare = buffer;
         }
-    }
-
-    fn buffer(&self) -> MutexGuard<'_, Vec<u8>> {
-        self.0.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::protocol::Protocol;
 use crate::wire::{self, Response};
-use crate::{ApiError, Conversation, Reply, Script, Usage, gemini, server};
+use crate::{ApiError, Conversation, Model, Reply, Script, Usage, gemini, server};
 
 /// Requests beyond this are refused: a client that repeats for ever ends instead of filling the memory.
 const MOST_REQUESTS: usize = 20_000;
@@ -46,6 +46,8 @@ pub struct Recorded {
 #[derive(Debug)]
 pub(crate) struct State {
     inner: Mutex<Inner>,
+    /// The model in place of rules.
+    model: Option<Model>,
     /// How many requests have come.
     count: watch::Sender<usize>,
 }
@@ -62,13 +64,22 @@ impl FakeModelApi {
         Self::start_on(0, script)
     }
 
+    /// Listens on a free port of 127.0.0.1, with a model that is a function in place of rules.
+    pub fn start_with(model: Model) -> io::Result<Self> {
+        Self::listen(0, Script::default(), Some(model))
+    }
+
     /// Listens on this port of 127.0.0.1.
     pub fn start_on(port: u16, script: Script) -> io::Result<Self> {
+        Self::listen(port, script, None)
+    }
+
+    fn listen(port: u16, script: Script, model: Option<Model>) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         let address = listener.local_addr()?;
         let (count, _) = watch::channel(0);
         let inner = Mutex::new(Inner { script, requests: Vec::new() });
-        let state = Arc::new(State { inner, count });
+        let state = Arc::new(State { inner, model, count });
         let (end, ended) = oneshot::channel();
         let shared = Arc::clone(&state);
         // A thread of its own, so that a test may block and the service still answers.
@@ -100,6 +111,15 @@ impl FakeModelApi {
         let mut counted = self.state.count.subscribe();
         let enough = counted.wait_for(|arrived| *arrived >= count).await;
         enough.expect("the counter lives as long as this handle");
+    }
+
+    /// Waits until it was asked so many times to go on with a conversation.
+    pub async fn conversed(&self, count: usize) {
+        // A change after this is not missed, also one before the first look.
+        let mut counted = self.state.count.subscribe();
+        while self.conversations().len() < count {
+            counted.changed().await.expect("the counter lives as long as this handle");
+        }
     }
 
     /// Replaces the rules; what has been recorded stays.
@@ -152,9 +172,14 @@ impl State {
             let chosen = inner.script.choose(conversation);
             request.rule = chosen.map(|(number, _)| number);
             let none;
-            let (reply, usage) = match chosen {
-                Some((_, rule)) => (&rule.reply, rule.usage),
-                None => {
+            let answered;
+            let (reply, usage) = match (chosen, &self.model) {
+                (Some((_, rule)), _) => (&rule.reply, rule.usage),
+                (None, Some(model)) => {
+                    answered = model.answer(conversation);
+                    (&answered.0, answered.1)
+                }
+                (None, None) => {
                     let prompt = &conversation.prompt;
                     none = Reply::invalid(format!("no rule holds for the prompt {prompt:?}"));
                     (&none, Usage::default())

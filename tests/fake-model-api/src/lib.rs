@@ -34,6 +34,7 @@ mod api;
 mod chat;
 mod conversation;
 mod gemini;
+mod model;
 mod protocol;
 mod reply;
 mod responses;
@@ -44,5 +45,6 @@ mod wire;
 
 pub use api::{FakeModelApi, Recorded};
 pub use conversation::Conversation;
+pub use model::Model;
 pub use reply::{ApiError, Break, Reply, ToolCall, Usage};
 pub use script::{Condition, Rule, Script};

@@ -96,7 +96,7 @@ pub fn rows() -> Vec<Row> {
             .not_by_command(),
         Row {
             ends: Ends::MissingInput,
-            ..Row::fails("has no input", Fake(&["echo"]), "cannot_start")
+            ..Row::fails("has no input", Fake(&["echo"]), "input_unreadable")
         }
         .says("no such file")
         .prints(Nothing)

@@ -95,6 +95,7 @@ impl Place {
             path: Arc::new(self.home.path().join("missing")),
             offset: 0,
             length: 1,
+            header: 0,
             hash: None,
         };
         let input = (row.ends == Ends::MissingInput).then(missing);
@@ -112,7 +113,8 @@ impl Place {
             }
             _ => FanOut::new([piece]),
         };
-        let order = order.run_spec(run_spec(row, &fifo, self.home.path()));
+        let run_spec = Some(run_spec(row, &fifo, self.home.path()));
+        let order = FanOut { run_spec, ..order };
         if row.ends == Ends::Cancelled {
             named_pipe(&fifo);
         }
@@ -159,7 +161,7 @@ fn timed(mut piece: Piece, row: &Row) -> Piece {
 
 fn run_spec(row: &Row, fifo: &Path, folder: &Path) -> RunSpec {
     let run_spec = match row.agent {
-        Agent::Panics => RunSpec::in_folder(folder).runtime("panics"),
+        Agent::Panics => RunSpec { runtime: Some("panics".into()), ..RunSpec::in_folder(folder) },
         agent => RunSpec::command(folder, command(agent, fifo).iter()),
     };
     let output = if row.json { OutputFormat::Json } else { OutputFormat::Text };
@@ -195,7 +197,7 @@ fn came(rows: Vec<Row>, envelopes: Vec<Envelope>, events: &[Arc<Event>]) -> Vec<
             EventKind::Admitted(about) => {
                 runs.extend(about.label.clone().map(|label| (label, event.run)));
             }
-            EventKind::Started { process: Some(process) } => {
+            EventKind::Started { process: Some(process), .. } => {
                 processes.insert(event.run, *process);
             }
             _ => {}

@@ -17,20 +17,26 @@
 //!  ├─ scout               completed; its result begins a further turn
 //!  ├─ scout               interrupted and run again; its result begins the last turn
 //!  └─ scout               completed after its parent was over: its result was not delivered
+//!  main (a map that was over, and with which the operator goes on)
+//!  ├─ 0 first             completed
+//!  ├─ 1 second            failed
+//!  └─ 1 second            completed instead of it
 //! ```
 //!
 //! Ids and moments are fixed, so that every picture of it can be compared to the letter.
 
+mod many;
 mod script;
 
 use std::collections::BTreeMap;
 
 use offshoot_model::{
-    BudgetGrant, CancelledBy, ContentHash, Cost, Ending, Event, EventKind, GovernedBy, JsonText,
-    KeeperFault, MergeSummary, MicroUsd, Payload, Reason, Refusal, RefusalCode, RootId, RunId,
-    TokenCount, ToolUse, Usage, ValueKind, VariableRef,
+    AgentId, BudgetGrant, CancelledBy, ContentHash, Cost, Ending, Event, EventKind, GovernedBy,
+    JsonText, KeeperFault, MergeSummary, MicroUsd, Payload, PiecesAgain, Reason, Refusal,
+    RefusalCode, RootId, RootReopened, RunId, TokenCount, ToolUse, Usage, ValueKind, VariableRef,
 };
 
+pub use self::many::many;
 use self::script::Script;
 
 /// 2025-08-01T12:00:00Z, in microseconds.
@@ -42,23 +48,29 @@ pub fn everything() -> Vec<Event> {
     map(&mut script);
     still_going(&mut script);
     in_turns(&mut script);
+    goes_on(&mut script);
     script.events
 }
 
-/// The same, each of the three trees by itself.
-pub fn trees() -> [Vec<Event>; 3] {
+/// The same, each of the four trees by itself.
+pub fn trees() -> [Vec<Event>; 4] {
     let events = everything();
     let mut roots: Vec<RootId> = events.iter().map(|event| event.root).collect();
     roots.dedup();
     let of = |root| events.iter().filter(|event| event.root == root).cloned().collect();
-    <[RootId; 3]>::try_from(roots).expect("there are three").map(of)
+    <[RootId; 4]>::try_from(roots).expect("there are four").map(of)
 }
 
 /// The id of the n-th run of the scenario, in the order of admission.
 pub fn run(number: u8) -> RunId {
+    numbered(number.into())
+}
+
+/// The same of many.
+fn numbered(number: u32) -> RunId {
     let mut bytes = *b"\x01\x98\x5e\x3a\x00\x00\x70\x00\x80\x00\x00\x00\x00\x00\x00\x00";
-    bytes[3] = 0x3a + number;
-    bytes[15] = number;
+    bytes[..4].copy_from_slice(&(0x0198_5e3a + number).to_be_bytes());
+    bytes[12..].copy_from_slice(&number.to_be_bytes());
     RunId::from_bytes(bytes)
 }
 
@@ -129,7 +141,13 @@ fn map(script: &mut Script) {
         merged: 4,
         failed: 3,
         output: output.clone(),
+        chosen: None,
     };
+    script.say(root, EventKind::Paused);
+    script.say(root, EventKind::Unpaused);
+    let agent = AgentId::main();
+    script.say(root, EventKind::BreakerOpened { agent: agent.clone(), faults: 5, wait_ms: 60_000 });
+    script.say(root, EventKind::BreakerClosed { agent });
     script.say(root, EventKind::Merged(Box::new(summary)));
     let reason = Reason::PiecesFailed { failed: 3, total: 7 };
     script.end(root, Ending { output: Some(output), ..Ending::of(reason) });
@@ -180,6 +198,7 @@ fn delegating(script: &mut Script, parent: RunId) {
         estimated_usd: MicroUsd::from_micros(0),
         unknown_runs: 0,
     };
+    script.say(first, EventKind::BudgetDrawn { tokens: 0, micro_usd: 0 });
     script.say(first, EventKind::BudgetRaised { tokens: 100, micro_usd: 500 });
     script.after(800).say(first, EventKind::Used { usage, cost });
     script.say(first, EventKind::BudgetNotice);
@@ -229,8 +248,13 @@ fn in_turns(script: &mut Script) {
     script.say(root, EventKind::Waiting);
     // Here its supervisor dies, and another one goes on a minute later.
     script.after(60_000).say(root, EventKind::Reopened);
-    let resumed =
-        |continues| EventKind::Resumed { attempt: 2, continues, after: None, wait_ms: None };
+    let resumed = |continues| EventKind::Resumed {
+        attempt: 2,
+        continues,
+        after: None,
+        wait_ms: None,
+        changes: None,
+    };
     script.say(root, resumed(true));
     script.say(second, resumed(false));
     script.start(root);
@@ -244,6 +268,7 @@ fn in_turns(script: &mut Script) {
             continues: false,
             after: Some(fault),
             wait_ms: Some(2_000),
+            changes: None,
         },
     );
     script.after(1200).start(second);
@@ -272,6 +297,32 @@ fn in_turns(script: &mut Script) {
     script.undelivered(third);
     let error = Some("cannot remove /data/runs/late: it is \u{1b}[5mbusy".into());
     script.say(third, EventKind::Removal { error });
+}
+
+/// A map of which one piece fails, and runs again.
+fn goes_on(script: &mut Script) {
+    let root = script.root("main", "goes on", None);
+    let pieces = ["first", "se\u{1b}[1mcond"].map(|name| script.piece(root, name));
+    let [first, second] = pieces;
+    for (place, piece) in (0..).zip(pieces) {
+        script.placed(piece, place, None);
+    }
+    script.after(5).start(first);
+    script.after(20).end(first, Ending::completed(Payload::text("one")));
+    script.start(second);
+    script.after(20).end(second, Ending::of(Reason::ExitCode { code: 7 }));
+    script.end(root, Ending::of(Reason::PiecesFailed { failed: 1, total: 2 }));
+    script.after(60_000).say(root, EventKind::Reopened);
+    let only = Some("se\u{1b}[1mcond".into());
+    let again = PiecesAgain { failed: true, cancelled: false, only };
+    let reopened = RootReopened { again, deadline_seconds: Some(7_200) };
+    script.say(root, EventKind::RootReopened(Box::new(reopened)));
+    let instead = script.piece(root, "se\u{1b}[1mcond");
+    script.placed(instead, 1, Some(second));
+    script.after(5).start(instead);
+    script.after(20).end(instead, Ending::completed(Payload::text("two")));
+    let output = Payload::text("one\n---\ntwo");
+    script.end(root, Ending { output: Some(output), ..Ending::of(COMPLETED) });
 }
 
 fn json(text: &str) -> JsonText {
@@ -306,6 +357,6 @@ mod tests {
         ] {
             assert!(statuses.contains(&status), "{status}");
         }
-        assert_eq!(tree.roots().count(), 3);
+        assert_eq!(tree.roots().count(), 4);
     }
 }

@@ -9,7 +9,7 @@ const ARCHITECTURE: &str = "ARCHITECTURE.md";
 
 pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
     let mut findings = check_crate_table(workspace);
-    findings.extend(check_additions(workspace));
+    findings.extend(check_paths(workspace));
     for package in workspace.crates() {
         check_readme(workspace, package, &mut findings);
         check_crate_page(workspace, package, &mut findings);
@@ -33,15 +33,13 @@ fn check_crate_table(workspace: &Workspace) -> Vec<Finding> {
     missing.chain(stale).collect()
 }
 
-/// The table of additions names files and folders that there are. New ones are in italics.
-fn check_additions(workspace: &Workspace) -> Vec<Finding> {
+/// The page names files and folders that there are, by their paths from the root. New ones are in italics.
+fn check_paths(workspace: &Workspace) -> Vec<Finding> {
     let text = workspace.text(ARCHITECTURE).unwrap_or_default();
-    let rows = section(text, "## Changing it").filter(|line| line.starts_with('|'));
     let mut findings = Vec::new();
-    for row in rows {
-        let pieces: Vec<&str> = row.split('`').collect();
+    for line in text.lines() {
         let mut is_new = false;
-        for (at, piece) in pieces.iter().enumerate() {
+        for (at, piece) in line.split('`').enumerate() {
             if at % 2 == 0 {
                 // An asterisk opens or closes.
                 is_new ^= piece.matches('*').count() % 2 == 1;
@@ -55,14 +53,14 @@ fn check_additions(workspace: &Workspace) -> Vec<Finding> {
 
 fn is_path(code: &str) -> bool {
     let endings = [".rs", ".md", ".json", ".toml", "/"];
-    code.contains('/') && endings.iter().any(|ending| code.ends_with(ending))
+    endings.iter().any(|ending| code.ends_with(ending))
 }
 
-fn is_there(workspace: &Workspace, path: &str) -> bool {
-    [path.to_owned(), format!("crates/{path}")].iter().any(|path| match path.ends_with('/') {
+pub(super) fn is_there(workspace: &Workspace, path: &str) -> bool {
+    match path.ends_with('/') {
         true => workspace.files.keys().any(|file| file.starts_with(path)),
         false => workspace.files.contains_key(path),
-    })
+    }
 }
 
 /// A README says what the crate is before it shows how it is used.
@@ -136,18 +134,19 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_additions_names_what_is_there() {
-        let table = "## Crates\n## Changing it\n`a/gone.rs`\n| a | `a/src/x.rs`, *its file `a/src/NAME.rs`*, \
-                     `a/src/`, `x.rs`, `b/gone.rs` |\n| b | *new* `c/gone/` | `docs/a.md` |\n";
-        let found = check_additions(&of_files([
-            ("ARCHITECTURE.md", table),
+    fn the_page_names_what_is_there_by_its_whole_path() {
+        let page = "## Crates\n`README.md` and `a.rs()` of `crates/a`\n### A kind\n\
+                    - always: `crates/a/src/x.rs`, *`crates/a/src/NAME.rs`*, `crates/a/src/`\n\
+                    - if so: `x.rs`; *new* `b/gone.rs`, `a/src/x.rs`\n| b | `crates/c/` | `docs/a.md` |\n";
+        let found = check_paths(&of_files([
+            ("ARCHITECTURE.md", page),
+            ("README.md", ""),
             ("crates/a/src/x.rs", ""),
             ("docs/a.md", ""),
         ]));
-        expect_findings(
-            &found,
-            &["ARCHITECTURE.md: there is no `b/gone.rs`", "ARCHITECTURE.md: there is no `c/gone/`"],
-        );
+        let none = |path: &str| format!("ARCHITECTURE.md: there is no `{path}`");
+        let expected = ["x.rs", "b/gone.rs", "a/src/x.rs", "crates/c/"].map(none);
+        expect_findings(&found, &expected.each_ref().map(String::as_str));
     }
 
     #[test]

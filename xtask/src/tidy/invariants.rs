@@ -80,7 +80,7 @@ fn check_table(workspace: &Workspace, invariants: &[Invariant]) -> Vec<Finding> 
 }
 
 /// The names of the functions that carry a test attribute, directly or below other attributes.
-fn tests_in(text: &str) -> Vec<&str> {
+pub(super) fn tests_in(text: &str) -> Vec<&str> {
     let mut names = Vec::new();
     let mut is_test = false;
     for line in text.lines().map(str::trim_start) {

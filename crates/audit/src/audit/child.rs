@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use offshoot_model::{Admitted, AgentId, Event, Origin, Rules, RunId};
+use offshoot_model::{Admitted, AgentId, Event, Origin, Rules, RunId, RunStatus};
 
 use super::{Audit, says_all};
 use crate::run::{Run, SlotState};
@@ -100,6 +100,31 @@ impl Audit {
             broken.extend(self.check_deadline(Some(parent)));
         }
         rules
+    }
+
+    /// Checks that a piece has its place alone, or takes the place of one that is over without an answer, and names it.
+    pub(super) fn check_place(
+        &mut self,
+        run: RunId,
+        admitted: &Admitted,
+    ) -> Option<(Rule, String)> {
+        let before = admitted.place.and_then(|place| self.places.insert(place, run));
+        let named = admitted.instead;
+        if before == named {
+            let completed = |before: &RunId| {
+                self.runs.get(before).is_none_or(|run| run.ended.is_none_or(RunStatus::is_success))
+            };
+            let before = before.filter(completed)?;
+            return Some((
+                Rule::States,
+                format!("runs instead of {before}, which has an answer or runs"),
+            ));
+        }
+        let message = match (before, named) {
+            (Some(before), _) => format!("has the place of {before}, and does not name it"),
+            (None, _) => "runs instead of another, which had another place".to_owned(),
+        };
+        Some((Rule::States, message))
     }
 
     /// Checks if a chain of sessions returns to this agent, with another in between, more often than it may. A run that only

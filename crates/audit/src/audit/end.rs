@@ -4,7 +4,8 @@ use offshoot_model::{Cost, Ending, Event, Reason, RunId, Usage};
 
 use super::Audit;
 use crate::faults;
-use crate::run::SlotState;
+use crate::needs;
+use crate::run::{Run, SlotState};
 use crate::{Breach, Rule};
 
 impl Audit {
@@ -30,6 +31,13 @@ impl Audit {
             self.breakers.ended(agent, event.run, reason, limits, event.at);
         }
         let mut broken = Vec::new();
+        if let Reason::NeedFailed { need } = &ending.reason {
+            let wrong = needs::check_skip(&run.admitted, need, |run| self.runs.get(&run)?.ended);
+            broken.extend(wrong.map(|message| (Rule::Needs, message)));
+            if has_started {
+                broken.push((Rule::Needs, "is skipped, and has started".to_owned()));
+            }
+        }
         // A run that was asked to stop ends for that reason, unless its work was done by then or its supervisor was gone.
         if let Some(reason) = &run.stopping
             && !ending.status().is_success()
@@ -78,10 +86,30 @@ impl Audit {
     /// lives on what was reserved for it.
     pub(super) fn doom(&mut self, exhausted: &[RunId]) {
         const WHY: (Rule, &str) = (Rule::Budget, "a budget was used up");
-        let live = |run: &&RunId| self.runs.get(run).is_some_and(|run| !run.is_over());
+        // A late report of an attempt: a run that draws from a pool takes its part when the next one starts.
+        let draws_yet = |run: &Run| {
+            let is_between = matches!(run.state, SlotState::Queued | SlotState::Interrupted);
+            is_between && !run.admitted.grant.pooled.is_none()
+        };
+        let live =
+            |run: &&RunId| self.runs.get(run).is_some_and(|run| !run.is_over() && !draws_yet(run));
         for &run in exhausted.iter().filter(live).collect::<Vec<_>>() {
             self.doom_one(run, WHY);
             self.doom_below(run, WHY);
+        }
+    }
+
+    /// A run has more to use: where that was what it lacked, it and what is below it go on.
+    pub(super) fn spare(&mut self, run: RunId) {
+        if self.books.is_exhausted(run) {
+            return;
+        }
+        let mut spared = vec![run];
+        while let Some(run) = spared.pop() {
+            spared.extend(self.children.get(&run).into_iter().flatten());
+            if self.doomed.get(&run).is_some_and(|(rule, _)| *rule == Rule::Budget) {
+                self.doomed.remove(&run);
+            }
         }
     }
 

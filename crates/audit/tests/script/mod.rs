@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use offshoot_audit::{Audit, Rule};
 use offshoot_model::{
-    Admitted, DeliveryId, Ending, Event, EventKind, Grant, Origin, Reason, RootId, Rules, RunId,
-    Timestamp,
+    Admitted, DeliveryId, Ending, Event, EventKind, Grant, Need, OnNeedFailed, Origin, Reason,
+    RootId, Rules, RunId, Timestamp,
 };
 
 use crate::{admitted, cast, record};
@@ -56,6 +56,8 @@ impl Script {
             rules: None,
             plan: None,
             place: None,
+            instead: None,
+            needs: Vec::new(),
             input: None,
             ..like
         }
@@ -92,7 +94,7 @@ impl Script {
         self.at(
             number,
             second,
-            EventKind::Resumed { attempt, continues: false, after, wait_ms: None },
+            EventKind::Resumed { attempt, continues: false, after, wait_ms: None, changes: None },
         );
     }
 
@@ -220,7 +222,13 @@ fn nothing_begins_after_the_deadline() {
                 script.at(
                     0,
                     second,
-                    EventKind::Resumed { attempt: 2, continues, after: None, wait_ms: None },
+                    EventKind::Resumed {
+                        attempt: 2,
+                        continues,
+                        after: None,
+                        wait_ms: None,
+                        changes: None,
+                    },
                 );
                 script.starts(0, second);
             }
@@ -285,7 +293,13 @@ fn caps_of_an_agent_count_what_is_strictly_below_it() {
             script.at(
                 number,
                 3,
-                EventKind::Resumed { attempt: 2, continues: true, after: None, wait_ms: None },
+                EventKind::Resumed {
+                    attempt: 2,
+                    continues: true,
+                    after: None,
+                    wait_ms: None,
+                    changes: None,
+                },
             );
             script.starts(number, 3);
         }
@@ -379,6 +393,50 @@ fn agents_and_depths_are_those_that_were_granted() {
     tell("by its own settings", said(), deeper, &[]);
     let rules = Rules { max_depth: Some(3), ..said() };
     tell("against those above it", rules, deeper, &[Rule::Depth]);
+}
+
+#[test]
+fn what_needs_another_starts_once_that_is_over() {
+    fn needs(script: &mut Script, on_need_failed: OnNeedFailed) {
+        script.child(1, 0, 0, "main", 1);
+        script.child(2, 0, 0, "main", 1);
+        let second = admitted(&mut script.events, Script::run(2));
+        second.needs = vec![Need { name: "one".into(), run: Some(Script::run(1)) }];
+        second.on_need_failed = on_need_failed;
+    }
+    let starts = |order: &'static [&'static str], end: Reason, on: OnNeedFailed| {
+        move |script: &mut Script| {
+            needs(script, on);
+            script.starts(1, 1);
+            for what in order {
+                match *what {
+                    "one ends" => script.ends(1, 2, end.clone()),
+                    "two starts" => script.starts(2, 2),
+                    _ => unreachable!("{what}"),
+                }
+            }
+        }
+    };
+    let failed = || Reason::ExitCode { code: 7 };
+    let (skip, run) = (OnNeedFailed::Skip, OnNeedFailed::Run);
+    let (behind, before) = (&["one ends", "two starts"], &["two starts", "one ends"]);
+    tell("behind it", said(), starts(behind, DONE, skip), &[]);
+    tell("before it", said(), starts(before, DONE, skip), &[Rule::Needs]);
+    tell("before it, to run without", said(), starts(before, failed(), run), &[Rule::Needs]);
+    tell("behind a failure", said(), starts(behind, failed(), skip), &[Rule::Needs]);
+    tell("behind a failure, to run without", said(), starts(behind, failed(), run), &[]);
+    let skipped = |name: &'static str, end: Reason, on: OnNeedFailed| {
+        move |script: &mut Script| {
+            needs(script, on);
+            script.starts(1, 1);
+            script.ends(1, 2, end);
+            script.ends(2, 2, Reason::NeedFailed { need: name.to_owned() });
+        }
+    };
+    tell("skipped", said(), skipped("one", failed(), skip), &[]);
+    tell("skipped for another", said(), skipped("two", failed(), skip), &[Rule::Needs]);
+    tell("skipped for a success", said(), skipped("one", DONE, skip), &[Rule::Needs]);
+    tell("was to run without", said(), skipped("one", failed(), run), &[Rule::Needs]);
 }
 
 #[test]

@@ -4,9 +4,9 @@ use clap::Args;
 
 /// Add to the budget of a run that is alive
 ///
-/// Every budget above the run is raised by the same amount, so that no other run has less. Runs below it that were admitted
-/// before, queued pieces of a map too, keep the share that they were given: name such a run to raise its share. Only the user
-/// who opened the tree may do this, from a second terminal; it is recorded. A run that was started under a cap of its own, as
+/// Every budget above the run is raised by the same amount, so that no other run has less. Pieces
+/// of a map or a fanout draw from the budget of their tree as they start, so they use what is added to that. Other runs that
+/// were admitted before keep the part that they were given: name such a run to raise it. Only the user who opened the tree may do this, from a second terminal; it is recorded. A run that was started under a cap of its own, as
 /// Claude Code is, keeps that cap until its next start.
 #[derive(Debug, Args)]
 #[command(after_help = "\

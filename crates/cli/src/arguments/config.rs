@@ -19,13 +19,13 @@ pub(crate) enum ConfigCommand {
     /// Print every value that is set, and where
     Show,
     /// Print the limits that hold for an agent, and where each comes from
-    Resolve(ResolveArguments),
+    Resolve(Box<ResolveArguments>),
     /// Say what is wrong with a file, or that nothing is
     Check(CheckArguments),
     /// Print the JSON Schema of configuration files
     Schema,
     /// Write a configuration file (TOML) with every key and its meaning, all commented out
-    Init(InitArguments),
+    Init(ConfigInitArguments),
 }
 
 /// `offshoot config resolve`.
@@ -60,7 +60,7 @@ pub(crate) struct CheckArguments {
 Examples:
   offshoot config init
   offshoot config init ~/.config/offshoot/config.toml")]
-pub(crate) struct InitArguments {
+pub(crate) struct ConfigInitArguments {
     /// The file; it must not exist [default: .offshoot/config.toml]
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,

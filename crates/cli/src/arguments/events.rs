@@ -2,6 +2,8 @@
 
 use clap::Args;
 
+use super::FormatArgument;
+
 /// Print what happened in a tree, in order
 ///
 /// With --json one event a line, in a form that stays: docs/events.schema.json describes it. New kinds and fields may
@@ -9,15 +11,19 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  offshoot events 0198c7
-  offshoot events 0198c7 --follow
-  offshoot events 0198c7 --json | jq -c .kind")]
+  offshoot events
+  offshoot events 0198c7a2-41f3 --follow
+  offshoot events last --json | jq -c .kind.type")]
 pub(crate) struct EventsArguments {
-    /// Any run of the tree: a run id, its unique beginning, or a session key; of a run below the root its subtree
-    #[arg(value_name = "RUN")]
+    /// Any run of the tree: a run id, its unique beginning, a session key, a label, `last` or `@N`; of a run below the root its
+    /// subtree
+    #[arg(value_name = "RUN", default_value = "last")]
     pub(crate) run: String,
 
     /// Go on with what happens, until the tree is over or its supervisor has gone
     #[arg(short, long)]
     pub(crate) follow: bool,
+
+    #[command(flatten)]
+    pub(crate) format: FormatArgument,
 }

@@ -15,9 +15,28 @@ Examples:
   offshoot fanout --task 'list the risks' --task 'list the chances' --context plan=plan.md -- my-agent
   offshoot fanout --tasks tasks.jsonl --merge structured -- my-agent
   printf '%s\\n' '{\"task\":\"2+2\"}' '{\"task\":\"3*3\"}' | offshoot fanout --tasks - -- sh -c 'echo $(($(cat)))'
+  offshoot fanout --tasks reviews.jsonl --budget-usd 5 --dry-run
+  printf '%s\\n' '{\"id\":\"a\",\"task\":\"2+2\"}' '{\"needs\":[\"a\"],\"task\":\"sum up\"}' | offshoot fanout --tasks - -- my-agent
 
-A line of a --tasks file is an object: task, and if wanted label, agent, timeout (seconds). For an agent other than that of
-the command line, its definition says what runs it and by which command, before --runtime and COMMAND.")]
+A line of a --tasks file is an object:
+  task                    What to do; the only key that must be there
+  label                   A short name that no other has; else the first words of the task. A label that stands twice gets a number
+  id                      The name by which other lines need it; its label too, where it has none
+  needs                   The ids of lines whose answers it needs. It starts when these have completed, and reads that of a as the context variable
+                          need_a. What a line needs is in its order before it, wherever it stands in the file
+  onNeedFailed            When one of these does not complete: skip (the default) ends it without a start, run starts it without that answer
+  agent                   Another agent, by its id
+  runtime                 Another runtime
+  cwd                     Another folder to work in
+  context                 Files that this run alone may read: {\"plan\": \"plan.md\"}
+  model, thinking         Others than the configured ones
+  isolation               The folder in which it works: none, worktree, worktree:COMMIT or copy
+  timeout                 Seconds, or a text such as \"90s\"
+  tools                   The only rights that it has: [\"read\"], or {\"allow\": [...], \"deny\": [...]}
+  budget                  Dollars and tokens to reserve: {\"usd\": 0.5, \"tokens\": 20000}
+  weight                  Its share of the budget, 1 where absent. Where a line has one, the budget is divided by weight
+For an agent other than that of the command line, its definition says what runs it, by which command and, outside of an agent, in which folder, before
+--runtime and COMMAND. Where each task has such an agent or a runtime, there need be no COMMAND. --dry-run shows what each runs.")]
 pub(crate) struct FanoutArguments {
     /// A task; may be given more than once
     #[arg(long = "task", value_name = "TEXT", required_unless_present = "tasks")]

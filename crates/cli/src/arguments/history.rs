@@ -2,6 +2,8 @@
 
 use clap::Args;
 
+use super::FormatArgument;
+
 /// Show what happened in a session
 ///
 /// What it was asked, what it asked for, what it was given, and what it answered. Inside an agent: its own session, or
@@ -12,7 +14,7 @@ Examples:
   offshoot history 0198c7
   offshoot history 0198c7 --after 12 --limit 5 --json")]
 pub(crate) struct HistoryArguments {
-    /// The session: a run id, its unique beginning, or a session key
+    /// The session: a run id, its unique beginning, a session key, a label, `last` or `@N`
     #[arg(value_name = "KEY")]
     pub(crate) run: String,
 
@@ -23,4 +25,7 @@ pub(crate) struct HistoryArguments {
     /// Only so many entries
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) format: FormatArgument,
 }

@@ -4,6 +4,7 @@ use clap::{ArgAction, Args};
 use offshoot_model::Cleanup;
 use serde::{Deserialize, Serialize};
 
+use super::duration::seconds_text;
 use super::words::{CLEANUP, one_of};
 
 /// Limits of a tree. Kept as text: the configuration knows types, bounds and what to say about them.
@@ -12,20 +13,36 @@ use super::words::{CLEANUP, one_of};
 #[command(next_help_heading = "Limits (they override the configuration, within its bounds)")]
 pub(crate) struct LimitArguments {
     /// Agents that run at once, at all depths, and are not blocked in a wait; the rest queue
-    #[arg(long, value_name = "N")]
+    #[arg(long, short = 'j', visible_alias = "jobs", value_name = "N")]
     pub(crate) max_concurrent: Option<String>,
 
-    /// Seconds an agent may run, with the CPU time that it uses while it waits; 0 is no limit
-    #[arg(long, value_name = "SECONDS")]
+    /// Time that an agent may run, such as 90s, with the CPU time that it uses while it waits; 0 is no limit
+    #[arg(long, value_name = "DURATION", value_parser = seconds_text)]
     pub(crate) timeout: Option<String>,
 
-    /// Dollars the whole tree may cost
+    /// Time that the whole tree may take, such as 2h; what is not over then is ended, and 0 is no limit
+    #[arg(long, value_name = "DURATION", value_parser = seconds_text)]
+    pub(crate) deadline: Option<String>,
+
+    /// Dollars the whole tree may cost; pieces of a map or a fanout draw from it as they start
     #[arg(long, value_name = "USD")]
     pub(crate) budget_usd: Option<String>,
 
-    /// Tokens the whole tree may use
+    /// Tokens the whole tree may use, shared in the same way
     #[arg(long, value_name = "N")]
     pub(crate) budget_tokens: Option<String>,
+
+    /// Further attempts of an agent whose runtime had a passing fault, or that ended as --retry-on says
+    #[arg(long, value_name = "N")]
+    pub(crate) retries: Option<String>,
+
+    /// Endings after which an agent begins again, such as exit:75,timeout: exit:CODE, exit, signal, timeout, idle
+    #[arg(long, value_name = "ENDINGS", requires = "retries")]
+    pub(crate) retry_on: Option<String>,
+
+    /// Time before the second attempt, such as 10s; each further one waits twice as long
+    #[arg(long, value_name = "DURATION", value_parser = seconds_text, requires = "retries")]
+    pub(crate) backoff: Option<String>,
 
     /// Levels below the root
     #[arg(long, value_name = "N")]
@@ -71,8 +88,12 @@ impl LimitArguments {
         [
             ("--max-concurrent", "maxConcurrent", self.max_concurrent.as_deref()),
             ("--timeout", "runTimeoutSeconds", self.timeout.as_deref()),
+            ("--deadline", "deadlineSeconds", self.deadline.as_deref()),
             ("--budget-usd", "budget.usd", self.budget_usd.as_deref()),
             ("--budget-tokens", "budget.tokens", self.budget_tokens.as_deref()),
+            ("--retries", "retries.count", self.retries.as_deref()),
+            ("--retry-on", "retries.on", self.retry_on.as_deref()),
+            ("--backoff", "retries.backoffSeconds", self.backoff.as_deref()),
             ("--max-depth", "maxDepth", self.max_depth.as_deref()),
             ("--max-spawns", "maxSpawns", self.max_spawns.as_deref()),
             ("--allow-recursive-spawn", "allowRecursiveSpawn", recursive),

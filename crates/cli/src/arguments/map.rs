@@ -9,7 +9,7 @@ use super::{PieceArguments, WorkArguments};
 /// Run the same task on every piece of the input, and make one answer of the answers
 ///
 /// The input is cut into pieces, each piece is the standard input of one run of COMMAND, and what the runs print is
-/// merged in the order of the pieces.
+/// merged in the order of the pieces. Inside an agent the runs are children of that agent, and a budget is divided among them.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -19,6 +19,8 @@ Examples:
     offshoot map --max-concurrent 4 --merge structured --json src/*.rs -- wc -l
   Standard input, a hundred lines to a piece:
     journalctl | offshoot map --split lines:100 - -- my-agent
+  A table in eight pieces, each with the line that names the columns:
+    offshoot map --split chunks:8 --header 1 sales.csv -- my-agent
   What would be run:
     offshoot map --dry-run --split chunks:8 big.csv -- my-agent")]
 pub(crate) struct MapArguments {
@@ -26,9 +28,14 @@ pub(crate) struct MapArguments {
     #[arg(required = true, value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
 
-    /// Cuts into: files, lines:N, chunks:N, bytes:N, bytes:N@lines, paragraphs:N, jsonl:N
+    /// Cuts into: files, lines:N, chunks:N, chunks:N@bytes, bytes:N, bytes:N@lines, paragraphs:N, jsonl:N
     #[arg(long, value_name = "SPLIT", default_value = "files")]
     pub(crate) split: String,
+
+    /// Repeat the first N lines of each file in every piece of it, such as the names of the columns of a table; they are no part
+    /// of what is cut, and --split files needs none
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) header: Option<u64>,
 
     /// The task of each piece; a command finds it in OFFSHOOT_TASK
     #[arg(long, value_name = "TEXT")]

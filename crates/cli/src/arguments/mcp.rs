@@ -1,7 +1,10 @@
 //! `offshoot mcp`.
 
+use std::time::Duration;
+
 use clap::Args;
 
+use super::duration::duration;
 use super::{LimitArguments, WorkArguments};
 
 /// Serve a model tools for spawning agents, over MCP on standard input and output
@@ -19,9 +22,9 @@ Examples:
   With children that run a program:
     offshoot mcp --max-spawns 20 -- my-agent")]
 pub(crate) struct McpArguments {
-    /// Seconds that a call blocks at most; what is pending then is named [default: 45]
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) patience: Option<u64>,
+    /// The longest time that a call blocks; what is pending then is named [default: 45s]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) patience: Option<Duration>,
 
     /// Offer one tool more, `permission`, for Claude Code's --permission-prompt-tool: the rights of the session answer
     #[arg(long)]

@@ -9,21 +9,31 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  offshoot pause 0198c7
-  offshoot unpause 0198c7")]
+  offshoot pause 0198c7a2-41f3
+  offshoot pause --all")]
 pub(crate) struct PauseArguments {
-    /// Any run of the tree
-    #[arg(value_name = "RUN")]
-    pub(crate) run: String,
+    #[command(flatten)]
+    pub(crate) which: Which,
 }
 
 /// Let a paused tree go on
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  offshoot unpause 0198c7")]
+  offshoot unpause 0198c7a2-41f3")]
 pub(crate) struct UnpauseArguments {
-    /// Any run of the tree
-    #[arg(value_name = "RUN")]
-    pub(crate) run: String,
+    #[command(flatten)]
+    pub(crate) which: Which,
+}
+
+/// The tree that is meant, or all.
+#[derive(Debug, Args)]
+pub(crate) struct Which {
+    /// Any run of the tree: a run id, its unique beginning, a session key, a label, `last` or `@N`
+    #[arg(value_name = "RUN", required_unless_present = "all")]
+    pub(crate) run: Option<String>,
+
+    /// Every tree of this user; with --data-dir those of that folder
+    #[arg(long, conflicts_with = "run")]
+    pub(crate) all: bool,
 }

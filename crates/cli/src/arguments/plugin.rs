@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::PluginPathArguments;
+use super::{FormatArgument, PluginPathArguments};
 
 /// List, create, check and install plugins
 ///
@@ -102,6 +102,9 @@ pub(crate) struct CheckPluginArguments {
     /// A task that the runtime does not end before it is stopped; without one, stopping is not checked
     #[arg(long, value_name = "TEXT")]
     pub(crate) hanging_task: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) format: FormatArgument,
 }
 
 /// `offshoot plugin new`.

@@ -1,13 +1,15 @@
 //! `offshoot prune`.
 
+use std::time::Duration;
+
 use clap::Args;
 
-use super::age::Age;
+use super::duration::duration_with_unit;
 
 /// Delete old trees from the record, and whatever nothing names any more
 ///
 /// A tree is as old as its last event. Trees that run are never touched. Values, folders of runs and unfinished files
-/// go when no record names them, when nothing has used them for an hour, and only while no tree runs here.
+/// go when no record names them, when nothing has used them for an hour, and only while no tree runs here. What the agents of a tree said goes with the tree.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -15,9 +17,9 @@ Examples:
   offshoot prune --older-than 12h
   offshoot prune --older-than 0s")]
 pub(crate) struct PruneArguments {
-    /// Trees in which nothing has happened for this long: a number with s, m, h, d or w
-    #[arg(long, value_name = "DURATION")]
-    pub(crate) older_than: Age,
+    /// Trees in which nothing has happened for this long, such as 12h or 30d
+    #[arg(long, value_name = "DURATION", value_parser = duration_with_unit)]
+    pub(crate) older_than: Duration,
 
     /// Say what would be deleted, and delete nothing
     #[arg(long)]

@@ -1,19 +1,64 @@
 //! `offshoot resume`.
 
 use clap::Args;
+use offshoot_model::MicroUsd;
 
-/// Go on with a tree whose supervisor was killed
+use super::FormatArgument;
+use super::duration::seconds;
+
+/// Go on with a tree that was stopped, or whose supervisor was killed
 ///
-/// What had ended is not run again. Pieces of a map or a fanout that were interrupted are run again; another run goes
-/// on where its runtime can do that, is run again where `onInterrupt` says so, and is lost otherwise.
+/// A run that has an answer is not run again. A map or a fanout that was stopped, by Ctrl-C, `cancel`, a deadline or a budget,
+/// goes on with the pieces that were cancelled or never started, and merges their answers with those it has. --failed also runs
+/// the pieces again that failed. Each piece that runs again is a new run; what was used stays used.
+///
+/// Of a tree whose supervisor was killed, pieces that were interrupted are run again; another run goes on where its runtime can
+/// do that, is run again where `onInterrupt` says so, and is lost otherwise.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   offshoot resume
-  offshoot resume 0198c7")]
+  offshoot resume 0198c7
+  offshoot resume 0198c7 --failed
+  offshoot resume 0198c7 --failed --cancelled --only notes.txt:3
+  offshoot resume 0198c7 --deadline 2h --budget-usd 5")]
 pub(crate) struct ResumeArguments {
-    /// The tree, by any run of it: a run id, its unique beginning, or a session key [default: the only one that lost its
+    /// The tree, by any run of it: a run id, its unique beginning, a session key, a label, `last` or `@N` [default: the only one that lost its
     /// supervisor]
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) choice: ResumeChoice,
+
+    #[command(flatten)]
+    pub(crate) format: FormatArgument,
+}
+
+/// The choice of what runs again of a tree that is over, and its new limits.
+#[derive(Debug, Default, PartialEq, Args)]
+pub(crate) struct ResumeChoice {
+    /// Run the pieces again that failed, and those that were cancelled because too many had failed
+    #[arg(long)]
+    pub(crate) failed: bool,
+
+    /// Run the pieces again that were cancelled, as without --failed; with it, both
+    #[arg(long)]
+    pub(crate) cancelled: bool,
+
+    /// Of those, only the pieces with this label
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) only: Option<String>,
+
+    /// The time that the tree has from now on, such as 90s or 2h; must be given where it was over
+    #[arg(long, value_name = "DURATION", value_parser = seconds)]
+    pub(crate) deadline: Option<u64>,
+
+    /// Dollars the whole tree may cost, with what it has cost; must be given where they were used up
+    #[arg(long, value_name = "USD")]
+    pub(crate) budget_usd: Option<MicroUsd>,
+
+    /// Tokens the whole tree may use, with what it has used; must be given where they were used up
+    #[arg(long, value_name = "N")]
+    pub(crate) budget_tokens: Option<u64>,
 }

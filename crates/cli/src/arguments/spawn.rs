@@ -1,15 +1,19 @@
 //! `offshoot spawn`.
 
-use clap::Args;
-use offshoot_model::Cleanup;
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args};
+use offshoot_model::{Cleanup, Isolation, MicroUsd, OutputFormat};
 
 use super::ContextArgument;
-use super::words::{CLEANUP, one_of};
+use super::duration::seconds;
+use super::words::{CLEANUP, OUTPUT, one_of};
 
 /// Ask for a child, from inside an agent
 ///
 /// Prints the id of the run as soon as it is admitted; with --wait its answer. The child belongs to the session that
-/// asks, whatever this command is told: who asks is known from its ticket.
+/// asks, whatever this command is told: who asks is known from its ticket. Limits can only be lower than those of the session:
+/// what is higher is refused, or lowered with a warning that names the setting.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -34,9 +38,58 @@ pub(crate) struct SpawnArguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) give: Vec<String>,
 
-    /// Seconds it may run; never more than the session that asks
-    #[arg(long, value_name = "SECONDS")]
+    /// Another model than the configured one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+
+    /// Another thinking level than the configured one
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) thinking: Option<String>,
+
+    /// Time that it may run, such as 90s; never more than the session that asks
+    #[arg(long, value_name = "DURATION", value_parser = seconds)]
     pub(crate) timeout: Option<u64>,
+
+    /// Dollars to reserve for it, out of those that the session has left
+    #[arg(long, value_name = "USD")]
+    pub(crate) budget_usd: Option<MicroUsd>,
+
+    /// Tokens to reserve for it, in the same way
+    #[arg(long, value_name = "N")]
+    pub(crate) budget_tokens: Option<u64>,
+
+    /// The deepest level that anything below it may have, counted from the root of the tree
+    #[arg(long, value_name = "N")]
+    pub(crate) max_depth: Option<u32>,
+
+    /// The only rights that it has, such as read,search; the session that asks must have each
+    #[arg(long, value_name = "RIGHTS", value_delimiter = ',')]
+    pub(crate) tools: Option<Vec<String>>,
+
+    /// The form of its answer: json where it is an object or an array, else text [default: that of the tree]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(OUTPUT))]
+    pub(crate) output: Option<OutputFormat>,
+
+    /// The form that its answer must have, as a file with a JSON Schema [default: that of its agent]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: Option<PathBuf>,
+
+    /// The folder in which it works: none, worktree (a git worktree of its own), worktree:COMMIT or copy; its changes come back as a
+    /// patch [default: as configured]
+    #[arg(long, value_name = "KIND")]
+    pub(crate) isolation: Option<Isolation>,
+
+    /// Exit codes of its command that mean success [default: those of the tree]
+    #[arg(long, value_name = "CODES", value_delimiter = ',', value_parser = clap::value_parser!(i32).range(0..=255))]
+    pub(crate) ok_exit: Option<Vec<i32>>,
+
+    /// Wait for a slot where none is free; false: refused as `busy` then
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
+    pub(crate) queue: bool,
+
+    /// The folder in which it works [default: the current one]
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) cwd: Option<PathBuf>,
 
     /// Keep or delete its session once its answer was handed over: delete removes its folder and leaves it out of `tree`; an
     /// explicit keep above it holds [default: as configured]

@@ -1,8 +1,11 @@
 //! `offshoot wait`.
 
+use std::time::Duration;
+
 use clap::Args;
 use offshoot_merge::OnFailure;
 
+use super::duration::duration;
 use super::strategies;
 use super::words::{ON_FAILURE, one_of};
 
@@ -16,7 +19,7 @@ Examples:
   All children, in the order in which they were asked for:
     \"$OFFSHOOT\" wait
   The first of two that ends, as JSON, for a minute at most:
-    \"$OFFSHOOT\" wait --any --timeout 60 --json 0198c7 0198c8
+    \"$OFFSHOOT\" wait --any --timeout 1m --json 0198c7 0198c8
   Their sum, by a jq program:
     \"$OFFSHOOT\" wait --merge 'plugin:merge-jq=map(.value | tonumber) | add'")]
 pub(crate) struct WaitArguments {
@@ -40,7 +43,7 @@ pub(crate) struct WaitArguments {
     #[arg(long, value_name = "POLICY", value_parser = one_of(ON_FAILURE), default_value = "fail", requires = "merge")]
     pub(crate) on_failure: OnFailure,
 
-    /// Give up after so many seconds; the children go on
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) timeout: Option<u64>,
+    /// Give up after this time, such as 90s; the children go on
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
 }

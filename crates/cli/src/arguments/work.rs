@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use clap::Args;
 use offshoot_host::runtimes::BuiltInRuntime;
 use offshoot_merge::OnFailure;
+use offshoot_model::{Isolation, JsonText};
 use offshoot_runtime::OutputFormat;
 
+use super::duration::seconds;
 use super::words::{ON_FAILURE, OUTPUT, one_of};
-use super::{LimitArguments, PluginPathArguments, strategies};
+use super::{FormatArgument, LimitArguments, PluginPathArguments, strategies};
 
 /// The arguments by which agents are run.
 #[derive(Debug, Default, Args)]
@@ -37,6 +39,15 @@ pub(crate) struct WorkArguments {
     #[arg(long, value_name = "FORMAT", value_parser = one_of(OUTPUT), default_value = "text")]
     pub(crate) output: OutputFormat,
 
+    /// The form that an answer must have, as a file with a JSON Schema [default: that of the agent]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: Option<PathBuf>,
+
+    /// The folder in which each agent works: none, worktree (a git worktree of its own), worktree:COMMIT or copy; its changes come
+    /// back as a patch [default: as configured]
+    #[arg(long, value_name = "KIND")]
+    pub(crate) isolation: Option<Isolation>,
+
     /// Print what would be run, and under which limits, and run nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -48,6 +59,17 @@ pub(crate) struct WorkArguments {
     /// True if the command is one from the configuration, on record: not of the command line.
     #[arg(skip)]
     pub(crate) program_configured: bool,
+
+    /// The schema, where it comes from the record.
+    #[arg(skip)]
+    pub(crate) recorded_schema: Option<JsonText>,
+
+    /// True if all of this comes from the record of a tree, and not from a command line.
+    #[arg(skip)]
+    pub(crate) recorded: bool,
+
+    #[command(flatten)]
+    pub(crate) format: FormatArgument,
 
     #[command(flatten)]
     pub(crate) plugins: PluginPathArguments,
@@ -69,6 +91,15 @@ pub(crate) struct PieceArguments {
     #[arg(long, value_name = "STRATEGY", default_value = "concatenate")]
     pub(crate) merge: String,
 
+    /// With --merge patch: a command for sh that must succeed with all patches applied; those with which it fails are found and left
+    /// out
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) check: Option<String>,
+
+    /// Time that each run of --check has, such as 10m
+    #[arg(long, value_name = "DURATION", value_parser = seconds, default_value = "1800", requires = "check")]
+    pub(crate) check_timeout: u64,
+
     /// The treatment of a piece that did not complete
     #[arg(long, value_name = "POLICY", value_parser = one_of(ON_FAILURE), default_value = "fail")]
     pub(crate) on_failure: OnFailure,
@@ -76,6 +107,35 @@ pub(crate) struct PieceArguments {
     /// Cancel the rest once more than N pieces have failed
     #[arg(long, value_name = "N")]
     pub(crate) max_fail: Option<u32>,
+
+    /// Text between two answers that are concatenated, in place of a line `---`; with --stream, what follows each, in
+    /// place of a newline
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) separator: Option<String>,
+
+    /// A zero byte as the separator
+    #[arg(long, conflicts_with = "separator")]
+    pub(crate) null: bool,
+
+    /// Print each answer as it comes, and no merged one
+    #[arg(long)]
+    pub(crate) stream: bool,
+
+    /// Print what came of each piece as it comes, one line of JSON each: its key, and its envelope or refusal
+    #[arg(long, conflicts_with_all = ["stream", "separator", "null"])]
+    pub(crate) jsonl: bool,
+
+    /// Print what --stream and --jsonl print in the order of the request
+    #[arg(long)]
+    pub(crate) keep_order: bool,
+
+    /// Write a line to FILE for each run that is over, in the columns of GNU parallel's job log
+    #[arg(long, value_name = "FILE")]
+    pub(crate) joblog: Option<PathBuf>,
+
+    /// Write what came of the pieces to FILE, as JUnit XML
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
 
     /// Start more than 20 agents of a paid runtime without being asked on a terminal
     #[arg(long, short = 'y')]

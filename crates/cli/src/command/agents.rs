@@ -1,24 +1,24 @@
 //! `offshoot agents`.
 
+mod capabilities;
+
 use indexmap::IndexMap;
 use offshoot_config::{AgentDefinition, AgentId, Config, Valued};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::arguments::{AgentsCommand, LimitArguments};
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::load;
 
 /// One agent in a list.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Listed {
     id: AgentId,
-    #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     runtime: Option<String>,
     /// The place where it was defined last.
     origin: String,
@@ -35,15 +35,18 @@ struct Shown {
 }
 
 /// Lists agents, or shows one.
-pub(crate) fn run(command: &AgentsCommand, cx: &Invocation) -> Result<Exit, Failure> {
+pub(crate) fn run(command: &AgentsCommand, cx: &Invocation) -> Result<(), Failure> {
     let config = load::config(cx, &LimitArguments::default())?;
     match command {
-        AgentsCommand::List => list(&config, cx),
+        AgentsCommand::List(arguments) if arguments.capabilities => {
+            capabilities::print(&config, cx)
+        }
+        AgentsCommand::List(_) => list(&config, cx),
         AgentsCommand::Show(arguments) => show(&config, &arguments.id, cx),
     }
 }
 
-fn list(config: &Config, cx: &Invocation) -> Result<Exit, Failure> {
+fn list(config: &Config, cx: &Invocation) -> Result<(), Failure> {
     let default = config.default_agent();
     let built_in = (config.agent(default).is_none()).then(|| Listed {
         id: default.clone(),
@@ -52,18 +55,13 @@ fn list(config: &Config, cx: &Invocation) -> Result<Exit, Failure> {
         origin: "built-in".to_owned(),
     });
     let agents: Vec<Listed> = built_in.into_iter().chain(config.agents().map(listed)).collect();
-    if cx.output.wants_json() {
-        cx.output.json(&agents)?;
-        return Ok(Exit::Done);
-    }
     let row = |agent: &Listed| {
         let description = agent.description.as_deref().unwrap_or_default();
         let line = description.lines().next().unwrap_or_default().to_owned();
         let runtime = agent.runtime.clone().unwrap_or_default();
         [agent.id.to_string(), runtime, agent.origin.clone(), line]
     };
-    cx.output.table(&agents.iter().map(row).collect::<Vec<_>>())?;
-    Ok(Exit::Done)
+    cx.output.result(&agents, || cx.output.table(&agents.iter().map(row).collect::<Vec<_>>()))
 }
 
 fn listed(agent: &AgentDefinition) -> Listed {
@@ -75,13 +73,8 @@ fn listed(agent: &AgentDefinition) -> Listed {
     }
 }
 
-fn show(config: &Config, id: &str, cx: &Invocation) -> Result<Exit, Failure> {
-    let id = AgentId::parse(id)
-        .map_err(|error| Failure::of(Exit::BadInput, &error).hint(error.hint()))?;
-    if !config.is_defined(&id) {
-        return Err(Failure::input(format_args!("there is no agent `{id}`"))
-            .hint("`offshoot agents list` shows all"));
-    }
+fn show(config: &Config, id: &str, cx: &Invocation) -> Result<(), Failure> {
+    let id = load::agent(config, id)?;
     let prefix = format!("agents.list[{id}].");
     let own = |(key, value): (String, Valued<Value>)| {
         Some((key.strip_prefix(&prefix)?.to_owned(), value))
@@ -91,20 +84,10 @@ fn show(config: &Config, id: &str, cx: &Invocation) -> Result<Exit, Failure> {
         limits: config.resolve(&id).filter(|(_, valued)| !valued.value.is_null()).collect(),
         id,
     };
-    if cx.output.wants_json() {
-        cx.output.json(&shown)?;
-        return Ok(Exit::Done);
-    }
-    cx.output.line(&shown.id)?;
-    table(&shown.values, cx)?;
-    cx.output.line("limits of a tree with this root:")?;
-    table(&shown.limits, cx)?;
-    Ok(Exit::Done)
-}
-
-fn table(values: &IndexMap<String, Valued<Value>>, cx: &Invocation) -> Result<(), Failure> {
-    let row = |(key, valued): (&String, &Valued<Value>)| {
-        [format!("  {key}"), valued.value.to_string(), valued.origin.to_string()]
-    };
-    cx.output.table(&values.iter().map(row).collect::<Vec<_>>())
+    cx.output.result(&shown, || {
+        cx.output.line(&shown.id)?;
+        cx.output.values("  ", &shown.values)?;
+        cx.output.line("limits of a tree with this root:")?;
+        cx.output.values("  ", &shown.limits)
+    })
 }

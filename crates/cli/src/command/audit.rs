@@ -29,19 +29,16 @@ struct Audited {
 }
 
 /// The proof of a record's chain.
+#[serde_with::skip_serializing_none]
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Chain {
     holds: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     link: Option<ContentHash>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     /// The event whose link was kept, where one was asked for that is there.
-    #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<u64>,
     /// The fingerprint of the key that has signed the last link, where that was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     signed_by: Option<String>,
 }
 
@@ -57,8 +54,7 @@ struct Head {
 /// Audits the tree of a run.
 pub(crate) fn run(arguments: &AuditArguments, cx: &Invocation) -> Result<Exit, Failure> {
     let Some(run) = &arguments.run else { return heads(Record::open(cx)?.as_ref(), None, cx) };
-    let record = Record::open_for(cx, run)?;
-    let found = record.find(run)?;
+    let (record, found) = Record::open_with(cx, run)?;
     if arguments.head {
         return heads(Some(&record), Some(found.root), cx);
     }
@@ -76,12 +72,8 @@ pub(crate) fn run(arguments: &AuditArguments, cx: &Invocation) -> Result<Exit, F
             continues(&mut audited, place?);
         }
     }
-    let exit = if audited.holds { Exit::Done } else { Exit::AgentFailed };
-    match cx.output.wants_json() {
-        true => cx.output.json(&audited)?,
-        false => print(&audited, found.root, cx)?,
-    }
-    Ok(exit)
+    cx.output.result(&audited, || print(&audited, found.root, cx))?;
+    Ok(if audited.holds { Exit::Done } else { Exit::AgentFailed })
 }
 
 /// Prints last links, to be kept elsewhere.
@@ -100,12 +92,14 @@ fn heads(record: Option<&Record>, only: Option<RootId>, cx: &Invocation) -> Resu
     Ok(Exit::Done)
 }
 
+/// Reads the last link of a tree that is to be audited.
 fn head(record: &Record, root: RootId) -> Result<ChainHead, Failure> {
     let heads = record.sqlite().chain_heads(Some(root))?;
     let missing = || Failure::input(format_args!("tree {root} has no record"));
     heads.first().copied().ok_or_else(missing)
 }
 
+/// Signs the last link of a tree that is over and holds to its limits.
 fn sign(audited: &Audited, head: &ChainHead, key: &Path, cx: &Invocation) -> Result<Exit, Failure> {
     let ChainHead { root, .. } = head;
     if !audited.holds {

@@ -1,16 +1,15 @@
 //! `offshoot config`.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
-use offshoot_config::{AgentId, Valued, init_template, schema};
+use offshoot_config::{Config, Valued, init_template, schema};
+use offshoot_host::runtimes::BuiltInRuntime;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::arguments::{ConfigCommand, InitArguments, LimitArguments, ResolveArguments};
-use crate::exit::Exit;
+use super::init::write_new;
+use crate::arguments::{ConfigCommand, ConfigInitArguments, LimitArguments, ResolveArguments};
 use crate::failure::{Complaint, Failure};
 use crate::invocation::Invocation;
 use crate::load;
@@ -27,17 +26,17 @@ struct Shown {
 }
 
 /// Answers about the configuration.
-pub(crate) fn run(command: ConfigCommand, cx: &Invocation) -> Result<Exit, Failure> {
+pub(crate) fn run(command: ConfigCommand, cx: &Invocation) -> Result<(), Failure> {
     match command {
         ConfigCommand::Show => show(cx),
         ConfigCommand::Resolve(arguments) => resolve(&arguments, cx),
         ConfigCommand::Check(arguments) => check(&arguments.file, cx),
-        ConfigCommand::Schema => print_schema(cx),
+        ConfigCommand::Schema => cx.output.json(&schema()),
         ConfigCommand::Init(arguments) => init(&arguments, cx),
     }
 }
 
-fn show(cx: &Invocation) -> Result<Exit, Failure> {
+fn show(cx: &Invocation) -> Result<(), Failure> {
     let config = load::config(cx, &LimitArguments::default())?;
     let foreign = config.foreign().iter().map(|key| (key.value.clone(), key.origin.to_string()));
     let ignored = config.ignored().iter().map(|file| (file.path.clone(), file.reason.clone()));
@@ -46,86 +45,68 @@ fn show(cx: &Invocation) -> Result<Exit, Failure> {
         foreign: foreign.collect(),
         ignored: ignored.collect(),
     };
-    if cx.output.wants_json() {
-        cx.output.json(&shown)?;
-        return Ok(Exit::Done);
-    }
-    table(&shown.values, cx)?;
-    for (key, origin) in &shown.foreign {
-        cx.output.line(format_args!("{key}  (accepted without effect, {origin})"))?;
-    }
-    Ok(Exit::Done)
+    cx.output.result(&shown, || {
+        cx.output.values("", &shown.values)?;
+        shown.foreign.iter().try_for_each(|(key, origin)| {
+            cx.output.line(format_args!("{key}  (accepted without effect, {origin})"))
+        })
+    })
 }
 
-fn resolve(arguments: &ResolveArguments, cx: &Invocation) -> Result<Exit, Failure> {
+fn resolve(arguments: &ResolveArguments, cx: &Invocation) -> Result<(), Failure> {
     let config = load::config(cx, &arguments.limits)?;
-    let agent = AgentId::parse(&arguments.agent)
-        .map_err(|error| Failure::of(Exit::BadInput, &error).hint(error.hint()))?;
-    let values: IndexMap<_, _> = config.resolve(&agent).collect();
-    if cx.output.wants_json() {
-        cx.output.json(&values)?;
-    } else {
-        table(&values, cx)?;
-    }
-    Ok(Exit::Done)
+    let agent = load::agent(&config, &arguments.agent)?;
+    let values = config.resolve(&agent).collect();
+    cx.output.result(&values, || cx.output.values("", &values))
 }
 
-fn check(file: &Path, cx: &Invocation) -> Result<Exit, Failure> {
+/// `config check`: reads the configuration and says what is wrong with it.
+fn check(file: &Path, cx: &Invocation) -> Result<(), Failure> {
     let problem =
         |complaint: &Complaint| json!({ "message": complaint.message, "hint": complaint.hint });
-    if let Err(failure) = load::file(cx, file) {
-        let problems: Vec<Value> = failure.complaints.iter().map(problem).collect();
-        return Err(Failure { json: Some(json!({ "problems": problems })), ..failure });
-    }
+    let config = match load::file(cx, file) {
+        Ok(config) => config,
+        Err(failure) => {
+            let problems: Vec<Value> = failure.complaints.iter().map(problem).collect();
+            return Err(Failure { json: Some(json!({ "problems": problems })), ..failure });
+        }
+    };
+    let without_effect = without_effect(&config);
     if cx.output.wants_json() {
-        cx.output.json(&json!({ "problems": [] }))?;
+        cx.output.json(&json!({ "problems": [], "withoutEffect": without_effect }))?;
     }
+    without_effect.iter().for_each(|what| cx.output.warning(what));
     cx.output.note(format_args!("{}: nothing is wrong", file.display()));
-    Ok(Exit::Done)
+    Ok(())
 }
 
-fn print_schema(cx: &Invocation) -> Result<Exit, Failure> {
-    cx.output.json(&schema())?;
-    Ok(Exit::Done)
+/// Returns the settings that do nothing for the runtime of an agent, with the reason.
+fn without_effect(config: &Config) -> Vec<String> {
+    let is_program =
+        |name: &str| BuiltInRuntime::of(name).is_none_or(|runtime| runtime.runs_commands);
+    let agents = config.agents().filter_map(|agent| {
+        let runtime = agent.runtime.as_ref().filter(|runtime| !is_program(&runtime.value))?;
+        let settings = config.settings(agent.id());
+        let on = settings.retries.on.as_ref().filter(|on| on.value.is_for_programs())?;
+        Some(format!(
+            "retries.on = {}: agent `{}` runs on `{}`, whose endings are no exit codes or signals; faults that pass, timeout and idle are tried again ({})",
+            on.value, agent.id(), runtime.value, on.origin
+        ))
+    });
+    agents.collect()
 }
 
-fn init(arguments: &InitArguments, cx: &Invocation) -> Result<Exit, Failure> {
+/// `config init`: writes a file to begin with.
+fn init(arguments: &ConfigInitArguments, cx: &Invocation) -> Result<(), Failure> {
     let default = || Path::new(".offshoot").join(CONFIG_FILES[0]);
     let path = arguments.file.clone().unwrap_or_else(default);
-    if let Some(folder) = cx.absolute(&path).parent() {
-        fs::create_dir_all(folder).map_err(|error| Failure::file("make", folder, &error))?;
-    }
-    let written = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&path)
-        .and_then(|mut file| file.write_all(init_template().as_bytes()));
-    match written {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            return Err(Failure::input(format_args!("{} is there already", path.display()))
-                .hint("name another file, or remove this one"));
-        }
-        Err(error) => return Err(Failure::file("write", &path, &error)),
+    if !write_new(&path, &init_template(), cx)? {
+        return Err(Failure::input(format_args!("{} is there already", path.display()))
+            .hint("name another file, or remove this one"));
     }
     cx.output.line(path.display())?;
     if arguments.file.is_none() {
         cx.output.hint("it takes effect after `offshoot trust`");
     }
-    Ok(Exit::Done)
-}
-
-/// Key, value and origin in columns.
-fn table(values: &IndexMap<String, Valued<Value>>, cx: &Invocation) -> Result<(), Failure> {
-    let row = |(key, valued): (&String, &Valued<Value>)| {
-        [key.clone(), text(&valued.value), valued.origin.to_string()]
-    };
-    cx.output.table(&values.iter().map(row).collect::<Vec<_>>())
-}
-
-fn text(value: &Value) -> String {
-    match value {
-        Value::Null => "none".to_owned(),
-        other => other.to_string(),
-    }
+    Ok(())
 }

@@ -10,9 +10,8 @@ use offshoot_display::number::bytes;
 use offshoot_door::{
     Client, ContextGet, ContextInfo, ContextPut, ContextRead, Value, Variable, Variables,
 };
-use offshoot_model::plain;
+use offshoot_model::{PathText, plain};
 
-use super::spawn::call;
 use crate::arguments::{
     ContextCommand, ContextGetArguments, ContextInfoArguments, ContextPutArguments,
 };
@@ -29,18 +28,18 @@ const IN_LINE: u64 = 256 * 1024;
 const PART: u64 = 256 * 1024;
 
 /// Keeps, reads or describes values.
-pub(crate) fn run(command: &ContextCommand, cx: &Invocation) -> Result<Exit, Failure> {
+pub(crate) fn run(command: &ContextCommand, cx: &Invocation) -> Result<(), Failure> {
     block_on(async {
         let supervisor = visit(cx).await?;
         match command {
-            ContextCommand::Get(arguments) => get(&supervisor, arguments, cx).await?,
-            ContextCommand::Put(arguments) => put(&supervisor, arguments, cx).await?,
-            ContextCommand::Info(arguments) => info(&supervisor, arguments, cx).await?,
+            ContextCommand::Get(arguments) => get(&supervisor, arguments, cx).await,
+            ContextCommand::Put(arguments) => put(&supervisor, arguments, cx).await,
+            ContextCommand::Info(arguments) => info(&supervisor, arguments, cx).await,
         }
-        Ok(Exit::Done)
     })
 }
 
+/// `context get`: prints a value, or a part of it.
 async fn get(
     supervisor: &Client,
     arguments: &ContextGetArguments,
@@ -54,12 +53,12 @@ async fn get(
         grep: grep.clone(),
         context_lines: *context_lines,
     };
-    let read: ContextRead = call(supervisor, get).await?;
+    let read: ContextRead = supervisor.call(get).await?;
     if cx.output.wants_json() {
         return cx.output.json(&read);
     }
-    if let Value::Path(path) = &read.value {
-        return print_file(supervisor, name, Path::new(path), cx).await;
+    if let Value::Path(PathText(path)) = &read.value {
+        return print_file(supervisor, name, path, cx).await;
     }
     print(&read.value, cx)?;
     if let Some(next) = read.next
@@ -72,18 +71,17 @@ async fn get(
 
 /// The value as it is, without a newline of ours.
 fn print(value: &Value, cx: &Invocation) -> Result<(), Failure> {
+    cx.output.bytes(&bytes_of(value)?)
+}
+
+fn bytes_of(value: &Value) -> Result<Vec<u8>, Failure> {
     match value {
-        Value::Text(text) => cx.output.bytes(text.as_bytes()),
-        Value::Json(json) => cx.output.bytes(json.as_str().as_bytes()),
-        Value::Base64(text) => {
-            let bytes = BASE64.decode(text.as_bytes()).map_err(|error| {
-                Failure::new(
-                    Exit::AgentFailed,
-                    format_args!("the supervisor sent no base64: {error}"),
-                )
-            })?;
-            cx.output.bytes(&bytes)
-        }
+        Value::Text(text) => Ok(text.as_bytes().to_vec()),
+        Value::Json(json) => Ok(json.as_str().as_bytes().to_vec()),
+        Value::Base64(text) => BASE64.decode(text.as_bytes()).map_err(|error| {
+            let message = format_args!("the supervisor sent no base64: {error}");
+            Failure::new(Exit::AgentFailed, message)
+        }),
         Value::File(_) | Value::Path(_) => {
             Err(Failure::new(Exit::AgentFailed, "the supervisor sent a name and no value"))
         }
@@ -104,17 +102,40 @@ pub(super) async fn print_file(
     }
     let mut offset = Some(0);
     while let Some(from) = offset {
-        let part = ContextGet {
-            name: name.to_owned(),
-            offset: Some(from),
-            length: Some(PART),
-            ..ContextGet::default()
-        };
-        let part: ContextRead = call(supervisor, part).await?;
+        let part: ContextRead = supervisor.call(part(name, from)).await?;
         print(&part.value, cx)?;
         offset = part.next;
     }
     Ok(())
+}
+
+/// Returns the bytes of a value of the session.
+pub(super) async fn whole(supervisor: &Client, name: &str) -> Result<Vec<u8>, Failure> {
+    let whole = ContextGet { name: name.to_owned(), ..ContextGet::default() };
+    let read: ContextRead = supervisor.call(whole).await?;
+    let Value::Path(PathText(path)) = &read.value else { return bytes_of(&read.value) };
+    match std::fs::read(path) {
+        Ok(bytes) => return Ok(bytes),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(Failure::file("read", path, &error)),
+    }
+    let (mut bytes, mut offset) = (Vec::new(), Some(0));
+    while let Some(from) = offset {
+        let part: ContextRead = supervisor.call(part(name, from)).await?;
+        bytes.extend(bytes_of(&part.value)?);
+        offset = part.next;
+    }
+    Ok(bytes)
+}
+
+/// The request for a part of a value that cannot be read out of its file.
+fn part(name: &str, offset: u64) -> ContextGet {
+    ContextGet {
+        name: name.to_owned(),
+        offset: Some(offset),
+        length: Some(PART),
+        ..ContextGet::default()
+    }
 }
 
 async fn put(
@@ -136,10 +157,7 @@ async fn put(
         },
     };
     let variable: Variable = put?;
-    if cx.output.wants_json() {
-        cx.output.json(&variable)?;
-    }
-    Ok(())
+    cx.output.result(&variable, || Ok(()))
 }
 
 async fn info(
@@ -148,7 +166,7 @@ async fn info(
     cx: &Invocation,
 ) -> Result<(), Failure> {
     let info = ContextInfo { name: arguments.name.clone() };
-    let Variables { variables } = call(supervisor, info).await?;
+    let Variables { variables } = supervisor.call(info).await?;
     if cx.output.wants_json() {
         return match (&arguments.name, &variables[..]) {
             (Some(_), [variable]) => cx.output.json(variable),
@@ -157,7 +175,8 @@ async fn info(
     }
     let row = |variable: &Variable| {
         let Variable { name, kind, size, path, .. } = variable;
-        [line(name).into_owned(), kind.to_string(), bytes(*size), path.clone().unwrap_or_default()]
+        let path = path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+        [line(name).into_owned(), kind.to_string(), bytes(*size), path]
     };
     cx.output.table(&variables.iter().map(row).collect::<Vec<_>>())
 }
@@ -168,6 +187,7 @@ enum Input {
     Large(File),
 }
 
+/// `context put` of `-`: reads the value from standard input.
 fn standard_input() -> Result<Input, Failure> {
     let unread = |error: io::Error| {
         Failure::input(format_args!("cannot read standard input: {}", plain(&error)))

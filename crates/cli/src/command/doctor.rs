@@ -35,13 +35,12 @@ pub(crate) fn run(cx: &Invocation) -> Result<Exit, Failure> {
     let mut supervisors = registry.supervisors();
     supervisors.sort_by_key(|supervisor| (supervisor.process.pid, supervisor.socket.clone()));
     let found: Vec<Checked> = supervisors.into_iter().map(look).collect();
-    if cx.output.wants_json() {
-        cx.output.json(&found)?;
-    } else if found.is_empty() {
-        cx.output.note("no tree of this user is running");
-    } else {
-        found.iter().try_for_each(|found| cx.output.line(describe(found)))?;
-    }
+    cx.output.result(&found, || {
+        if found.is_empty() {
+            cx.output.note("no tree of this user is running");
+        }
+        found.iter().try_for_each(|found| cx.output.line(describe(found)))
+    })?;
     let holds = found.iter().all(|found| found.keeper.state == HOLDS);
     Ok(if holds { Exit::Done } else { Exit::AgentFailed })
 }

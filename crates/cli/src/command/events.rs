@@ -7,18 +7,17 @@ use offshoot_display::Style;
 use offshoot_model::{Event, EventKind, RunId};
 
 use crate::arguments::EventsArguments;
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::Record;
 
 /// Prints the events of a run and of what is below it.
-pub(crate) fn run(arguments: &EventsArguments, cx: &Invocation) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: &EventsArguments, cx: &Invocation) -> Result<(), Failure> {
     let (record, found) = Record::open_own(cx, &arguments.run)?;
     let mut within = Within::new(found.run, found.root.run());
     // Before anything is read, so that nothing happens in between.
     let mut watch = arguments.follow.then(|| record.watch(found.root)).transpose()?;
-    let mut last = 0;
+    let (mut last, mut has_ended) = (0, false);
     loop {
         // One that lets go of the tree has written all there is.
         let is_over = record.is_abandoned(found.root)?;
@@ -28,6 +27,13 @@ pub(crate) fn run(arguments: &EventsArguments, cx: &Invocation) -> Result<Exit, 
                 match event {
                     Ok(event) => {
                         last = event.seq;
+                        if event.run == found.root.run() {
+                            match event.kind {
+                                EventKind::Ended(_) => has_ended = true,
+                                EventKind::RootReopened(_) => has_ended = false,
+                                _ => {}
+                            }
+                        }
                         if within.takes(&event) {
                             show(&event, cx, out)?;
                         }
@@ -49,23 +55,31 @@ pub(crate) fn run(arguments: &EventsArguments, cx: &Invocation) -> Result<Exit, 
         match (broken, &mut watch) {
             (Some(failure), _) => return Err(failure),
             (None, Some(watch)) if !is_over => watch.wait()?,
-            (None, _) => return Ok(Exit::Done),
+            (None, Some(_)) if !has_ended => {
+                let root = found.root;
+                cx.output.note(format_args!(
+                    "the supervisor of tree {root} has gone, and nothing more happens in it"
+                ));
+                cx.output.hint(format_args!("`offshoot resume {root}` goes on with it"));
+                return Ok(());
+            }
+            (None, _) => return Ok(()),
         }
     }
 }
 
 /// A run and what is below it, learned while reading.
-struct Within {
+pub(super) struct Within {
     all: bool,
     runs: HashSet<RunId>,
 }
 
 impl Within {
-    fn new(run: RunId, root: RunId) -> Self {
+    pub(super) fn new(run: RunId, root: RunId) -> Self {
         Self { all: run == root, runs: HashSet::from([run]) }
     }
 
-    fn takes(&mut self, event: &Event) -> bool {
+    pub(super) fn takes(&mut self, event: &Event) -> bool {
         if self.all {
             return true;
         }
@@ -80,7 +94,7 @@ impl Within {
 
 fn show(event: &Event, cx: &Invocation, out: &mut dyn Write) -> std::io::Result<()> {
     if cx.output.wants_json() {
-        return offshoot_display::json::write_event(event, out);
+        return offshoot_display::json::write_event(event, cx.output.format(), out);
     }
     writeln!(out, "{}", offshoot_display::line(event).style(Style::Colour))
 }

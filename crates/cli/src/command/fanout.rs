@@ -1,8 +1,11 @@
 //! `offshoot fanout`.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufReader};
 use std::path::Path;
+use std::sync::Arc;
+
+use offshoot_policy::needs::{self, NeedsError};
 
 use super::nested;
 use crate::arguments::FanoutArguments;
@@ -13,11 +16,13 @@ use crate::work::consent;
 use crate::work::context;
 use crate::work::engine::{self, Engine};
 use crate::work::interrupt::Interrupts;
+use crate::work::outcomes::Outcomes;
 use crate::work::pieces::{self, AnswerRules, PieceRun};
-use crate::work::plan::{Plan, PlannedAgent};
-use crate::work::preflight;
+use crate::work::plan::{Plan, PlannedAgent, PlannedCommand};
+use crate::work::preflight::{self, Prepared};
 use crate::work::resume;
 use crate::work::task::{self, Task};
+use crate::work::task_line;
 
 /// Runs the tasks, merges the answers.
 pub(crate) fn run(arguments: &FanoutArguments, cx: &Invocation) -> Result<Exit, Failure> {
@@ -26,77 +31,91 @@ pub(crate) fn run(arguments: &FanoutArguments, cx: &Invocation) -> Result<Exit, 
         return Ok(exit);
     }
     let terms = AnswerRules::of(&arguments.pieces)?;
-    let (config, prepared) = preflight::prepare(work, &arguments.command, cx)?;
+    let mut tasks = tasks(arguments)?;
+    let (config, prepared) = preflight::prepare_tasks(work, &arguments.command, &mut tasks, cx)?;
+    terms.check(&config, &prepared.agent)?;
     let files = context::look(&work.context, cx)?;
-    let tasks = tasks(arguments)?;
+    let own_files = tasks.iter().map(|task| context::look(&task.files, cx));
+    let own_files = own_files.collect::<Result<Vec<_>, _>>()?;
     let plan =
         Plan { tasks, ..Plan::of("fanout", &prepared, &config, &work.limits, cx).merging(&terms) };
     if work.dry_run {
-        let agents: Vec<PlannedAgent> = (1..)
-            .zip(&plan.tasks)
-            .map(|(place, task)| PlannedAgent {
-                label: task.name(place).into(),
-                bytes: task.task.len() as u64,
-            })
-            .collect();
+        let needed = needs::places(&plan.tasks.iter().map(Task::named).collect::<Vec<_>>());
+        let waves = needs::waves(&needed.map_err(no_order)?);
+        let agent = |((place, task), wave): ((u32, &Task), usize)| {
+            let runs = PlannedCommand {
+                agent: task.agent.as_ref().unwrap_or(&prepared.agent).clone(),
+                runtime: Arc::clone(task.runtime.as_ref().unwrap_or(&prepared.runtime)),
+                command: Arc::clone(task.program.as_ref().unwrap_or(&prepared.command)),
+            };
+            let label = task.name(place).into();
+            let (bytes, needs) = (task.task.len() as u64, task.needs.clone());
+            PlannedAgent { label, bytes, runs: Some(runs), wave: wave + 1, needs }
+        };
+        let agents: Vec<_> = (1..).zip(&plan.tasks).zip(waves).map(agent).collect();
         return plan.dry_run(&agents, &config, cx);
     }
     consent::ask(plan.tasks.len(), &prepared, &config, arguments.pieces.yes, cx)?;
+    let outcomes = Outcomes::of(&arguments.pieces, &terms, cx)?;
     let external = terms.merging.load(|name| prepared.plugins.merge(name))?;
     engine::block_on(async {
         let interrupts = Interrupts::listen()?;
-        let engine = Engine::start(config, engine::data_folder(cx)?, &prepared, cx).await?;
+        let engine = Engine::start(config, &prepared, cx).await?;
+        for task in plan.tasks.iter() {
+            if let Some(isolation) = &task.isolation {
+                let folder = task.cwd.as_ref().unwrap_or(&prepared.run_spec.working_folder);
+                engine.host.folders().check(isolation, folder).await?;
+            }
+        }
         let context = context::store(files, &*engine.store).await?;
-        let plan = Plan { context, ..plan };
+        let mut plan = Plan { context, ..plan };
+        for (task, files) in plan.tasks.iter_mut().zip(own_files) {
+            task.context = context::store(files, &*engine.store).await?;
+        }
         let order = PieceRun {
             label: work.label.as_deref().map(Into::into),
-            task: format!("{} tasks for {}", plan.tasks.len(), prepared.command_line()).into(),
-            pieces: task::pieces(&plan),
+            task: title(&plan, &prepared).into(),
+            pieces: task::pieces(&plan, &prepared.run_spec).map_err(no_order)?,
             prepared,
             plan,
             terms,
             external,
+            outcomes,
         };
         let tree = resume::same(&engine, &order.plan, work, cx).await?;
         pieces::run(&engine, order, tree, interrupts, cx).await
     })
 }
 
-/// Returns the tasks of the command line, then those of the file.
-fn tasks(arguments: &FanoutArguments) -> Result<Vec<Task>, Failure> {
-    let plain =
-        |task: &String| Task { task: task.clone(), label: None, agent: None, timeout: None };
-    let mut tasks: Vec<Task> = arguments.task.iter().map(plain).collect();
-    match arguments.tasks.as_deref() {
-        None => {}
-        Some(file) if file == Path::new("-") => read(file, io::stdin().lock(), &mut tasks)?,
-        Some(file) => {
-            let open = File::open(file).map_err(|error| Failure::file("read", file, &error))?;
-            read(file, BufReader::new(open), &mut tasks)?;
-        }
-    }
-    match tasks.iter().position(|task| task.task.is_empty()) {
-        Some(place) => Err(Failure::input(format_args!("task {} is empty", place + 1))),
-        None => Ok(tasks),
+fn no_order(error: NeedsError) -> Failure {
+    Failure::of(Exit::BadInput, &error)
+}
+
+/// Returns the task of the root, in words.
+fn title(plan: &Plan, prepared: &Prepared) -> String {
+    let many = plan.tasks.len();
+    match plan.tasks.iter().all(|task| task.runtime.is_none()) {
+        true => format!("{many} tasks for {}", prepared.command_line()),
+        false => format!("{many} tasks"),
     }
 }
 
-fn read(file: &Path, input: impl BufRead, tasks: &mut Vec<Task>) -> Result<(), Failure> {
-    for (number, line) in (1..).zip(input.split(b'\n')) {
-        let line = line.map_err(|error| Failure::file("read", file, &error))?;
-        if line.trim_ascii().is_empty() {
-            continue;
-        }
-        let task = serde_json::from_slice(&line).map_err(|error| {
-            // A line is one line: its own number within itself only misleads.
-            let text = error.to_string();
-            let text = text.split_once(" at line ").map_or(text.as_str(), |(text, _)| text);
-            let (file, column) = (file.display(), error.column());
-            Failure::input(format_args!("{file}, line {number}, column {column}: {text}")).hint(
-                "a line is an object with a `task`, and if wanted `label`, `agent` and `timeout`",
-            )
-        })?;
-        tasks.push(task);
+/// Returns the tasks of the command line, then those of the file. Each has a label that no other has.
+fn tasks(arguments: &FanoutArguments) -> Result<Vec<Task>, Failure> {
+    let mut tasks: Vec<Task> = arguments.task.iter().map(|task| Task::plain(task)).collect();
+    if let Some(place) = tasks.iter().position(|task| task.task.is_empty()) {
+        return Err(Failure::input(format_args!("task {} is empty", place + 1)));
     }
-    Ok(())
+    match arguments.tasks.as_deref() {
+        None => {}
+        Some(file) if file == Path::new("-") => {
+            tasks.extend(task_line::read(Path::new("standard input"), io::stdin().lock())?);
+        }
+        Some(file) => {
+            let open = File::open(file).map_err(|error| Failure::file("read", file, &error))?;
+            tasks.extend(task_line::read(file, BufReader::new(open))?);
+        }
+    }
+    task::label_all(&mut tasks);
+    Ok(tasks)
 }

@@ -24,13 +24,15 @@ struct Parsed<'a> {
 /// Answers about one key.
 pub(crate) fn run(command: KeyCommand, cx: &Invocation) -> Result<Exit, Failure> {
     match command {
-        KeyCommand::Parse { key } => parse(&key, cx),
-        KeyCommand::Depth { key } => depth(&key, cx),
-        KeyCommand::Parent { key } => parent(&key, cx),
+        KeyCommand::Parse { key } => parse(&key, cx)?,
+        // For scripts: what is no key is a root.
+        KeyCommand::Depth { key } => cx.output.line(subagent_depth(Some(&key)))?,
+        KeyCommand::Parent { key } => return parent(&key, cx),
     }
+    Ok(Exit::Done)
 }
 
-fn parse(key: &str, cx: &Invocation) -> Result<Exit, Failure> {
+fn parse(key: &str, cx: &Invocation) -> Result<(), Failure> {
     let key = SessionKey::parse(key).map_err(|error| malformed(&error))?;
     let parsed = Parsed {
         key: key.as_str(),
@@ -40,32 +42,18 @@ fn parse(key: &str, cx: &Invocation) -> Result<Exit, Failure> {
         parent: key.parent(),
         is_subagent: key.is_subagent(),
     };
-    if cx.output.wants_json() {
-        cx.output.json(&parsed)?;
-    } else {
+    cx.output.result(&parsed, || {
         let parent = parsed.parent.as_ref().map_or("none", SessionKey::as_str);
         cx.output.line(format_args!(
             "key     {}\nagent   {}\nkind    {}\ndepth   {}\nparent  {parent}",
             parsed.key, parsed.agent_id, parsed.kind, parsed.depth
-        ))?;
-    }
-    Ok(Exit::Done)
-}
-
-/// For scripts: what is no key is a root.
-fn depth(key: &str, cx: &Invocation) -> Result<Exit, Failure> {
-    let depth = subagent_depth(Some(key));
-    cx.output.line(depth)?;
-    Ok(Exit::Done)
+        ))
+    })
 }
 
 fn parent(key: &str, cx: &Invocation) -> Result<Exit, Failure> {
     let parent = parent_subagent_key(Some(key));
-    if cx.output.wants_json() {
-        cx.output.json(&parent)?;
-    } else if let Some(parent) = &parent {
-        cx.output.line(parent)?;
-    }
+    cx.output.result(&parent, || parent.iter().try_for_each(|parent| cx.output.line(parent)))?;
     // One is the answer "no" here, as with grep.
     Ok(if parent.is_some() { Exit::Done } else { Exit::AgentFailed })
 }

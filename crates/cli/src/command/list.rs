@@ -1,18 +1,25 @@
 //! `offshoot list`.
 
+use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use offshoot_display::{List, Style};
+use offshoot_display::{List, Style, beginnings};
 use offshoot_door::{List as AskedList, WireTreeNode};
-use offshoot_model::{AgentId, Cost, Node, RunId, RunStatus, SessionKey, Timestamp, Tree, Usage};
+use offshoot_model::{
+    AgentId, Cost, MicroUsd, Node, OpenBreaker, RootId, RunId, RunStatus, SessionKey, Subtrees,
+    Timestamp, Tree, Usage,
+};
+use offshoot_spawner::{Clock, SystemClock};
 use serde::Serialize;
 
-use super::spawn::call;
-use crate::arguments::ListArguments;
-use crate::door::{above, listed, may_be_below};
+use crate::arguments::{ListArguments, SortColumn};
+use crate::door::{inside, listed, silences};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::listing;
 use crate::record::{Archived, Record};
 use crate::work::engine::block_on;
 
@@ -26,12 +33,32 @@ struct Listed {
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<Arc<str>>,
     status: RunStatus,
+    /// The reason why it did not complete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// The time since which the tree is paused, at its root.
+    #[serde(serialize_with = "offshoot_model::rfc3339", skip_serializing_if = "Option::is_none")]
+    paused_since: Option<Timestamp>,
+    /// The agents of which no run starts for a while, at the root.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    open_breakers: Vec<OpenBreaker>,
     depth: u32,
     parent: Option<RunId>,
-    /// Directly below.
+    /// Directly below, without pieces that ran again.
     children: usize,
+    /// The number of them that are over.
+    children_ended: usize,
+    /// The number of them that completed.
+    children_completed: usize,
     #[serde(serialize_with = "offshoot_model::rfc3339")]
     admitted_at: Timestamp,
+    #[serde(serialize_with = "offshoot_model::rfc3339")]
+    started_at: Option<Timestamp>,
+    #[serde(serialize_with = "offshoot_model::rfc3339")]
+    ended_at: Option<Timestamp>,
+    /// The time since its last sign of life, where it runs and its supervisor answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    silent_ms: Option<u64>,
     execution_time_ms: Option<u64>,
     subtree_usage: Usage,
     cost: Cost,
@@ -39,69 +66,140 @@ struct Listed {
 
 /// Lists runs, the oldest first.
 pub(crate) fn run(arguments: &ListArguments, cx: &Invocation) -> Result<Exit, Failure> {
-    if may_be_below(cx)
-        && let Some(runs) = block_on(inside(arguments, cx))?
-    {
-        return print_inside(&runs, cx);
+    let asked = AskedList { all: arguments.all, limit: None };
+    if let Some(listed) = inside(cx, async |supervisor| Ok(supervisor.call(asked).await?))? {
+        print_inside(&listed.runs, cx)?;
+        return Ok(Exit::Done);
     }
-    let mut tree = Tree::new();
-    let exit = match Record::open(cx)? {
-        Some(record) => record.read_all(Archived::of(arguments.all), &mut tree, cx)?,
-        None => Exit::Done,
+    let (mut tree, mut exit, mut top) = (Tree::new(), Exit::Done, None);
+    let record = match &arguments.tree {
+        Some(text) => {
+            let (record, found) = Record::open_to_look(cx, text)?;
+            record.read(found.root, &mut tree)?;
+            top = Some(found.run);
+            Some(record)
+        }
+        None => Record::open(cx)?,
     };
-    let wanted = |node: &&Node| arguments.all || node.parent.is_none();
-    let nodes: Vec<&Node> = tree.nodes().filter(wanted).collect();
+    if let (Some(record), None) = (&record, top) {
+        exit = record.read_all(Archived::of(arguments.all), &mut tree, cx)?;
+    }
+    let subtrees = tree.subtrees();
+    let now = SystemClock.now();
+    let open: Vec<RootId> = tree.open().map(|root| root.root).collect();
+    let silences = block_on(silences(&open, cx))?;
+    let nodes = chosen(arguments, top, &tree, &subtrees, now, &silences);
     if cx.output.wants_json() {
-        let listed: Vec<Listed> = nodes.iter().map(|node| list(&tree, node)).collect();
+        let listed = |node: &&Node| list(&tree, &subtrees, node, silences.get(&node.run).copied());
+        let listed: Vec<Listed> = nodes.iter().map(listed).collect();
         cx.output.json(&listed)?;
     } else if nodes.is_empty() {
-        cx.output.note("nothing has run here yet");
-    } else {
-        let list = List::new(nodes).style(Style::Colour);
+        let any = tree.nodes().next().is_some();
+        cx.output.note(if any { "no run is like that" } else { "nothing has run here yet" });
+    } else if let Some(record) = &record {
+        let ids = beginnings(record.sqlite().runs()?.into_iter());
+        let mut list = List::new(Style::Colour, &silences);
+        for node in &nodes {
+            let id = ids.get(&node.run).map_or_else(|| node.run.to_string(), String::clone);
+            list.add(&tree, &subtrees, node, &id, now);
+        }
+        listing::keep(record, nodes.iter().map(|node| node.run));
         cx.output.painted(|out| writeln!(out, "{list}"))?;
     }
     Ok(exit)
 }
 
-fn list(tree: &Tree, node: &Node) -> Listed {
-    let (subtree_usage, cost) = tree.subtree(node);
+/// The runs that are asked for, in the order that is asked for.
+fn chosen<'a>(
+    arguments: &ListArguments,
+    top: Option<RunId>,
+    tree: &'a Tree,
+    subtrees: &Subtrees<'_>,
+    now: Timestamp,
+    silences: &HashMap<RunId, Duration>,
+) -> Vec<&'a Node> {
+    let ListArguments { all, tree: _, status, agent, since, limit, sort, .. } = arguments;
+    let is_below = |node: &Node| {
+        let mut at = Some(node);
+        std::iter::from_fn(|| {
+            let here = at?;
+            at = here.parent.and_then(|parent| tree.get(parent));
+            Some(here.run)
+        })
+        .any(|run| Some(run) == top)
+    };
+    let mut nodes: Vec<&Node> = tree
+        .nodes()
+        .filter(|node| if top.is_some() { is_below(node) } else { *all || node.parent.is_none() })
+        .filter(|node| *all || node.replaced_by.is_none())
+        .filter(|node| status.is_empty() || status.contains(&node.status))
+        .filter(|node| agent.as_ref().is_none_or(|agent| node.agent.as_str() == agent))
+        .filter(|node| since.is_none_or(|since| now.since(node.admitted_at) <= since))
+        .collect();
+    let dollars = |node: &Node| -> MicroUsd {
+        let cost = subtrees.of(node).cost;
+        cost.known_usd + cost.estimated_usd
+    };
+    match sort {
+        None => {}
+        Some(SortColumn::Age) => nodes.sort_by_key(|node| node.admitted_at),
+        Some(SortColumn::Cost) => nodes.sort_by_key(|node| Reverse(dollars(node))),
+        Some(SortColumn::Tokens) => {
+            nodes.sort_by_key(|node| Reverse(subtrees.of(node).usage.total().lower_bound()));
+        }
+        Some(SortColumn::Time) => nodes.sort_by_key(|node| Reverse(node.age(now))),
+        Some(SortColumn::Silent) => {
+            nodes.sort_by_key(|node| Reverse(silences.get(&node.run).copied()));
+        }
+    }
+    let most = limit.unwrap_or(usize::MAX);
+    match sort {
+        Some(_) => nodes.truncate(most),
+        None => drop(nodes.drain(..nodes.len().saturating_sub(most))),
+    }
+    nodes
+}
+
+fn list(tree: &Tree, subtrees: &Subtrees<'_>, node: &Node, silence: Option<Duration>) -> Listed {
+    let reason = node.reason.as_ref().filter(|_| !node.status.is_success());
+    let subtree = subtrees.of(node);
+    let children = || tree.children(node).filter(|child| child.replaced_by.is_none());
+    let is_root = node.parent.is_none();
+    let open = || tree.open_breakers(node.root).cloned().collect();
     Listed {
         run_id: node.run,
         session_key: node.key.clone(),
         agent: node.agent.clone(),
         label: node.label.clone(),
         status: node.status,
+        reason: reason.map(ToString::to_string),
+        paused_since: if is_root { tree.paused(node.root) } else { None },
+        open_breakers: if is_root { open() } else { Vec::new() },
         depth: node.depth,
         parent: node.parent,
-        children: tree.children(node).len(),
+        children: children().count(),
+        children_ended: children().filter(|child| child.status.is_terminal()).count(),
+        children_completed: children().filter(|child| child.status.is_success()).count(),
         admitted_at: node.admitted_at,
+        started_at: node.started_at,
+        ended_at: node.ended_at,
+        silent_ms: silence.map(|silence| silence.as_millis() as u64),
         execution_time_ms: node.execution_time().map(|time| time.as_millis() as u64),
-        subtree_usage,
-        cost,
+        subtree_usage: subtree.usage,
+        cost: subtree.cost,
     }
 }
 
-/// The session that asks and all that is below it, as the door tells, where there is one.
-async fn inside(
-    arguments: &ListArguments,
-    cx: &Invocation,
-) -> Result<Option<Vec<WireTreeNode>>, Failure> {
-    let Some(supervisor) = above(cx).await? else { return Ok(None) };
-    let asked = AskedList { all: arguments.all, limit: None };
-    Ok(Some(call(&supervisor, asked).await?.runs))
-}
-
-fn print_inside(runs: &[WireTreeNode], cx: &Invocation) -> Result<Exit, Failure> {
-    if cx.output.wants_json() {
-        let with_count = |node: &WireTreeNode| {
-            let children = runs.iter().filter(|run| run.parent == Some(node.run_id)).count();
-            let mut value = serde_json::to_value(node).expect("a node is plain data");
-            value["children"] = children.into();
-            value
-        };
-        cx.output.json(&runs.iter().map(with_count).collect::<Vec<_>>())?;
-    } else {
-        cx.output.table(&runs.iter().map(listed).collect::<Vec<_>>())?;
+/// Prints the session that asks and all that is below it, as the door tells.
+fn print_inside(runs: &[WireTreeNode], cx: &Invocation) -> Result<(), Failure> {
+    if !cx.output.wants_json() {
+        return cx.output.table(&runs.iter().map(listed).collect::<Vec<_>>());
     }
-    Ok(Exit::Done)
+    let with_count = |node: &WireTreeNode| {
+        let children = runs.iter().filter(|run| run.parent == Some(node.run_id)).count();
+        let mut value = serde_json::to_value(node).expect("a node is plain data");
+        value["children"] = children.into();
+        value
+    };
+    cx.output.json(&runs.iter().map(with_count).collect::<Vec<_>>())
 }

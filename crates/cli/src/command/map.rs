@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use offshoot_config::Config;
+use offshoot_process::resolve_program;
 use offshoot_split as split;
 
 use super::nested;
@@ -10,11 +11,13 @@ use crate::arguments::{MapArguments, WorkArguments};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::wording;
 use crate::work::consent;
 use crate::work::context;
 use crate::work::engine::{self, Engine};
 use crate::work::input::{self, Cut, Spool};
 use crate::work::interrupt::Interrupts;
+use crate::work::outcomes::Outcomes;
 use crate::work::pieces::{self, AnswerRules, PieceRun};
 use crate::work::plan::{Plan, PlannedAgent};
 use crate::work::preflight::{self, Prepared};
@@ -23,36 +26,49 @@ use crate::work::resume;
 /// Cuts the input, runs the pieces, merges the answers.
 pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Failure> {
     let work = &arguments.work;
-    nested::refuse("map", work, cx)?;
     let split: split::Split =
         arguments.split.parse().map_err(|error| Failure::of(Exit::BadInput, &error))?;
+    let how = split::Cut { split, header_lines: arguments.header.unwrap_or(0) };
+    if let Some(exit) = nested::map(arguments, how, cx)? {
+        return Ok(exit);
+    }
     let terms = AnswerRules::of(&arguments.pieces)?;
-    let (config, prepared) = preflight::prepare(work, &arguments.command, cx)?;
-    let task = task(arguments, &prepared)?;
+    let (config, prepared) =
+        preflight::prepare(work, &arguments.command, cx).map_err(|failure| {
+            let nothing_runs = failure.exit == Exit::NoRuntime && work.runtime.is_none();
+            let misplaced = nothing_runs.then(|| misplaced_command(arguments, cx)).flatten();
+            misplaced.unwrap_or(failure)
+        })?;
+    let task = task(arguments, &prepared)
+        .map_err(|failure| misplaced_command(arguments, cx).unwrap_or(failure))?;
+    terms.check(&config, &prepared.agent)?;
     let files = context::look(&work.context, cx)?;
     let spool = match input::has_standard_input(&arguments.inputs)? {
         true => Some(Spool::standard_input(&engine::data_folder(cx)?)?),
         false => None,
     };
-    let cut = input::cut(&arguments.inputs, split, spool.as_ref())?;
+    let cut = input::cut(&arguments.inputs, how, spool.as_ref())?;
     if work.dry_run {
         let agents: Vec<PlannedAgent> = cut
             .pieces
             .iter()
             .map(|piece| PlannedAgent {
                 label: Arc::clone(&piece.label),
-                bytes: piece.range.length,
+                bytes: piece.range.size(),
+                runs: None,
+                wave: 1,
+                needs: Vec::new(),
             })
             .collect();
-        return plan(&prepared, &config, split, &cut, &terms, work, cx)
-            .dry_run(&agents, &config, cx);
+        return plan(&prepared, &config, how, &cut, &terms, work, cx).dry_run(&agents, &config, cx);
     }
     let yes = arguments.pieces.yes;
     consent::ask(cut.pieces.len(), &prepared, &config, yes, cx)?;
+    let outcomes = Outcomes::of(&arguments.pieces, &terms, cx)?;
     let external = terms.merging.load(|name| prepared.plugins.merge(name))?;
     engine::block_on(async {
         let interrupts = Interrupts::listen()?;
-        let engine = Engine::start(config.clone(), engine::data_folder(cx)?, &prepared, cx).await?;
+        let engine = Engine::start(config.clone(), &prepared, cx).await?;
         let cut = match spool {
             Some(spool) => {
                 let unnamed = spool.path().to_owned();
@@ -61,7 +77,7 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
             None => cut,
         };
         let context = context::store(files, &*engine.store).await?;
-        let plan = Plan { context, ..plan(&prepared, &config, split, &cut, &terms, work, cx) };
+        let plan = Plan { context, ..plan(&prepared, &config, how, &cut, &terms, work, cx) };
         let order = PieceRun {
             label: work.label.as_deref().map(Into::into),
             pieces: input::pieces(cut, &task, &plan),
@@ -70,6 +86,7 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
             plan,
             terms,
             external,
+            outcomes,
         };
         let tree = resume::same(&engine, &order.plan, work, cx).await?;
         pieces::run(&engine, order, tree, interrupts, cx).await
@@ -79,14 +96,15 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
 fn plan(
     prepared: &Prepared,
     config: &Config,
-    split: split::Split,
+    how: split::Cut,
     cut: &Cut,
     terms: &AnswerRules,
     work: &WorkArguments,
     cx: &Invocation,
 ) -> Plan {
     Plan {
-        split: Some(split.to_string()),
+        split: Some(how.split.to_string()),
+        header_lines: Some(how.header_lines).filter(|&lines| lines > 0),
         inputs: cut.files.clone(),
         ..Plan::of("map", prepared, config, &work.limits, cx).merging(terms)
     }
@@ -97,7 +115,34 @@ fn task(arguments: &MapArguments, prepared: &Prepared) -> Result<Arc<str>, Failu
     match &arguments.task {
         Some(task) => Ok(task.as_str().into()),
         None if prepared.run_spec.command.is_some() => Ok(prepared.command_line().into()),
-        None => Err(Failure::input("nothing says what to do with each piece")
-            .hint("say it with --task, or give a command after `--`")),
+        None => Err(no_task()),
     }
+}
+
+/// The failure where neither a task nor a command is given.
+pub(super) fn no_task() -> Failure {
+    Failure::input("nothing says what to do with each piece")
+        .hint("say it with --task, or give a command after `--`")
+}
+
+/// The failure where the command stands among the inputs, and `--` was forgotten: nothing else says what to do, and an input after
+/// the first is a program, and often no file here.
+pub(super) fn misplaced_command(arguments: &MapArguments, cx: &Invocation) -> Option<Failure> {
+    if arguments.task.is_some() || !arguments.command.is_empty() {
+        return None;
+    }
+    let words: Vec<String> =
+        arguments.inputs.iter().map(|input| input.to_string_lossy().into_owned()).collect();
+    let folder = &cx.environment.working_folder;
+    let is_program = |word: &String| {
+        resolve_program(word.as_ref(), cx.environment.path().map(|path| &**path), folder).is_ok()
+    };
+    let at = 1 + words.iter().skip(1).position(is_program)?;
+    let (inputs, command) = words.split_at(at);
+    let message = format!("`{}` is taken for an input: a command stands behind `--`", command[0]);
+    Some(Failure::input(message).hint(format_args!(
+        "`offshoot map {} -- {}`, with options before the `--`",
+        wording::command_line(inputs),
+        wording::command_line(command)
+    )))
 }

@@ -2,15 +2,13 @@
 
 mod root;
 
-use std::time::Duration;
-
 use offshoot_door::ClientError;
 use offshoot_mcp::{Options, RightsOf, ServeError, serve_stdio, tools_json, tools_markdown};
 
 use offshoot_runtime_claude::rights_of;
 
 use crate::arguments::McpArguments;
-use crate::door::{above, may_be_below};
+use crate::door::above;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -20,31 +18,24 @@ use crate::work::engine::block_on;
 /// belongs to none, a root of its own.
 pub(crate) fn run(arguments: &McpArguments, cx: &Invocation) -> Result<Exit, Failure> {
     if arguments.list_tools {
-        return list(cx);
+        cx.output.result(&tools_json(), || cx.output.line(tools_markdown().trim_end()))?;
+        return Ok(Exit::Done);
     }
     let permission = arguments.permission_tool.then_some(rights_of as RightsOf);
     let mut options = Options { permission, ..Options::default() };
-    if let Some(seconds) = arguments.patience {
-        options.patience = Duration::from_secs(seconds);
+    if let Some(patience) = arguments.patience {
+        options.patience = patience;
     }
     block_on(async {
-        let supervisor = if may_be_below(cx) { above(cx).await? } else { None };
-        let Some(supervisor) = supervisor else { return root::serve(arguments, options, cx).await };
+        let Some(supervisor) = above(cx).await? else {
+            return root::serve(arguments, options, cx).await;
+        };
         if arguments.is_for_a_root() {
             cx.output
                 .note("this session has its limits from its tree; those given here do nothing");
         }
         ended(serve_stdio(supervisor, options).await)
     })
-}
-
-fn list(cx: &Invocation) -> Result<Exit, Failure> {
-    if cx.output.wants_json() {
-        cx.output.json(&tools_json())?;
-    } else {
-        cx.output.line(tools_markdown().trim_end())?;
-    }
-    Ok(Exit::Done)
 }
 
 fn ended(served: Result<(), ServeError>) -> Result<Exit, Failure> {

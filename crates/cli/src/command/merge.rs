@@ -13,10 +13,9 @@ use offshoot_spawner::{Gathering, StoredValues};
 use offshoot_store::{MemoryStore, Store};
 
 use super::nested::only_of_the_tree;
-use super::spawn::call;
 use super::wait::print_value;
 use crate::arguments::{LimitArguments, MergeArguments};
-use crate::door::{above, may_be_below};
+use crate::door::inside;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -26,11 +25,14 @@ use crate::record::{self, Record};
 use crate::work::engine::block_on;
 use crate::work::pieces::merging;
 
+/// The name of standard input among files.
+const STDIN: &str = "-";
+
 /// Merges results that are given, or that are stored.
 pub(crate) fn run(arguments: &MergeArguments, cx: &Invocation) -> Result<Exit, Failure> {
     if arguments.file.is_none()
-        && may_be_below(cx)
-        && let Some(exit) = block_on(inside(arguments, cx))?
+        && let Some(exit) =
+            inside(cx, async |supervisor| of_the_tree(&supervisor, arguments, cx).await)?
     {
         return Ok(exit);
     }
@@ -49,13 +51,16 @@ pub(crate) fn run(arguments: &MergeArguments, cx: &Invocation) -> Result<Exit, F
         let gathering = begin(merging, arguments, values.clone(), cx).await?;
         match (&record, &arguments.children) {
             (None, _) => {
-                lines(arguments.file.as_deref().unwrap_or(Path::new("-")), gathering).await
+                lines(arguments.file.as_deref().unwrap_or(Path::new(STDIN)), gathering).await
             }
             (Some(record), Some(run)) => of_children(record, run, gathering, cx).await,
             (Some(record), None) => of_runs(record, &arguments.result, gathering).await,
         }
     })?;
     print(&answer, &values, cx)?;
+    if let Some(warning) = answer.warning() {
+        cx.output.warning(warning);
+    }
     Ok(Exit::Done)
 }
 
@@ -68,6 +73,16 @@ async fn begin(
 ) -> Result<Gathering, Failure> {
     if let Merging::Strategy(strategy) = merging {
         return Ok(Gathering::by_strategy(strategy, OnFailure::Fail, values));
+    }
+    if merging == Merging::Patch {
+        let message = "`patch` is a merge of runs with folders of their own, and needs a tree";
+        return Err(
+            Failure::input(message).hint("offshoot fanout --isolation worktree --merge patch")
+        );
+    }
+    if merging.asking().is_some() {
+        return Err(Failure::input(format_args!("`{merging}` asks for runs, and needs a tree"))
+            .hint("`offshoot map` and `offshoot fanout` take it as --merge"));
     }
     let config = load::config(cx, &LimitArguments::default())?;
     let plugins = plugins::plugins(&arguments.plugins.plugin_path, &config, cx)?;
@@ -84,15 +99,18 @@ async fn finish(mut gathering: Gathering, count: u32) -> Result<Answer, Failure>
     Ok(gathering.into_answer())
 }
 
-/// Results of runs below the agent that asks, where there is a door to ask at.
-async fn inside(arguments: &MergeArguments, cx: &Invocation) -> Result<Option<Exit>, Failure> {
-    let Some(supervisor) = above(cx).await? else { return Ok(None) };
+/// Merges results of runs below the agent that asks.
+async fn of_the_tree(
+    supervisor: &Client,
+    arguments: &MergeArguments,
+    cx: &Invocation,
+) -> Result<Exit, Failure> {
     only_of_the_tree(&arguments.plugins)?;
     let mut runs: Vec<RunName> = arguments.result.iter().cloned().map(RunName).collect();
     if let Some(parent) = &arguments.children {
         // The answer of a child that is deleted is still there.
         let asked = Tree { run: Some(RunName(parent.clone())), all: true };
-        let roots = call(&supervisor, asked).await?.roots;
+        let roots = supervisor.call(asked).await?.roots;
         let children = roots.iter().flat_map(|root| &root.children);
         runs.extend(children.filter(|run| run.status.is_terminal()).map(|run| run.run_id.into()));
         if runs.is_empty() {
@@ -102,9 +120,10 @@ async fn inside(arguments: &MergeArguments, cx: &Invocation) -> Result<Option<Ex
     let order = MergeOrder {
         strategy: arguments.strategy.clone(),
         on_failure: arguments.on_failure.map(|choice| choice.to_string()),
+        separator: None,
     };
-    let merged = call(&supervisor, Merge { order, runs, results: Vec::new() }).await?;
-    print_merged(&supervisor, merged, cx).await.map(Some)
+    let merged = supervisor.call(Merge { order, runs, results: Vec::new() }).await?;
+    print_merged(supervisor, merged, cx).await
 }
 
 /// Prints a merged answer as it is; what stands in its way is exit 1.
@@ -116,16 +135,7 @@ pub(super) async fn print_merged(
     if cx.output.wants_json() {
         cx.output.json(&merged)?;
     } else {
-        let text = merged.data.as_ref().and_then(|data| serde_json::from_str(data.as_str()).ok());
-        match (&merged.name, text, &merged.data) {
-            (_, Some(text), _) => {
-                let text: String = text;
-                cx.output.line(text)?;
-            }
-            (Some(name), None, _) => print_value(supervisor, name.clone(), cx).await?,
-            (None, None, Some(data)) => cx.output.line(data.as_str())?,
-            (None, None, None) => {}
-        }
+        print_text(supervisor, &merged, cx).await?;
     }
     match merged.error {
         Some(error) => {
@@ -133,6 +143,21 @@ pub(super) async fn print_merged(
             Ok(Exit::AgentFailed)
         }
         None => Ok(Exit::Done),
+    }
+}
+
+/// Prints what there is of a merged answer, text as it is.
+pub(super) async fn print_text(
+    supervisor: &Client,
+    merged: &Merged,
+    cx: &Invocation,
+) -> Result<(), Failure> {
+    let text = merged.data.as_ref().and_then(|data| serde_json::from_str(data.as_str()).ok());
+    match (text, &merged.name, &merged.data) {
+        (Some::<String>(text), _, _) => cx.output.line(text),
+        (None, Some(name), _) => print_value(supervisor, name.clone(), cx).await,
+        (None, None, Some(data)) => cx.output.line(data.as_str()),
+        (None, None, None) => Ok(()),
     }
 }
 
@@ -144,24 +169,28 @@ pub(crate) fn print(answer: &Answer, values: &dyn Values, cx: &Invocation) -> Re
     })
 }
 
+/// `merge FILE`: opens the file of results.
 async fn lines(file: &Path, gathering: Gathering) -> Result<Answer, Failure> {
-    if file == Path::new("-") {
+    if file == Path::new(STDIN) {
         return read(file, BufReader::new(std::io::stdin()), gathering).await;
     }
     let open = File::open(file).map_err(|error| Failure::file("read", file, &error))?;
     read(file, BufReader::new(open), gathering).await
 }
 
+/// `merge FILE`: merges the results of a file, line by line.
 async fn read(
     file: &Path,
     input: impl BufRead,
     mut gathering: Gathering,
 ) -> Result<Answer, Failure> {
+    let is_stdin = file == Path::new(STDIN);
+    let name = if is_stdin { "standard input".into() } else { file.to_string_lossy() };
     let mut count = 0;
     for line in Lines::new(input) {
         let line = line.map_err(|error| match &error {
             LineError::Read { source, .. } => Failure::file("read", file, source),
-            LineError::Invalid { .. } => Failure::of(Exit::BadInput, &error)
+            LineError::Invalid { .. } => Failure::input(format_args!("{name}, {error}"))
                 .hint("a line is an object with a `key` and a `value`"),
         })?;
         gathering.push(count, line.key, Ok(line.value)).await;
@@ -173,6 +202,7 @@ async fn read(
     finish(gathering, count).await
 }
 
+/// `merge --result`: merges the answers of these runs.
 async fn of_runs(
     record: &Record,
     runs: &[String],
@@ -206,7 +236,12 @@ async fn of_children(
         .get(found.run)
         .ok_or_else(|| Failure::input(format_args!("run {} has no record", found.run)))?;
     let (mut count, mut others) = (0, 0);
-    for child in tree.children(node) {
+    for child in tree.last_children(node) {
+        let admitted = record.store().admitted(found.root, child.run)?;
+        if admitted.is_some_and(|admitted| admitted.merges().is_some()) {
+            // What a merge has made of the others.
+            continue;
+        }
         let ending = record.ending(found.root, child.run)?;
         match ending {
             Some(Ending { output: Some(output), .. }) if child.status.is_success() => {

@@ -1,31 +1,46 @@
 //! `run`, `map` and `fanout` inside an agent: no trees of their own, but children of that agent, under its limits.
 
-use offshoot_door::{Client, MergeOrder, Spawn, SpawnMany, SpawnedMany, Wait};
-use offshoot_host::runtimes::EXEC;
-use offshoot_model::{AgentId, BudgetRequest};
-use offshoot_runtime::OutputFormat;
+mod many;
+mod shares;
+mod told;
 
-use super::spawn::{call, child, hand_in};
-use super::wait::print_value;
-use crate::arguments::{FanoutArguments, PluginPathArguments, RunArguments, WorkArguments};
-use crate::door::{above, for_the_operator, may_be_below};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use offshoot_door::{Client, ContextGrant, Spawn, SpawnInput};
+use offshoot_host::runtimes::EXEC;
+use offshoot_model::{BudgetRequest, InputRange};
+use offshoot_runtime::OutputFormat;
+use offshoot_split::{self as split, InputFile};
+
+use self::many::Order;
+use self::shares::share;
+use super::map::{misplaced_command, no_task};
+use super::spawn::{child, hand_in};
+use crate::arguments::{
+    ContextArgument, FanoutArguments, MapArguments, PluginPathArguments, RunArguments,
+    WorkArguments,
+};
+use crate::door::{inside, is_inside};
 use crate::exit::Exit;
-use crate::failure::{Complaint, Failure};
+use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::work::engine::block_on;
+use crate::load;
+use crate::wording;
+use crate::work::input::{self, Spool};
+use crate::work::schema;
 use crate::work::task::Task;
 
 /// Asks for the child, where this process runs inside an agent, and waits for its answer. None where it does not.
 pub(super) fn run(arguments: &RunArguments, cx: &Invocation) -> Result<Option<Exit>, Failure> {
     let RunArguments { task, work, command } = arguments;
     // A plan that is only printed starts nothing.
-    if work.dry_run || !may_be_below(cx) {
+    if work.dry_run {
         return Ok(None);
     }
-    block_on(async {
-        let Some(supervisor) = above(cx).await? else { return Ok(None) };
-        let spawn = Spawn { command: Some(command.clone()), ..request(task, work)? };
-        child(&supervisor, spawn, &work.context, true, cx).await.map(Some)
+    inside(cx, async |supervisor| {
+        let spawn = Spawn { command: Some(command.clone()), ..request(task, work, cx)? };
+        child(&supervisor, spawn, &work.context, true, cx).await
     })
 }
 
@@ -36,112 +51,149 @@ pub(super) fn fanout(
     cx: &Invocation,
 ) -> Result<Option<Exit>, Failure> {
     let FanoutArguments { pieces, work, command, .. } = arguments;
-    if work.dry_run || !may_be_below(cx) {
+    if work.dry_run {
         return Ok(None);
     }
-    block_on(async {
-        let Some(supervisor) = above(cx).await? else { return Ok(None) };
-        if pieces.max_fail.is_some() {
-            return Err(of_the_root("--max-fail"));
+    inside(cx, async |supervisor| {
+        let mut order = Order::of(pieces, cx)?;
+        let template = template(&supervisor, work, command, cx).await?;
+        let mut children = Vec::new();
+        for (place, task) in (1..).zip(tasks()?) {
+            if task.runtime.is_some_and(|runtime| *runtime != *EXEC.name) {
+                return Err(of_the_root("the `runtime` of a task"));
+            }
+            if !task.needs.is_empty() {
+                return Err(of_the_root("the `needs` of a task"));
+            }
+            let mut context = template.context.clone();
+            for ContextArgument { name, path } in task.files {
+                // Values of the session have one name each; the children may know several by the same. That of no other fanout.
+                let own = format!("fanout {}, task {place}: {name}", std::process::id());
+                supervisor.put_file(&own, None, &cx.absolute(path)).await?;
+                context.retain(|grant| grant.name != name);
+                context.push(ContextGrant { name, from: Some(own) });
+            }
+            children.push(Spawn {
+                task: task.task,
+                label: task.label,
+                agent: task.agent.or_else(|| template.agent.clone()),
+                run_timeout_seconds: task.timeout.or(template.run_timeout_seconds),
+                context,
+                model: task.model,
+                thinking: task.thinking,
+                budget: task.budget,
+                weight: task.weight,
+                schema: task.schema.or_else(|| template.schema.clone()),
+                isolation: task.isolation.or_else(|| template.isolation.clone()),
+                tools: task.tools,
+                cwd: task.cwd.map(|folder| cx.absolute(folder)).or_else(|| template.cwd.clone()),
+                ..Spawn { budget: None, ..template.clone() }
+            });
         }
-        let template = request("", work)?;
-        if template.budget.is_some() {
-            return Err(of_the_root("a budget"));
-        }
-        let template = Spawn {
-            context: hand_in(&supervisor, &work.context, cx).await?,
-            command: (!command.is_empty()).then(|| command.clone()),
-            cwd: cx.environment.working_folder.to_str().map(str::to_owned),
-            ..template
-        };
-        let child = |task: Task| Spawn {
-            task: task.task,
-            label: task.label,
-            agent: task.agent.or_else(|| template.agent.clone()),
-            run_timeout_seconds: task.timeout.or(template.run_timeout_seconds),
-            ..template.clone()
-        };
-        let children = tasks()?.into_iter().map(child).collect();
-        let order = MergeOrder {
-            strategy: pieces.merge.clone(),
-            on_failure: Some(pieces.on_failure.to_string()),
-        };
-        let wait = Some(Wait { merge: Some(order), ..Wait::default() });
-        let many = SpawnMany { children, wait, ..SpawnMany::default() };
-        let answer = call(&supervisor, many).await?;
-        report(&supervisor, answer, cx).await.map(Some)
+        share(template.budget, &mut children)?;
+        order.expect(children.iter().map(|child| child.task.len() as u64), command);
+        order.run(&supervisor, children, cx).await
     })
 }
 
-/// Prints what several children have made together, and says what is missing.
-async fn report(
-    supervisor: &Client,
-    SpawnedMany { children, waited }: SpawnedMany,
+/// Cuts the input and asks for a child for each piece, where this process runs inside an agent; prints what their answers make.
+pub(super) fn map(
+    arguments: &MapArguments,
+    how: split::Cut,
     cx: &Invocation,
-) -> Result<Exit, Failure> {
-    let mut exit = Exit::Done;
-    let waited = waited.unwrap_or_default();
-    let merged = waited.merged;
-    if cx.output.wants_json() {
-        cx.output.json(&merged)?;
-    } else if let Some(merged) = &merged {
-        let text = merged.data.as_ref().and_then(|data| serde_json::from_str(data.as_str()).ok());
-        match (text, &merged.name, &merged.data) {
-            (Some::<String>(text), _, _) => cx.output.line(text)?,
-            (None, Some(name), _) => print_value(supervisor, name.clone(), cx).await?,
-            (None, None, Some(data)) => cx.output.line(data.as_str())?,
-            (None, None, None) => {}
+) -> Result<Option<Exit>, Failure> {
+    let MapArguments { inputs, task, pieces, work, command, .. } = arguments;
+    if work.dry_run {
+        return Ok(None);
+    }
+    inside(cx, async |supervisor| {
+        let mut order = Order::of(pieces, cx)?;
+        let template = template(&supervisor, work, command, cx).await?;
+        let task = match task {
+            Some(task) => task.clone(),
+            None if !command.is_empty() => wording::command_line(command),
+            None => return Err(misplaced_command(arguments, cx).unwrap_or_else(no_task)),
+        };
+        let spool = match input::has_standard_input(inputs)? {
+            true => Some(Spool::unkept()?),
+            false => None,
+        };
+        let cut = input::cut(inputs, how, spool.as_ref())?;
+        // Each file is a value of the session, of which the children read parts. The name is that of no other map.
+        let mut names = HashMap::new();
+        for (number, file) in (1..).zip(&cut.files) {
+            let name = format!("map {}, input {number}", std::process::id());
+            match spool.as_ref().filter(|spool| *file.path == spool.path()) {
+                Some(spool) => {
+                    let title = "standard input";
+                    supervisor.put_open_file(&name, None, title, spool.reader()?).await?;
+                }
+                None => drop(supervisor.put_file(&name, None, file.resolved()).await?),
+            }
+            names.insert(Arc::clone(file.resolved()), name);
         }
-    }
-    for outcome in &waited.ended {
-        if let Some(error) = &outcome.error {
-            cx.output.note(format_args!("run {}: {}", outcome.run_id, error.message));
+        let child = |piece: &split::Piece| {
+            let InputRange { path, offset, length, header, .. } = &piece.range;
+            let (name, offset, length, header) = (names[path].clone(), *offset, *length, *header);
+            Spawn {
+                task: task.clone(),
+                label: Some(piece.label.to_string()),
+                input: Some(SpawnInput { name, offset, length, header }),
+                ..template.clone()
+            }
+        };
+        let mut children: Vec<Spawn> = cut.pieces.iter().map(child).collect();
+        children.iter_mut().for_each(|child| child.budget = None);
+        share(template.budget, &mut children)?;
+        order.expect(cut.pieces.iter().map(|piece| piece.range.size()), command);
+        // What was handed in is what was cut. From now on the children may write to the files.
+        let is_file = |file: &InputFile| spool.as_ref().is_none_or(|it| *file.path != it.path());
+        let files = cut.files.into_iter().filter(is_file).collect();
+        let ranges = cut.pieces.into_iter().map(|piece| piece.range).collect();
+        if let Some(changed) = input::changed(files, ranges).await {
+            return Err(Failure::of(Exit::AgentFailed, &changed));
         }
-    }
-    let complain = |message: &str| {
-        cx.output.error(&Complaint { message: message.to_owned(), causes: Vec::new(), hint: None });
-    };
-    if let Some(error) = merged.and_then(|merged| merged.error) {
-        complain(&error);
-        exit = Exit::AgentFailed;
-    }
-    for refusal in children.into_iter().filter_map(|child| child.refusal) {
-        complain(&refusal.message);
-        exit = Exit::Refused;
-    }
-    Ok(exit)
+        order.run(&supervisor, children, cx).await
+    })
 }
 
-/// Refuses a command that has no way to be children of an agent.
-pub(super) fn refuse(command: &str, work: &WorkArguments, cx: &Invocation) -> Result<(), Failure> {
-    if work.dry_run || !may_be_below(cx) || block_on(above(cx))?.is_none() {
-        return Ok(());
-    }
-    let message = format!("`{command}` opens a tree, and this process runs inside one");
-    Err(Failure::new(Exit::Refused, message)
-        .hint("ask for each piece with `offshoot spawn`, then `offshoot wait`"))
+/// Returns what all children of a map or a fanout have in common. The budget is that of all of them.
+async fn template(
+    supervisor: &Client,
+    work: &WorkArguments,
+    command: &[String],
+    cx: &Invocation,
+) -> Result<Spawn, Failure> {
+    Ok(Spawn {
+        context: hand_in(supervisor, &work.context, cx).await?,
+        command: (!command.is_empty()).then(|| command.to_owned()),
+        cwd: Some(cx.environment.working_folder.clone()),
+        ..request("", work, cx)?
+    })
 }
 
 /// Refuses inside an agent what is the operator's to do.
 pub(super) fn only_for_the_operator(command: &str, cx: &Invocation) -> Result<(), Failure> {
-    if may_be_below(cx) { block_on(for_the_operator(command, cx)) } else { Ok(()) }
+    if !is_inside(cx)? {
+        return Ok(());
+    }
+    let message = format!("`{command}` is for the operator, and this process runs inside an agent");
+    Err(Failure::new(Exit::Refused, message)
+        .hint("run it from a terminal that no agent has started"))
 }
 
 /// Returns the request to a supervisor: limits may be lower than those of the tree, and never others.
-fn request(task: &str, work: &WorkArguments) -> Result<Spawn, Failure> {
-    let agent = work.agent.as_deref().map(AgentId::parse).transpose();
-    let agent = agent.map_err(|error| Failure::of(Exit::BadInput, &error).hint(error.hint()))?;
+fn request(task: &str, work: &WorkArguments, cx: &Invocation) -> Result<Spawn, Failure> {
+    let agent = work.agent.as_deref().map(load::agent_id).transpose()?;
     let mut spawn = Spawn { agent, label: work.label.clone(), ..Spawn::task(task) };
     if work.runtime.as_deref().is_some_and(|runtime| runtime != EXEC.name) {
         return Err(of_the_root("--runtime"));
     }
     only_of_the_tree(&work.plugins)?;
-    if work.ok_exit != [0] {
-        return Err(of_the_root("--ok-exit"));
-    }
-    if work.output != OutputFormat::Text {
-        return Err(of_the_root("--output"));
-    }
+    spawn.ok_exit = (work.ok_exit != [0]).then(|| work.ok_exit.clone());
+    spawn.schema = schema::of(work, cx)?;
+    spawn.isolation.clone_from(&work.isolation);
+    spawn.output = (work.output != OutputFormat::Text).then_some(work.output);
     let mut budget = BudgetRequest::default();
     for limit in work.limits.flags() {
         let (flag, value) = (limit.flag, limit.value);
@@ -149,6 +201,7 @@ fn request(task: &str, work: &WorkArguments) -> Result<Spawn, Failure> {
         match flag {
             "--timeout" => spawn.run_timeout_seconds = Some(value.parse().map_err(|_| wrong())?),
             "--budget-usd" => budget.usd = Some(value.parse().map_err(|_| wrong())?),
+            "--max-depth" => spawn.max_depth = Some(value.parse().map_err(|_| wrong())?),
             "--budget-tokens" => budget.tokens = Some(value.parse().map_err(|_| wrong())?),
             // Nothing to ask for: the limits of the tree decide.
             "--allow-recursive-spawn" => {}
@@ -165,6 +218,7 @@ pub(super) fn only_of_the_tree(plugins: &PluginPathArguments) -> Result<(), Fail
     if plugins.plugin_path.is_empty() { Ok(()) } else { Err(of_the_root("--plugin-path")) }
 }
 
+/// Inside an agent: an option of `run`, `map` or `fanout` that only the root of a tree can follow.
 fn of_the_root(flag: &str) -> Failure {
     Failure::input(format_args!(
         "{flag} is for the root of a tree, and this process runs inside one"

@@ -1,24 +1,78 @@
 //! `offshoot pause` and `offshoot unpause`.
 
-use offshoot_door::Pause;
+use offshoot_display::number;
+use offshoot_door::{Client, Pause};
+use offshoot_model::Timestamp;
 
-use super::spawn::call;
-use crate::door::reach;
-use crate::exit::Exit;
+use crate::door::{LiveTree, live_trees, may_be_below, named, reach};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::record::Record;
 use crate::work::engine::block_on;
 
-/// Stops admission and starts in the tree of a run, or lets them go on.
-pub(crate) fn run(run: &str, paused: bool, cx: &Invocation) -> Result<Exit, Failure> {
+/// Stops admission and starts in the tree of a run, or in every tree where none is named, or lets them go on; says what that
+/// changed.
+pub(crate) fn run(run: Option<&str>, paused: bool, cx: &Invocation) -> Result<(), Failure> {
+    match run {
+        Some(run) => one(run, paused, cx),
+        None => all(paused, cx),
+    }
+}
+
+/// `pause --all` and `unpause --all`: every tree of this user.
+fn all(paused: bool, cx: &Invocation) -> Result<(), Failure> {
+    block_on(async {
+        let (trees, _) = live_trees(cx).await?;
+        for LiveTree { supervisor, root, .. } in &trees {
+            supervisor.call(Pause { paused }).await?;
+            let word = if paused { "paused" } else { "goes on" };
+            cx.output.note(format_args!("{word}: {}", named(root)));
+        }
+        if trees.is_empty() {
+            cx.output.note("nothing changed: no tree of this user runs");
+        }
+        Ok(())
+    })
+}
+
+/// `pause RUN` and `unpause RUN`: the tree of one run.
+fn one(run: &str, paused: bool, cx: &Invocation) -> Result<(), Failure> {
+    let before = paused_since(run, cx)?;
     block_on(async {
         let (supervisor, run) = reach(run, cx).await?;
-        call(&supervisor, Pause { paused }).await?;
-        if paused {
-            cx.output.note(format_args!(
-                "nothing more is started in this tree, and what runs goes on; `offshoot unpause {run}` ends that"
-            ));
+        let changed = set(&supervisor, paused, before).await?;
+        match (before, paused) {
+            (None, true) => {
+                cx.output.note(format_args!("{changed}; `offshoot unpause {run}` ends that"))
+            }
+            _ => cx.output.note(changed),
         }
-        Ok(Exit::Done)
+        Ok(())
     })
+}
+
+/// Pauses the tree of a supervisor, or lets it go on, and says what that changed of one that was paused since `before`.
+pub(super) async fn set(
+    supervisor: &Client,
+    paused: bool,
+    before: Option<Timestamp>,
+) -> Result<String, Failure> {
+    supervisor.call(Pause { paused }).await?;
+    Ok(match (before.map(number::moment), paused) {
+        (Some(since), true) => format!("nothing changed: the tree is paused since {since}"),
+        (None, true) => {
+            "paused: nothing more is started in this tree, and what runs goes on".to_owned()
+        }
+        (Some(since), false) => format!("the tree goes on; it was paused since {since}"),
+        (None, false) => "nothing changed: the tree was not paused".to_owned(),
+    })
+}
+
+/// Returns since when the tree of a run is paused, as its record says.
+fn paused_since(run: &str, cx: &Invocation) -> Result<Option<Timestamp>, Failure> {
+    if may_be_below(cx) {
+        return Ok(None);
+    }
+    let (record, found) = Record::open_with(cx, run)?;
+    Ok(record.tree(found.root)?.paused(found.root))
 }

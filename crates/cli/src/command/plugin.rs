@@ -24,7 +24,7 @@ use offshoot_host::Plugins;
 pub(super) use check::suite;
 
 /// Does what is asked about plugins.
-pub(super) fn run(command: PluginCommand, cx: &Invocation) -> Result<Exit, Failure> {
+pub(super) fn run(command: PluginCommand, cx: &Invocation) -> Result<(), Failure> {
     match command {
         PluginCommand::List(arguments) => list::run(&arguments, cx),
         PluginCommand::Inspect(arguments) => inspect::run(&arguments, cx),
@@ -37,11 +37,10 @@ pub(super) fn run(command: PluginCommand, cx: &Invocation) -> Result<Exit, Failu
 }
 
 /// Is the process in which a library is opened for the first time.
-pub(super) fn trial(cx: &Invocation) -> Result<Exit, Failure> {
+pub(super) fn trial(cx: &Invocation) -> Result<(), Failure> {
     let order = standard_input()?;
     let report = offshoot_plugin_host::trial(&order).map_err(|error| Failure::input(&error))?;
-    cx.output.bytes(report.as_bytes())?;
-    Ok(Exit::Done)
+    cx.output.bytes(report.as_bytes())
 }
 
 /// The plugins that can be found.
@@ -96,6 +95,7 @@ fn folder(path: &Path) -> Result<Candidate, Failure> {
     Ok(Candidate::read(real, PlaceOrigin::Flag))
 }
 
+/// Reads the order of the trial of a plugin, which comes on standard input.
 fn standard_input() -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = std::io::stdin().read_to_end(&mut bytes);

@@ -7,11 +7,10 @@ use offshoot_store::{RootSummary, StoreError, Swept};
 use serde::Serialize;
 
 use crate::arguments::PruneArguments;
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::Record;
-use offshoot_host::end_orphans;
+use offshoot_host::{end_orphans, prune_folders};
 
 /// The trees that were deleted, or would be.
 #[derive(Default, Serialize)]
@@ -41,7 +40,7 @@ struct PrunedTree {
 }
 
 /// Deletes old trees.
-pub(crate) fn run(arguments: &PruneArguments, cx: &Invocation) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: &PruneArguments, cx: &Invocation) -> Result<(), Failure> {
     let mut pruned = Pruned { dry_run: arguments.dry_run, ..Pruned::default() };
     if let Some(record) = Record::open(cx)? {
         if !arguments.dry_run {
@@ -50,11 +49,7 @@ pub(crate) fn run(arguments: &PruneArguments, cx: &Invocation) -> Result<Exit, F
         }
         prune(&record, arguments, &mut pruned)?;
     }
-    match cx.output.wants_json() {
-        true => cx.output.json(&pruned)?,
-        false => print(&pruned, cx)?,
-    }
-    Ok(Exit::Done)
+    cx.output.result(&pruned, || print(&pruned, cx))
 }
 
 fn prune(record: &Record, arguments: &PruneArguments, pruned: &mut Pruned) -> Result<(), Failure> {
@@ -62,7 +57,12 @@ fn prune(record: &Record, arguments: &PruneArguments, pruned: &mut Pruned) -> Re
     for summary in record.summaries()? {
         let root = summary.root;
         // One whose last event is from the future, by a clock that was set back since, is not old.
-        if now.since(summary.last_at) < arguments.older_than.0 || summary.last_at > now {
+        if now.since(summary.last_at) < arguments.older_than || summary.last_at > now {
+            continue;
+        }
+        if !prune_folders(record.folder(), root, arguments.dry_run)? {
+            // Its changes are nowhere else. The next tree that is opened here brings them back.
+            pruned.busy = true;
             continue;
         }
         let is_taken = if arguments.dry_run {
@@ -93,6 +93,7 @@ impl PrunedTree {
     }
 }
 
+/// Prints what was deleted, or would be.
 fn print(pruned: &Pruned, cx: &Invocation) -> Result<(), Failure> {
     let row = |tree: &PrunedTree| {
         let ended = if tree.ended { "" } else { "without an end" };

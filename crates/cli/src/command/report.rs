@@ -2,19 +2,16 @@
 
 use offshoot_door::Report;
 
-use super::spawn::call;
 use crate::arguments::ReportArguments;
 use crate::door::visit;
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::work::engine::block_on;
 
 /// Notes how it goes.
-pub(crate) fn run(arguments: &ReportArguments, cx: &Invocation) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: &ReportArguments, cx: &Invocation) -> Result<(), Failure> {
     block_on(async {
-        let supervisor = visit(cx).await?;
-        call(&supervisor, Report { text: arguments.text.clone() }).await?;
-        Ok(Exit::Done)
+        visit(cx).await?.call(Report { text: arguments.text.clone() }).await?;
+        Ok(())
     })
 }

@@ -12,10 +12,17 @@ use crate::work::resume;
 /// Goes on with a tree.
 pub(crate) fn run(arguments: &ResumeArguments, cx: &Invocation) -> Result<Exit, Failure> {
     let root = match &arguments.run {
-        Some(text) => Record::open_for(cx, text)?.find(text)?.root,
+        Some(text) => {
+            let found = Record::open_with(cx, text)?.1;
+            let is_piece = found.run != found.root.run();
+            if is_piece && arguments.choice.only.is_none() {
+                cx.output.hint("all of the tree goes on; `--only LABEL` runs one piece alone");
+            }
+            found.root
+        }
         None => only_abandoned(cx)?,
     };
-    resume::resume(root, cx)
+    resume::resume(root, &arguments.choice, cx)
 }
 
 /// The one tree that lost its supervisor.
@@ -23,7 +30,7 @@ fn only_abandoned(cx: &Invocation) -> Result<RootId, Failure> {
     let abandoned = Record::open(cx)?.map(|record| record.abandoned()).transpose()?;
     match abandoned.unwrap_or_default().as_slice() {
         [] => Err(Failure::input("no tree has lost its supervisor: there is nothing to resume")
-            .hint("`offshoot list --all` shows what has run")),
+            .hint("`offshoot resume last` goes on with the newest tree where it was stopped; `offshoot list --all` shows what has run")),
         [root] => Ok(*root),
         many => {
             let named: Vec<String> = many.iter().map(|root| root.run().to_string()).collect();

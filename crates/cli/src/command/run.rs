@@ -1,6 +1,6 @@
 //! `offshoot run`.
 
-use offshoot_spawner::{RootKind, RootSpec};
+use offshoot_spawner::RootSpec;
 
 use super::nested;
 use crate::arguments::RunArguments;
@@ -29,23 +29,25 @@ pub(crate) fn run(arguments: &RunArguments, cx: &Invocation) -> Result<Exit, Fai
     let plan = Plan::of("run", &prepared, &config, &work.limits, cx);
     if work.dry_run {
         let label = work.label.as_deref().unwrap_or(prepared.agent.as_str()).into();
-        let agent = PlannedAgent { label, bytes: task.len() as u64 };
+        let agent = PlannedAgent {
+            label,
+            bytes: task.len() as u64,
+            runs: None,
+            wave: 1,
+            needs: Vec::new(),
+        };
         return plan.dry_run(&[agent], &config, cx);
     }
     engine::block_on(async {
         let interrupts = Interrupts::listen()?;
-        let engine = Engine::start(config, engine::data_folder(cx)?, &prepared, cx).await?;
+        let engine = Engine::start(config, &prepared, cx).await?;
         let context = context::store(files, &*engine.store).await?;
         let plan = Plan { context, ..plan };
         let tree = resume::same(&engine, &plan, work, cx).await?;
         let spec = RootSpec {
-            kind: RootKind::Run,
-            agent: prepared.agent,
-            task: task.as_str().into(),
-            label: work.label.as_deref().map(Into::into),
             context: plan.context.clone(),
-            run_spec: prepared.run_spec,
             plan: Some(plan.recorded()?),
+            ..prepared.root(task.as_str().into(), work.label.as_deref().map(Into::into))
         };
         single::run(&engine, spec, tree, interrupts, cx).await
     })

@@ -1,20 +1,24 @@
 //! `offshoot show`.
 
+mod at_work;
+
 use std::sync::Arc;
 
 use offshoot_display::{Show, Style};
 use offshoot_model::{
-    Admitted, AgentId, Cost, Ending, EnvelopeError, Grant, InputRange, Node, Origin, Payload,
-    RunId, RunStatus, SessionKey, Timestamp, Usage, rfc3339,
+    Admitted, AgentId, Changes, Cost, DelegationContext, Ending, EnvelopeError, Grant, InputRange,
+    Node, Origin, Payload, RunId, RunStatus, SessionKey, Timestamp, Usage, bounded_request,
+    rfc3339,
 };
 use offshoot_store::FoundRun;
 use serde::Serialize;
 
+use self::at_work::AtWork;
 use crate::arguments::ShowArguments;
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::{self, Record};
+use crate::work::engine::block_on;
 
 /// All that is known of a run: the fields of its envelope, and what it was asked.
 #[derive(Serialize)]
@@ -27,6 +31,9 @@ struct Shown {
     error: Option<EnvelopeError>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     partial: bool,
+    /// The changes that it made, where it worked in a folder of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes: Option<Box<Changes>>,
     session_key: SessionKey,
     run_id: RunId,
     root: RunId,
@@ -35,6 +42,7 @@ struct Shown {
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<Arc<str>>,
     depth: u32,
+    delegation: DelegationContext,
     origin: Origin,
     runtime: Option<Arc<str>>,
     #[serde(serialize_with = "Payload::serialize_plain")]
@@ -49,18 +57,27 @@ struct Shown {
     #[serde(serialize_with = "rfc3339")]
     ended_at: Option<Timestamp>,
     execution_time_ms: Option<u64>,
+    /// The time since its last sign of life, where it runs and its supervisor answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    silent_ms: Option<u64>,
+    /// The last lines that it said, while it is not over.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    last_lines: Vec<String>,
     usage: Usage,
     cost: Cost,
     children: Vec<RunId>,
 }
 
 /// Shows one run, or its answer alone.
-pub(crate) fn run(arguments: &ShowArguments, cx: &Invocation) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: &ShowArguments, cx: &Invocation) -> Result<(), Failure> {
     let (record, found) = Record::open_own(cx, &arguments.run)?;
     let missing = || Failure::input(format_args!("run {} has no record", found.run));
     let ending = record.ending(found.root, found.run)?;
     if arguments.answer {
         return answer(&record, found.run, ending, cx);
+    }
+    if arguments.patch {
+        return patch(&record, found.run, ending, cx);
     }
     if !cx.output.wants_json() {
         return text(&record, &found, cx);
@@ -69,35 +86,62 @@ pub(crate) fn run(arguments: &ShowArguments, cx: &Invocation) -> Result<Exit, Fa
     let node = tree.get(found.run).ok_or_else(missing)?;
     let admitted = record.store().admitted(found.root, found.run)?;
     let children = tree.children(node).map(|child| child.run).collect();
-    cx.output.json(&shown(&record, node, admitted.ok_or_else(missing)?, ending, children)?)?;
-    Ok(Exit::Done)
+    let at_work = block_on(at_work::look(&record, node, cx))?;
+    let request = record.store().admitted(found.root, found.root.run())?.ok_or_else(missing)?;
+    let request = match record::at_hand(&**record.store(), &request.task)? {
+        Payload::Text(text) => bounded_request(&text),
+        // A task is text.
+        Payload::Json(_) | Payload::Stored(_) => Arc::default(),
+    };
+    let delegation = DelegationContext::new(tree.trace(node), request);
+    let admitted = admitted.ok_or_else(missing)?;
+    let shown = shown(&record, node, admitted, delegation, ending, children)?;
+    cx.output.json(&Shown {
+        silent_ms: at_work.silence.map(|silence| silence.as_millis() as u64),
+        last_lines: at_work.lines,
+        ..shown
+    })
 }
 
+/// `show --answer`: prints the answer of a run that is over.
 fn answer(
     record: &Record,
     run: RunId,
     ending: Option<Ending>,
     cx: &Invocation,
-) -> Result<Exit, Failure> {
-    let Some(ending) = ending else {
+) -> Result<(), Failure> {
+    let Some(Ending { output, reason, .. }) = ending else {
         return Err(Failure::input(format_args!("run {run} is not over")));
     };
-    match ending.output {
-        None => {
-            return Err(Failure::input(format_args!(
-                "run {run} has no answer: it {}",
-                ending.reason
-            )));
-        }
-        Some(output) => record::print(&**record.store(), &output, cx)?,
+    let missing = || Failure::input(format_args!("run {run} has no answer: it {reason}"));
+    record::print(&**record.store(), &output.ok_or_else(missing)?, cx)
+}
+
+/// `show --patch`: prints the changes of a run that is over.
+fn patch(
+    record: &Record,
+    run: RunId,
+    ending: Option<Ending>,
+    cx: &Invocation,
+) -> Result<(), Failure> {
+    let Some(Ending { changes, .. }) = ending else {
+        return Err(Failure::input(format_args!("run {run} is not over")));
+    };
+    let Some(changes) = changes else {
+        return Err(Failure::input(format_args!("run {run} had no folder of its own"))
+            .hint("--isolation gives a run one"));
+    };
+    match changes.patch {
+        Some(patch) => record::print(&**record.store(), &Payload::Stored(patch), cx),
+        None => Ok(()),
     }
-    Ok(Exit::Done)
 }
 
 fn shown(
     record: &Record,
     node: &Node,
     admitted: Admitted,
+    delegation: DelegationContext,
     ending: Option<Ending>,
     children: Vec<RunId>,
 ) -> Result<Shown, Failure> {
@@ -106,7 +150,7 @@ fn shown(
     // A run without an ending may be lost all the same.
     let unsaid = || node.reason.clone().map(Ending::of);
     let error = ending.clone().or_else(unsaid).as_ref().and_then(EnvelopeError::of);
-    let data = ending.and_then(|ending| ending.output);
+    let (data, changes) = ending.map(|ending| (ending.output, ending.changes)).unwrap_or_default();
     let at_hand = |payload: Payload| match payload.size() {
         0..=INLINE => record::at_hand(&**record.store(), &payload),
         _ => Ok(payload),
@@ -116,6 +160,7 @@ fn shown(
         status: node.status,
         partial: error.is_some() && data.is_some(),
         data,
+        changes,
         error,
         session_key: node.key.clone(),
         run_id: node.run,
@@ -124,6 +169,7 @@ fn shown(
         agent: node.agent.clone(),
         label: node.label.clone(),
         depth: node.depth,
+        delegation,
         origin: node.origin,
         runtime: admitted.runtime,
         task: Some(at_hand(admitted.task)?),
@@ -133,14 +179,16 @@ fn shown(
         started_at: node.started_at,
         ended_at: node.ended_at,
         execution_time_ms: node.execution_time().map(|time| time.as_millis() as u64),
+        silent_ms: None,
+        last_lines: Vec::new(),
         usage: node.usage,
         cost: node.cost,
         children,
     })
 }
 
-fn text(record: &Record, found: &FoundRun, cx: &Invocation) -> Result<Exit, Failure> {
-    let mut show = Show::new(found.run).style(Style::Colour);
+fn text(record: &Record, found: &FoundRun, cx: &Invocation) -> Result<(), Failure> {
+    let mut show = Show::new(found.run, Style::Colour);
     let lost = record.is_abandoned(found.root)?;
     for event in record.store().events(found.root, 0) {
         show.apply(&event?);
@@ -148,6 +196,9 @@ fn text(record: &Record, found: &FoundRun, cx: &Invocation) -> Result<Exit, Fail
     if lost {
         show.lose(found.root);
     }
-    cx.output.painted(|out| writeln!(out, "{show}"))?;
-    Ok(Exit::Done)
+    if let Some(node) = show.node() {
+        let AtWork { silence, lines } = block_on(at_work::look(record, node, cx))?;
+        show.at_work(silence, lines);
+    }
+    cx.output.painted(|out| writeln!(out, "{show}"))
 }

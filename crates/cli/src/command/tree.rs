@@ -1,67 +1,77 @@
 //! `offshoot tree`.
 
-use offshoot_display::{Style, TreeText};
+use offshoot_display::json::Document;
+use offshoot_display::{Shows, Style, TreeText, beginnings};
 use offshoot_door::{RunName, Tree as AskedTree, WireTreeNode};
-use offshoot_model::{Node, Tree, TreeNode};
+use offshoot_model::{Node, RootId, Tree, TreeNode};
+use offshoot_spawner::{Clock, SystemClock};
 use serde_json::Value;
 
-use super::spawn::call;
 use crate::arguments::TreeArguments;
-use crate::door::{above, may_be_below, pictured};
+use crate::door::{inside, pictured, silences};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::{Archived, Record};
 use crate::work::engine::block_on;
 
+/// The runs below the tops that are shown unless more are asked for.
+const LIMIT: usize = 200;
+
 /// Shows one run with what is below it, or all trees; inside an agent, what is its own.
 pub(crate) fn run(arguments: &TreeArguments, cx: &Invocation) -> Result<Exit, Failure> {
-    if may_be_below(cx)
-        && let Some(nodes) = block_on(inside(arguments, cx))?
-    {
-        if cx.output.wants_json() {
-            cx.output.json(&nodes.iter().map(json).collect::<Vec<_>>())?;
-        } else {
-            nodes.iter().try_for_each(|node| cx.output.line(pictured(node)))?;
-        }
+    let asked = AskedTree { run: arguments.run.clone().map(RunName), all: arguments.all };
+    if let Some(found) = inside(cx, async |supervisor| Ok(supervisor.call(asked).await?))? {
+        cx.output.result(&found.roots.iter().map(json).collect::<Vec<_>>(), || {
+            found.roots.iter().try_for_each(|node| cx.output.line(pictured(node)))
+        })?;
         return Ok(Exit::Done);
     }
     if let Some(text) = &arguments.run {
-        let record = Record::open_for(cx, text)?;
-        let found = record.find(text)?;
+        let (record, found) = Record::open_to_look(cx, text)?;
         let tree = record.tree(found.root)?;
         let node = tree.get(found.run);
-        return show(&tree, node.into_iter().collect(), arguments, cx);
+        show(&tree, node.into_iter().collect(), arguments, Some(&record), cx)?;
+        return Ok(Exit::Done);
     }
     let mut tree = Tree::new();
-    let exit = match Record::open(cx)? {
+    let record = Record::open(cx)?;
+    let exit = match &record {
         Some(record) => record.read_all(Archived::of(arguments.all), &mut tree, cx)?,
         None => Exit::Done,
     };
-    show(&tree, tree.roots().collect(), arguments, cx)?;
+    show(&tree, tree.roots().collect(), arguments, record.as_ref(), cx)?;
     Ok(exit)
 }
 
+/// Prints the trees that are on record.
 fn show(
     tree: &Tree,
     tops: Vec<&Node>,
     arguments: &TreeArguments,
+    record: Option<&Record>,
     cx: &Invocation,
-) -> Result<Exit, Failure> {
+) -> Result<(), Failure> {
     if cx.output.wants_json() {
         let mut views: Vec<TreeNode> = tops.iter().map(|top| tree.view(top)).collect();
         if !arguments.all {
             views.iter_mut().for_each(|view| hide_deleted(tree, view));
         }
-        cx.output.json(&views)?;
-        return Ok(Exit::Done);
+        if arguments.failed {
+            views.iter_mut().for_each(keep_failed);
+        }
+        if let Some(depth) = arguments.depth {
+            views.iter_mut().for_each(|view| cut(view, depth));
+        }
+        return cx.output.document(&views, Document::Trees);
     }
+    let open: Vec<RootId> = tree.open().map(|root| root.root).collect();
     match (tops.as_slice(), &arguments.run) {
         ([], _) => cx.output.note("nothing has run here yet"),
-        ([top], Some(_)) => print(TreeText::of(tree, top), arguments, cx)?,
-        _ => print(TreeText::new(tree), arguments, cx)?,
+        ([top], Some(_)) => return print(TreeText::of(tree, top), arguments, record, &open, cx),
+        _ => return print(TreeText::new(tree), arguments, record, &open, cx),
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 /// Leaves out what is below a run and deleted. What it used stays in the sums.
@@ -70,19 +80,47 @@ fn hide_deleted(tree: &Tree, view: &mut TreeNode) {
     view.children.iter_mut().for_each(|child| hide_deleted(tree, child));
 }
 
-fn print(text: TreeText<'_>, arguments: &TreeArguments, cx: &Invocation) -> Result<(), Failure> {
-    let text = text.style(Style::Colour).all(arguments.all);
-    cx.output.painted(|out| writeln!(out, "{text}"))
+/// Leaves out what completed, and has nothing below it that did not. What it used stays in the sums.
+fn keep_failed(view: &mut TreeNode) {
+    view.children.iter_mut().for_each(keep_failed);
+    let failed = |node: &TreeNode| node.status.is_terminal() && !node.status.is_success();
+    view.children.retain(|child| failed(child) || !child.children.is_empty());
 }
 
-/// Returns the tree that the door shows, where there is one.
-async fn inside(
+/// Leaves out what is more than so many levels below.
+fn cut(view: &mut TreeNode, depth: u32) {
+    match depth.checked_sub(1) {
+        Some(depth) => view.children.iter_mut().for_each(|child| cut(child, depth)),
+        None => view.children.clear(),
+    }
+}
+
+fn print(
+    text: TreeText<'_>,
     arguments: &TreeArguments,
+    record: Option<&Record>,
+    open: &[RootId],
     cx: &Invocation,
-) -> Result<Option<Vec<WireTreeNode>>, Failure> {
-    let Some(supervisor) = above(cx).await? else { return Ok(None) };
-    let asked = AskedTree { run: arguments.run.clone().map(RunName), all: arguments.all };
-    Ok(Some(call(&supervisor, asked).await?.roots))
+) -> Result<(), Failure> {
+    let &TreeArguments { run: _, all, failed, depth, limit, .. } = arguments;
+    let ids = record.map(|record| record.sqlite().runs()).transpose()?.unwrap_or_default();
+    let ids = beginnings(ids.into_iter());
+    let silences = block_on(silences(open, cx))?;
+    let text = TreeText {
+        style: Style::Colour,
+        shows: match (all, failed) {
+            (true, _) => Shows::All,
+            (false, true) => Shows::Failed,
+            (false, false) => Shows::Usual,
+        },
+        ids: Some(&ids),
+        now: Some(SystemClock.now()),
+        silences: Some(&silences),
+        depth,
+        limit: (!all).then(|| limit.unwrap_or(LIMIT)),
+        ..text
+    };
+    cx.output.painted(|out| writeln!(out, "{text}"))
 }
 
 /// A node as it is shown outside: with the names that older readers know.

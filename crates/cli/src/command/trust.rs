@@ -2,11 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use offshoot_model::ContentHash;
+use offshoot_model::{ContentHash, path_text};
 use serde::Serialize;
 
 use crate::arguments::TrustArguments;
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::load;
@@ -15,18 +14,22 @@ use crate::trusted::{Trust, Trusted};
 
 /// A project that has just been trusted.
 #[derive(Serialize)]
-struct Added<'a> {
-    folder: &'a Path,
+struct Added {
+    #[serde(with = "path_text")]
+    folder: PathBuf,
     digest: ContentHash,
-    files: &'a [PathBuf],
+    #[serde(with = "path_text")]
+    files: Vec<PathBuf>,
     /// Files of the project that its configuration and definitions name.
-    scripts: &'a [PathBuf],
+    #[serde(with = "path_text")]
+    scripts: Vec<PathBuf>,
 }
 
 /// A project in the list.
 #[derive(Serialize)]
 struct Listed<'a> {
-    folder: &'a Path,
+    #[serde(with = "path_text")]
+    folder: PathBuf,
     digest: &'a ContentHash,
     state: ProjectState,
 }
@@ -40,7 +43,7 @@ enum ProjectState {
 }
 
 /// Trusts, lists or forgets.
-pub(crate) fn run(arguments: &TrustArguments, cx: &Invocation) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: &TrustArguments, cx: &Invocation) -> Result<(), Failure> {
     let trusted = Trusted::read(&cx.environment)?;
     if arguments.list {
         return list(&trusted, cx);
@@ -52,12 +55,13 @@ pub(crate) fn run(arguments: &TrustArguments, cx: &Invocation) -> Result<Exit, F
     if arguments.remove { remove(trusted, &start, cx) } else { add(trusted, arguments, &start, cx) }
 }
 
+/// `trust`: remembers the files of a project as they are.
 fn add(
     mut trusted: Trusted,
     arguments: &TrustArguments,
     start: &Path,
     cx: &Invocation,
-) -> Result<Exit, Failure> {
+) -> Result<(), Failure> {
     let project = match arguments.folder {
         Some(_) => Project::at(start)?,
         None => Project::nearest(start)?,
@@ -72,11 +76,11 @@ fn add(
     let reading = project.read()?;
     let scripts = load::named_files(cx, &project, &reading)?;
     let digest = reading.digest(&scripts)?;
-    let Project { folder, files } = &project;
-    trusted.add(folder, digest, scripts.clone())?;
-    if cx.output.wants_json() {
-        cx.output.json(&Added { folder, digest, files, scripts: &scripts })?;
-    } else {
+    let Project { folder, files } = project;
+    trusted.add(&folder, digest, scripts.clone())?;
+    let added = Added { folder, digest, files, scripts };
+    cx.output.result(&added, || {
+        let Added { folder, files, scripts, .. } = &added;
         cx.output.line(format_args!("trusted {}", folder.display()))?;
         files.iter().try_for_each(|file| cx.output.line(format_args!("  {}", file.display())))?;
         scripts.iter().try_for_each(|file| {
@@ -86,24 +90,25 @@ fn add(
         if !scripts.is_empty() {
             cx.output.note("what these files start or read themselves is not covered");
         }
-    }
-    Ok(Exit::Done)
+        Ok(())
+    })
 }
 
-fn remove(mut trusted: Trusted, start: &Path, cx: &Invocation) -> Result<Exit, Failure> {
+/// `trust --remove`: forgets a project.
+fn remove(mut trusted: Trusted, start: &Path, cx: &Invocation) -> Result<(), Failure> {
     // A folder that is gone can still be forgotten, by the name it had.
     let start = start.canonicalize().unwrap_or_else(|_| start.to_owned());
     for folder in start.ancestors() {
         if trusted.remove(folder)? {
             cx.output.note(format_args!("no longer trusted: {}", folder.display()));
-            return Ok(Exit::Done);
+            return Ok(());
         }
     }
     Err(Failure::input(format_args!("{} is not trusted", start.display()))
         .hint("`offshoot trust --list` shows what is"))
 }
 
-fn list(trusted: &Trusted, cx: &Invocation) -> Result<Exit, Failure> {
+fn list(trusted: &Trusted, cx: &Invocation) -> Result<(), Failure> {
     let listed = trusted
         .projects()
         .map(|(folder, digest)| {
@@ -114,20 +119,17 @@ fn list(trusted: &Trusted, cx: &Invocation) -> Result<Exit, Failure> {
                     Trust::Changed | Trust::Unknown => ProjectState::Changed,
                 },
             };
-            Ok(Listed { folder, digest, state })
+            Ok(Listed { folder: folder.to_owned(), digest, state })
         })
         .collect::<Result<Vec<_>, Failure>>()?;
-    if cx.output.wants_json() {
-        cx.output.json(&listed)?;
-        return Ok(Exit::Done);
-    }
-    for project in &listed {
-        let remark = match project.state {
-            ProjectState::Trusted => "",
-            ProjectState::Changed => "  (has changed since, so it is ignored)",
-            ProjectState::Gone => "  (has no such files any more)",
-        };
-        cx.output.line(format_args!("{}{remark}", project.folder.display()))?;
-    }
-    Ok(Exit::Done)
+    cx.output.result(&listed, || {
+        listed.iter().try_for_each(|Listed { folder, state, .. }| {
+            let remark = match state {
+                ProjectState::Trusted => "",
+                ProjectState::Changed => "  (has changed since, so it is ignored)",
+                ProjectState::Gone => "  (has no such files any more)",
+            };
+            cx.output.line(format_args!("{}{remark}", folder.display()))
+        })
+    })
 }

@@ -1,14 +1,14 @@
 //! `offshoot wait`.
 
 use offshoot_door::{
-    Client, ContextGet, MergeOrder, RunName, Value, Wait, WaitMode, Waited, WireEnvelope,
+    Client, ContextGet, MergeOrder, RunName, Tree, Value, Wait, WaitMode, Waited, WireEnvelope,
 };
 
-use offshoot_model::EnvelopeError;
+use offshoot_display::neutral;
+use offshoot_model::{EnvelopeError, PathText, RunId, first_failure};
 
 use super::context::print_file;
 use super::merge::print_merged;
-use super::spawn::call;
 use crate::arguments::WaitArguments;
 use crate::door::visit;
 use crate::exit::Exit;
@@ -32,10 +32,13 @@ pub(crate) fn run(arguments: &WaitArguments, cx: &Invocation) -> Result<Exit, Fa
         let wait = Wait {
             runs: arguments.runs.iter().cloned().map(RunName).collect(),
             mode: arguments.any.then_some(WaitMode::Any),
-            timeout_ms: arguments.timeout.map(|seconds| seconds.saturating_mul(1000)),
+            timeout_ms: arguments
+                .timeout
+                .map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
             merge: arguments.merge.as_ref().map(|strategy| MergeOrder {
                 strategy: strategy.clone(),
                 on_failure: Some(arguments.on_failure.to_string()),
+                separator: None,
             }),
             ..Wait::default()
         };
@@ -51,7 +54,7 @@ pub(super) async fn print(
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
     let any = wait.mode == Some(WaitMode::Any);
-    let Waited { ended, pending, merged } = call(supervisor, wait).await?;
+    let Waited { ended, pending, merged } = supervisor.call(wait).await?;
     let merges = merged.is_some();
     let mut exit = Exit::Done;
     if let Some(merged) = merged {
@@ -67,9 +70,12 @@ pub(super) async fn print(
         }
     }
     for outcome in &ended {
-        if let Some(EnvelopeError { message, recovery_suggestion, .. }) = &outcome.error {
-            cx.output.note(format_args!("run {}: {message}", outcome.run_id));
-            if let Some(hint) = recovery_suggestion {
+        if let Some(error) = &outcome.error {
+            tell_failure(supervisor, outcome.run_id, error, cx).await;
+            if let Some(said) = &error.said {
+                cx.output.said(said);
+            }
+            if let Some(hint) = &error.recovery_suggestion {
                 cx.output.hint(hint);
             }
         }
@@ -83,6 +89,30 @@ pub(super) async fn print(
     // Where a merge has its answer, runs that did not complete were not needed for it.
     let well = if merges { exit == Exit::Done } else { all_well };
     Ok(if well && satisfied { Exit::Done } else { Exit::AgentFailed })
+}
+
+/// Says why a run failed, or which run below it failed first.
+pub(super) async fn tell_failure(
+    supervisor: &Client,
+    run: RunId,
+    error: &EnvelopeError,
+    cx: &Invocation,
+) {
+    let summary = error.summary();
+    let first = first_failure(summary);
+    if first != summary {
+        // It has its name, and what stands below the line was said about it.
+        return cx.output.note(first);
+    }
+    // Only for people: a run without a label has its id.
+    let found = supervisor.call(Tree { run: Some(run.into()), all: true }).await;
+    let label = found.ok().and_then(|found| found.roots.into_iter().next()?.label);
+    let label = label.map(|label| format!(" ({})", neutral::line(&label))).unwrap_or_default();
+    // Its last words stand above, so that the last line says which run it was and why.
+    if let Some((_, said)) = error.message.split_once('\n') {
+        cx.output.note(said);
+    }
+    cx.output.note(format_args!("run {run}{label}: {summary}"));
 }
 
 /// The answer as it is: text without quotes, JSON as it came, large ones out of their file.
@@ -105,14 +135,24 @@ pub(super) async fn print_value(
     name: String,
     cx: &Invocation,
 ) -> Result<(), Failure> {
+    print_whole(supervisor, name, "\n", cx).await
+}
+
+/// The same, followed by this.
+pub(super) async fn print_whole(
+    supervisor: &Client,
+    name: String,
+    end: &str,
+    cx: &Invocation,
+) -> Result<(), Failure> {
     let whole = ContextGet { name: name.clone(), ..ContextGet::default() };
-    let read = call(supervisor, whole).await?;
+    let read = supervisor.call(whole).await?;
     match read.value {
-        Value::Text(text) => cx.output.line(text),
-        Value::Json(json) => cx.output.line(json.as_str()),
-        Value::Path(path) => {
-            print_file(supervisor, &name, path.as_ref(), cx).await?;
-            cx.output.bytes(b"\n")
+        Value::Text(text) => cx.output.bytes((text + end).as_bytes()),
+        Value::Json(json) => cx.output.bytes((json.as_str().to_owned() + end).as_bytes()),
+        Value::Path(PathText(path)) => {
+            print_file(supervisor, &name, &path, cx).await?;
+            cx.output.bytes(end.as_bytes())
         }
         Value::Base64(_) | Value::File(_) => Err(Failure::new(
             Exit::AgentFailed,

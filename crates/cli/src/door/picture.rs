@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use offshoot_display::number::{count, milliseconds};
-use offshoot_display::{Branch, RunLine, Style, neutral, reason_beside, used};
+use offshoot_display::{
+    Branch, RunLine, Style, breaker, name, neutral, parked, paused, reason_beside, used,
+};
 use offshoot_door::WireTreeNode;
 
 /// A run with what is below it, one a line: the first with the sum of all, the others with what they used themselves.
@@ -11,8 +13,8 @@ pub(crate) fn pictured(top: &WireTreeNode) -> String {
     branch(top, used(&top.subtree_usage, &top.cost)).to_string()
 }
 
-/// The columns of a list: run, agent, status, depth, time, label.
-pub(crate) fn listed(node: &WireTreeNode) -> [String; 6] {
+/// The columns of a list: run, agent, status, depth, time, label, and why it is no success or is held back.
+pub(crate) fn listed(node: &WireTreeNode) -> [String; 7] {
     [
         node.run_id.to_string(),
         node.agent.to_string(),
@@ -20,18 +22,23 @@ pub(crate) fn listed(node: &WireTreeNode) -> [String; 6] {
         node.depth.to_string(),
         time(node).unwrap_or_default(),
         node.label.as_deref().map(plain).unwrap_or_default(),
+        why(node).into_iter().chain(held(node)).collect::<Vec<_>>().join("  "),
     ]
 }
 
+/// The run in a few words: its name and its id.
+pub(crate) fn named(node: &WireTreeNode) -> String {
+    format!("{} {}", name(&node.agent, node.label.as_deref()), node.run_id)
+}
+
 fn branch(node: &WireTreeNode, spent: Option<String>) -> Branch {
-    let name = node.label.as_deref().map_or_else(|| node.agent.to_string(), plain);
-    let status = node.status.known();
-    let reason = node.reason.as_ref();
+    let name = name(&node.agent, node.label.as_deref());
     let line = RunLine {
-        status,
+        status: node.status.known(),
         time: node.execution_time_ms.map(Duration::from_millis),
         used: spent,
-        reason: status.zip(reason).map(|(status, why)| reason_beside(status, &why.message)),
+        reported: node.reported.as_deref(),
+        reason: why(node),
         not_removed: node.not_removed.as_deref(),
         ..RunLine::default()
     };
@@ -46,11 +53,27 @@ fn branch(node: &WireTreeNode, spent: Option<String>) -> Branch {
     if node.deleted > 0 {
         below.push(leaf(format!("… {} deleted", count(node.deleted.into()))));
     }
-    Branch { below, ..leaf(format!("{name} (depth {})  {line}", node.depth)) }
+    let held = held(node).map(|held| format!("  {held}")).collect::<String>();
+    Branch { below, ..leaf(format!("{name} (depth {})  {line}{held}", node.depth)) }
+}
+
+/// The reasons why nothing more of the tree starts, beside the topmost run, and why a run waits.
+fn held(node: &WireTreeNode) -> impl Iterator<Item = String> {
+    let parked = node.parked.iter().map(|it| parked(it.since, it.until, it.attempt, &it.after));
+    node.paused_since
+        .map(paused)
+        .into_iter()
+        .chain(parked)
+        .chain(node.open_breakers.iter().map(breaker))
 }
 
 fn leaf(text: String) -> Branch {
     Branch { text, below: Vec::new(), style: Style::Plain }
+}
+
+fn why(node: &WireTreeNode) -> Option<String> {
+    let status = node.status.known().filter(|status| !status.is_success())?;
+    Some(reason_beside(status, &node.reason.as_ref()?.message))
 }
 
 fn time(node: &WireTreeNode) -> Option<String> {
@@ -64,6 +87,8 @@ fn plain(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use offshoot_model::Timestamp;
+
     use super::*;
 
     fn node(label: &str, depth: u32, status: &str, children: Vec<WireTreeNode>) -> WireTreeNode {
@@ -90,11 +115,37 @@ mod tests {
         );
         let top = WireTreeNode { deleted: 2, ..top };
         let expected = "\
-top (depth 1)  waiting  40 ms  1,200 tokens  $1.50  exit code 7
-├─ a (depth 2)  failed  40 ms  120 tokens  $0.25  exit code 7
-│  └─ deep ␛ (depth 3)  running  40 ms  120 tokens  $0.25  exit code 7
-├─ b (depth 2)  completed  40 ms  120 tokens  $0.25
+main: top (depth 1)  waiting  40 ms  1,200 tokens  $1.50  exit code 7
+├─ main: a (depth 2)  failed  40 ms  120 tokens  $0.25  exit code 7
+│  └─ main: deep ␛ (depth 3)  running  40 ms  120 tokens  $0.25  exit code 7
+├─ main: b (depth 2)  completed  40 ms  120 tokens  $0.25
 └─ … 2 deleted";
         assert_eq!(pictured(&top), expected);
+    }
+
+    #[test]
+    fn a_tree_that_is_held_back_says_so() {
+        let mut top = node("top", 1, "waiting", vec![node("a", 2, "queued", Vec::new())]);
+        let json = serde_json::json!({
+            "since": "2026-01-01T12:00:00.25Z", "until": "2026-01-01T12:01:00Z", "agent": "scout",
+            "faults": 5, "attempt": 2, "after": "exit code 75",
+        });
+        top.paused_since = Some(Timestamp::from_micros(1_767_268_800_000_000));
+        top.open_breakers = vec![serde_json::from_value(json.clone()).expect("a breaker")];
+        top.children[0].reason = None;
+        top.children[0].parked = Some(serde_json::from_value(json).expect("a wait"));
+        let expected = "\
+main: top (depth 1)  waiting  40 ms  1,200 tokens  $1.50  exit code 7  paused by the operator since 2026-01-01T12:00:00.000Z  held back by the breaker of the agent `scout` since 2026-01-01T12:00:00.250Z: 5 faults in a row, one run is tried from 2026-01-01T12:01:00.000Z on
+└─ main: a (depth 2)  queued  40 ms  120 tokens  $0.25  parked since 2026-01-01T12:00:00.250Z, attempt 2 from 2026-01-01T12:01:00.000Z on, after: exit code 75";
+        assert_eq!(pictured(&top), expected);
+        assert!(
+            listed(&top)[6].contains("paused by the operator since 2026"),
+            "{:?}",
+            listed(&top)
+        );
+        let again: WireTreeNode =
+            serde_json::from_value(serde_json::to_value(&top).expect("plain data"))
+                .expect("a node");
+        assert_eq!(again, top);
     }
 }

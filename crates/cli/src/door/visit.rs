@@ -1,18 +1,23 @@
 //! Knocking at the door, from inside an agent.
 
+use std::collections::HashMap;
+use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use offshoot_door::{
-    CallerWord, Client, ClientError, ErrorCode, Registry, RunName, SOCKET_VARIABLE, Supervisor,
-    TICKET_FILE_VARIABLE, TICKET_VARIABLE, Ticket, Tree, read_ticket, supervisor_above_by_name,
+    Activities, Activity, CallerWord, Client, ClientError, ErrorCode, Registry, RunActivity,
+    RunName, SOCKET_VARIABLE, Supervisor, TICKET_FILE_VARIABLE, TICKET_VARIABLE, Ticket, Tree,
+    WireTreeNode, read_ticket, supervisor_above_by_name,
 };
-use offshoot_model::RunId;
+use offshoot_model::{GovernedBy, JsonText, RootId, RunId};
 
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::Record;
+use crate::work::engine::block_on;
 
 /// Connects to the supervisor that this process runs under: the one that its environment names, else the one that its
 /// parents have.
@@ -37,10 +42,31 @@ pub(crate) fn may_be_below(cx: &Invocation) -> bool {
         || registry(cx).was_left_by_an_agent()
 }
 
-/// The supervisor that this process runs under, for a command that would open a tree of its own anywhere else. Its
-/// parents tell, whatever its environment, its data folder and its user id say; where they cannot be seen, as in a container,
-/// the environment may.
+/// The supervisor that this process runs under as an agent, for a command that would open a tree of its own anywhere else. None for
+/// a command that the supervisor runs for the operator.
 pub(crate) async fn above(cx: &Invocation) -> Result<Option<Client>, Failure> {
+    let supervisor = nearest(cx).await?;
+    Ok(supervisor.filter(|client| client.welcome().caller == CallerWord::Run))
+}
+
+/// Refuses where this process is a command that a supervisor runs for the operator: a tree that it opened would end with it.
+pub(crate) fn outside_of_commands(command: &str, cx: &Invocation) -> Result<(), Failure> {
+    if !may_be_below(cx) {
+        return Ok(());
+    }
+    let is_command = |client: Client| client.welcome().caller == CallerWord::Operator;
+    if !block_on(async { Ok::<_, Failure>(nearest(cx).await?.is_some_and(is_command)) })? {
+        return Ok(());
+    }
+    let message =
+        format!("`{command}` opens a tree, and this process is a command that a supervisor runs");
+    Err(Failure::new(Exit::Refused, message)
+        .hint("such a command may look, cancel and pause; open the tree from a terminal"))
+}
+
+/// The supervisor that this process runs under, and to which it is known. Its parents tell, whatever its environment, its data
+/// folder and its user id say; where they cannot be seen, as in a container, the environment may.
+async fn nearest(cx: &Invocation) -> Result<Option<Client>, Failure> {
     let environment = &cx.environment;
     let registered = supervisors(cx);
     let process = registered.first().map(|supervisor| supervisor.process);
@@ -95,24 +121,34 @@ pub(crate) async fn above(cx: &Invocation) -> Result<Option<Client>, Failure> {
     })
 }
 
-/// Inside an agent the run that it means, which is its own or one below; none outside of any.
-pub(crate) async fn own(name: &str, cx: &Invocation) -> Result<Option<RunId>, Failure> {
-    let Some(supervisor) = above(cx).await? else { return Ok(None) };
-    let asked = Tree { run: Some(RunName(name.to_owned())), all: true };
-    let found = supervisor.call(asked).await?;
-    let run = found.roots.first().map(|node| node.run_id);
-    let gone = || Failure::input(format_args!("there is no run `{name}` below this session"));
-    run.ok_or_else(gone).map(Some)
+/// Asks the supervisor that this process runs under. None where it runs under none.
+pub(crate) fn inside<T>(
+    cx: &Invocation,
+    ask: impl AsyncFnOnce(Client) -> Result<T, Failure>,
+) -> Result<Option<T>, Failure> {
+    // Most processes run under none, which can be said without threads.
+    if !may_be_below(cx) {
+        return Ok(None);
+    }
+    block_on(async {
+        let Some(supervisor) = above(cx).await? else { return Ok(None) };
+        ask(supervisor).await.map(Some)
+    })
 }
 
-/// Refuses inside an agent what is the operator's to do.
-pub(crate) async fn for_the_operator(command: &str, cx: &Invocation) -> Result<(), Failure> {
-    if above(cx).await?.is_none() {
-        return Ok(());
-    }
-    let message = format!("`{command}` is for the operator, and this process runs inside an agent");
-    Err(Failure::new(Exit::Refused, message)
-        .hint("run it from a terminal that no agent has started"))
+/// True if this process runs under a supervisor.
+pub(crate) fn is_inside(cx: &Invocation) -> Result<bool, Failure> {
+    Ok(inside(cx, async |_| Ok(()))?.is_some())
+}
+
+/// Inside an agent the run that it means, which is its own or one below; none outside of any.
+pub(crate) fn own(name: &str, cx: &Invocation) -> Result<Option<RunId>, Failure> {
+    inside(cx, async |supervisor| {
+        let asked = Tree { run: Some(RunName(name.to_owned())), all: true };
+        let found = supervisor.call(asked).await?;
+        let gone = || Failure::input(format_args!("there is no run `{name}` below this session"));
+        found.roots.first().map(|node| node.run_id).ok_or_else(gone)
+    })
 }
 
 /// The supervisor that holds a run, and the name by which it knows it: inside an agent the one above, which knows
@@ -121,7 +157,12 @@ pub(crate) async fn reach(name: &str, cx: &Invocation) -> Result<(Client, String
     if let Some(supervisor) = above(cx).await? {
         return Ok((supervisor, name.to_owned()));
     }
-    let run = Record::open_for(cx, name)?.find(name)?.run;
+    let run = Record::open_with(cx, name)?.1.run;
+    Ok((supervisor_of(run, cx).await?, RunName::from(run).0))
+}
+
+/// The supervisor that runs the tree of a run. Outside of agents alone.
+pub(crate) async fn supervisor_of(run: RunId, cx: &Invocation) -> Result<Client, Failure> {
     let known = RunName::from(run);
     let registry = registry(cx);
     let mut unanswered = None;
@@ -129,7 +170,7 @@ pub(crate) async fn reach(name: &str, cx: &Invocation) -> Result<(Client, String
         match Client::connect(&socket, &registry, None).await {
             Ok(client) => {
                 if client.call(Tree { run: Some(known.clone()), all: true }).await.is_ok() {
-                    return Ok((client, known.0));
+                    return Ok(client);
                 }
             }
             // This supervisor may be the one that is meant.
@@ -149,6 +190,63 @@ pub(crate) async fn reach(name: &str, cx: &Invocation) -> Result<(Client, String
         .hint("`offshoot show` tells how it ended"))
 }
 
+/// A tree that is not over.
+pub(crate) struct LiveTree {
+    pub(crate) supervisor: Client,
+    pub(crate) root: WireTreeNode,
+    /// The data folder; none where the supervisor is of an earlier version.
+    pub(crate) folder: Option<PathBuf>,
+}
+
+/// All trees of this user that are not over; where a data folder is named, those of that folder. For the operator alone. True if there
+/// is a supervisor besides that has no tree yet.
+pub(crate) async fn live_trees(cx: &Invocation) -> Result<(Vec<LiveTree>, bool), Failure> {
+    let registry = registry(cx);
+    let (mut trees, mut later) = (Vec::new(), false);
+    let named = cx.global.data_dir.is_some();
+    let record = if named { Record::open(cx)? } else { None };
+    let is_wanted = |root: &WireTreeNode| match (named, &record) {
+        (false, _) => Ok(true),
+        (true, None) => Ok(false),
+        (true, Some(record)) => record.has(root.run_id),
+    };
+    for Supervisor { socket, folder, .. } in registry.supervisors() {
+        // A supervisor that has just gone, or that does not answer.
+        let Ok(client) = Client::connect(&socket, &registry, None).await else { continue };
+        let Ok(found) = client.call(Tree::default()).await else { continue };
+        let is_open = |root: &WireTreeNode| root.status.known().is_none_or(|it| !it.is_terminal());
+        later |= found.roots.is_empty();
+        if let Some(root) = found.roots.into_iter().next().filter(is_open)
+            && is_wanted(&root)?
+        {
+            // Its sockets are in a folder of the data folder.
+            let folder = folder.and_then(|doors| doors.parent().map(Path::to_owned));
+            trees.push(LiveTree { supervisor: client, root, folder });
+        }
+    }
+    Ok((trees, later))
+}
+
+/// The time for which each run of these trees that holds a slot has been silent. Of a tree whose supervisor does not answer nothing
+/// is known.
+pub(crate) async fn silences(
+    trees: &[RootId],
+    cx: &Invocation,
+) -> Result<HashMap<RunId, Duration>, Failure> {
+    let registry = registry(cx);
+    let mut silences = HashMap::new();
+    if trees.is_empty() {
+        return Ok(silences);
+    }
+    for Supervisor { socket, .. } in registry.supervisors() {
+        let Ok(client) = Client::connect(&socket, &registry, None).await else { continue };
+        let Ok(Activities { runs }) = client.call(Activity {}).await else { continue };
+        let silent = |run: RunActivity| (run.run_id, Duration::from_millis(run.silent_ms));
+        silences.extend(runs.into_iter().map(silent));
+    }
+    Ok(silences)
+}
+
 /// Converts the answer of the supervisor into a failure of this command: a refusal is exit 3, a wrong request 2, a plugin that
 /// cannot be used 5.
 impl From<ClientError> for Failure {
@@ -163,7 +261,13 @@ impl From<ClientError> for Failure {
             _ => Exit::AgentFailed,
         };
         let mut failure = match &error {
-            ClientError::Refused(refusal) => Failure::new(exit, &refusal.message),
+            ClientError::Refused(refusal) => {
+                let mut failure = Failure::new(exit, &refusal.message);
+                let setting = refusal.governed_by.as_ref().map(JsonText::as_str);
+                let setting = setting.and_then(|it| serde_json::from_str::<GovernedBy>(it).ok());
+                failure.complaints[0].causes.extend(setting.map(|setting| setting.to_string()));
+                failure
+            }
             other => Failure::of(exit, other),
         };
         if let ClientError::Refused(refusal) = &error {
@@ -179,21 +283,16 @@ fn supervisors(cx: &Invocation) -> Vec<Supervisor> {
 }
 
 /// Returns the registry in which the supervisors of this user are written down.
-fn registry(cx: &Invocation) -> Registry {
+pub(crate) fn registry(cx: &Invocation) -> Registry {
     Registry::of_user(cx.environment.runtime_folder.as_deref())
 }
 
 /// The ticket that the environment has, or names.
 fn ticket(environment: &Environment) -> Result<Option<Ticket>, Failure> {
+    let wrong = |error: &dyn Error| Failure::of(Exit::BadInput, error);
     match (environment.text(TICKET_VARIABLE), environment.text(TICKET_FILE_VARIABLE)) {
-        (Some(text), _) => {
-            let parsed: Result<Ticket, _> = text.parse();
-            parsed.map(Some).map_err(|error| Failure::of(Exit::BadInput, &error))
-        }
-        (None, Some(file)) => {
-            let read = read_ticket(Path::new(file));
-            read.map(Some).map_err(|error| Failure::of(Exit::BadInput, &error))
-        }
+        (Some(text), _) => text.parse::<Ticket>().map(Some).map_err(|error| wrong(&error)),
+        (None, Some(file)) => read_ticket(Path::new(file)).map(Some).map_err(|error| wrong(&error)),
         (None, None) => Ok(None),
     }
 }

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use offshoot_config::Config;
 use offshoot_host::Host;
-use offshoot_model::RootId;
+use offshoot_model::{RefusalCode, RootId, Timestamp};
 use offshoot_plugin_host::shutdown_all;
-use offshoot_spawner::SpawnerError;
+use offshoot_spawner::{Clock, SpawnerError, SystemClock};
 use offshoot_store::{DataFolder, Store};
 
 use super::heads::Heads;
+use super::notify::{Notify, Telling};
 use super::preflight::Prepared;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -28,16 +29,20 @@ pub(crate) struct Engine {
     pub(crate) store: Arc<dyn Store>,
     /// The target of the last link of each tree.
     heads: Heads,
+    /// The moment at which it was put together: what was recorded before is of an earlier life of a tree.
+    pub(crate) since: Timestamp,
+    /// The command that is told what happens, where there is one.
+    notify: Option<Notify>,
 }
 
 impl Engine {
     /// Puts it together, for this work.
     pub(crate) async fn start(
         config: Config,
-        folder: DataFolder,
         prepared: &Prepared,
         cx: &Invocation,
     ) -> Result<Self, Failure> {
+        let folder = data_folder(cx)?;
         if folder.is_exposed() {
             cx.output.warning(format_args!(
                 "other users can read what is recorded in {}, and its mode cannot be changed: keep it elsewhere with --data-dir",
@@ -45,15 +50,27 @@ impl Engine {
             ));
         }
         let heads = Heads::new(&config, prepared.plugins.processes()?, cx);
+        let since = SystemClock.now();
+        let notify = Notify::new(&config, prepared.plugins.processes()?, since, cx);
         let builder = Host::builder(config, cx.environment.of_host()).folder(folder);
         let builder = builder.plugins(prepared.plugins.clone()).reporter(cx.output.reporter());
         let host = builder.ready_for(prepared.run_spec.clone()).start().await?;
+        if let Some(isolation) = &prepared.isolation {
+            host.folders().check(isolation, &prepared.run_spec.working_folder).await?;
+        }
         let store: Arc<dyn Store> = host.store().clone();
-        Ok(Self { host, store, heads })
+        Ok(Self { host, store, heads, since, notify })
     }
 
-    /// Keeps the last link of a tree that is over where the user wants it.
-    pub(crate) async fn keep_head(&self, root: RootId, cx: &Invocation) {
+    /// Tells the operator's command what happens in a tree from now on.
+    pub(crate) fn notify(&self, tree: &offshoot_host::Tree, cx: &Invocation) -> Telling {
+        let notify = self.notify.as_ref();
+        notify.map(|notify| notify.follow(tree, cx.output)).unwrap_or_default()
+    }
+
+    /// Tells the rest of what is told of a tree that is over, and keeps its last link where the user wants it.
+    pub(crate) async fn finish(&self, root: RootId, telling: Telling, cx: &Invocation) {
+        telling.finish().await;
         self.heads.keep(self.host.store(), root, cx).await;
     }
 }
@@ -82,8 +99,11 @@ pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
 pub(crate) fn broken(error: &SpawnerError) -> Failure {
     let failure = match error {
         SpawnerError::Refused(refusal) => {
-            let failure =
-                Failure::new(Exit::Refused, &refusal.message).maybe_hint(refusal.hint.as_ref());
+            let exit = match refusal.code {
+                RefusalCode::InvalidRequest => Exit::BadInput,
+                _ => Exit::Refused,
+            };
+            let failure = Failure::new(exit, &refusal.message).maybe_hint(refusal.hint.as_ref());
             Failure { json: serde_json::to_value(refusal).ok(), ..failure }
         }
         SpawnerError::Record(_) | SpawnerError::Answer(_) => Failure::of(Exit::AgentFailed, error),

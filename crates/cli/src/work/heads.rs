@@ -14,26 +14,17 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use offshoot_config::{Config, HeadsTarget};
 use offshoot_model::RootId;
-use offshoot_process::{
-    Exit as Ended, Keep, Kept, Processes, Program, Stdin, Stop, StopHandle, resolve_program,
-};
+use offshoot_process::Processes;
 use offshoot_store::{ChainHead, SqliteStore, append_below};
 
+use super::operator_command::OperatorCommand;
 use crate::command::audit::signature::SigningKey;
-use crate::environment::Environment;
 use crate::failure::{Complaint, Failure};
 use crate::invocation::Invocation;
 use crate::project::{folded, project_of};
-
-/// The time that a program that is told of a link may take. The command does not end before the program.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The bytes that are kept of a program's standard error, of which the last line is shown where it fails.
-const DIAGNOSTIC_BYTES: usize = 4096;
 
 /// The target of links, and the key with which they are signed.
 #[derive(Debug)]
@@ -108,8 +99,9 @@ impl Heads {
             match target {
                 HeadsTarget::File(path) => self.append(&self.folder.join(path), &line, cx)?,
                 HeadsTarget::Command(words) => {
-                    let Self { folder, processes, .. } = self;
-                    tell(words, line, PATIENCE, processes, folder, &cx.environment).await?;
+                    let (folder, processes) = (self.folder.clone(), self.processes.clone());
+                    let command = OperatorCommand::new(words, folder, &cx.environment, processes);
+                    command.tell(line).await?;
                 }
             }
         }
@@ -136,72 +128,5 @@ impl Heads {
             Some((folder, name)) => append_below(folder, name),
             None => OpenOptions::new().append(true).create(true).open(path),
         }
-    }
-}
-
-/// Lets a program read a line, and ends it where it takes too long.
-async fn tell(
-    words: &[String],
-    line: String,
-    patience: Duration,
-    processes: &Processes,
-    folder: &Path,
-    environment: &Environment,
-) -> Result<(), Failure> {
-    let search_path = environment.path().map(|path| path.as_os_str());
-    let wrong =
-        |error: &dyn std::fmt::Display| Failure::input(format_args!("`{}`: {error}", words[0]));
-    let program = Program {
-        path: resolve_program(words[0].as_ref(), search_path, folder).map_err(|e| wrong(&e))?,
-        args: words[1..].iter().map(Into::into).collect(),
-        env: environment.variables.clone(),
-        cwd: folder.to_owned(),
-        stdin: Stdin::Bytes(line.into_bytes().into()),
-        stdout: Keep::Nothing.into(),
-        stderr: Keep::Last(DIAGNOSTIC_BYTES).into(),
-    };
-    let child = processes.spawn(program).map_err(|error| wrong(&error))?;
-    let (handle, stop) = StopHandle::new();
-    let mut ended = std::pin::pin!(child.wait(stop));
-    let finished = match tokio::time::timeout(patience, &mut ended).await {
-        Ok(finished) => finished,
-        Err(_) => {
-            handle.stop(Stop::Firm);
-            ended.await;
-            return Err(wrong(&format_args!("has not ended within {} s", patience.as_secs_f32())));
-        }
-    };
-    let last = |text: &[u8]| {
-        let text = String::from_utf8_lossy(text);
-        text.lines().last().map(|line| format!(": {line}")).unwrap_or_default()
-    };
-    let said = match &finished.stderr.kept {
-        Kept::Memory(text) => last(text),
-        Kept::File(_) => String::new(),
-    };
-    match finished.exit {
-        Ended::Code(0) => Ok(()),
-        Ended::Code(code) => Err(wrong(&format_args!("ended with exit code {code}{said}"))),
-        other => Err(wrong(&format_args!("ended by {other:?}{said}"))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use offshoot_process::Options;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn a_program_that_does_not_end_is_ended() {
-        let environment = Environment::read().expect("a test has a folder and a program");
-        let processes = Processes::start(Options::default()).expect("no keeper is asked for");
-        let words = ["sleep", "600"].map(str::to_owned);
-        let patience = Duration::from_millis(50);
-        let (line, folder) = ("a line\n".to_owned(), &environment.working_folder);
-        let told = tell(&words, line, patience, &processes, folder, &environment).await;
-        let failure = told.expect_err("it does not end by itself");
-        assert_eq!(failure.complaints[0].message, "`sleep`: has not ended within 0.05 s");
-        assert_eq!(processes.live(), [], "the program has ended");
     }
 }

@@ -39,23 +39,27 @@ const STANDARD_INPUT: &str = "-";
 const STANDARD_INPUT_LABEL: &str = "stdin";
 
 /// Looks at all inputs and cuts them; `-` is what was spooled.
-pub(crate) fn cut(inputs: &[PathBuf], split: Split, spool: Option<&Spool>) -> Result<Cut, Failure> {
+pub(crate) fn cut(
+    inputs: &[PathBuf],
+    how: split::Cut,
+    spool: Option<&Spool>,
+) -> Result<Cut, Failure> {
     let source = |input: &PathBuf| match spool {
         Some(Spool { file, path, .. }) if is_standard_input(input) => {
             Source::Open(Arc::clone(file), path.clone())
         }
         _ => Source::from(input),
     };
-    gather(split::cut(inputs.iter().map(source), split), split, spool.map(Spool::path))
+    gather(split::cut(inputs.iter().map(source), how), how.split, spool.map(Spool::path))
 }
 
 /// Cuts files as they were cut when a tree was opened; what was appended to them since is not read.
 pub(crate) fn cut_again(
     before: &[InputFile],
-    split: Split,
+    how: split::Cut,
     spool: Option<&Path>,
 ) -> Result<Cut, Failure> {
-    gather(split::cut_again(before, split), split, spool)
+    gather(split::cut_again(before, how), how.split, spool)
 }
 
 fn gather(
@@ -84,10 +88,13 @@ pub(crate) fn pieces(cut: Cut, task: &Arc<str>, plan: &Plan) -> Vec<offshoot_spa
             agent: Some(plan.agent.clone()),
             label: Some(Arc::clone(&piece.label)),
             context: plan.context.clone(),
+            schema: plan.schema.clone(),
+            isolation: plan.isolation.clone(),
             ..SpawnRequest::default()
         },
         input: Some(piece.range),
         key: Some(piece.label),
+        ..SpawnRequest::default().into()
     };
     cut.pieces.into_iter().map(piece).collect()
 }
@@ -147,11 +154,26 @@ impl Spool {
             io::copy(&mut io::stdin().lock(), &mut file)?;
             Ok(file)
         };
-        let file = spool().map_err(|error: io::Error| {
-            Failure::input(format_args!("cannot keep standard input in a file: {}", plain(&error)))
-        })?;
+        let file = spool().map_err(not_kept)?;
         let path = format!("/proc/self/fd/{}", file.as_raw_fd()).into();
         Ok(Self { file: Arc::new(file), path, folder })
+    }
+
+    /// Reads standard input to its end, into a file that nothing keeps.
+    pub(crate) fn unkept() -> Result<Self, Failure> {
+        let spool = || {
+            let mut file = tempfile::tempfile()?;
+            io::copy(&mut io::stdin().lock(), &mut file)?;
+            Ok(file)
+        };
+        let file = spool().map_err(not_kept)?;
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd()).into();
+        Ok(Self { file: Arc::new(file), path, folder: PathBuf::new() })
+    }
+
+    /// Another descriptor of it.
+    pub(crate) fn reader(&self) -> Result<File, Failure> {
+        self.file.try_clone().map_err(not_kept)
     }
 
     /// By what name it can be opened while this lives.
@@ -171,6 +193,12 @@ impl Spool {
         drop(self.file);
         store.path(&value).map_err(Failure::from)
     }
+}
+
+/// The failure where `-` is an input and cannot be kept.
+#[expect(clippy::needless_pass_by_value, reason = "it is the argument of `map_err`")]
+fn not_kept(error: io::Error) -> Failure {
+    Failure::input(format_args!("cannot keep standard input in a file: {}", plain(&error)))
 }
 
 /// Labels a piece of standard input: the name of the file behind it is one of ours, which no user knows.

@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
+use offshoot_config::{AgentId, Config};
 use offshoot_host::{Abandoned, Merging};
-use offshoot_merge::OnFailure;
+use offshoot_merge::{Asked, OnFailure, Strategy};
 use offshoot_model::{Ending, Reason};
-use offshoot_spawner::{ExternalMerge, FanOut, Piece, RootKind, RootSpec, SpawnerError};
+use offshoot_spawner::{ExternalMerge, FanOut, Piece, RootSpec, SpawnerError};
 
+use super::branch;
 use super::engine::{Engine, broken, halted};
 use super::input;
 use super::interrupt::Interrupts;
+use super::outcomes::Outcomes;
 use super::plan::Plan;
 use super::preflight::Prepared;
 use super::progress;
@@ -24,10 +27,14 @@ use crate::invocation::Invocation;
 pub(crate) struct AnswerRules {
     /// The merge.
     pub(crate) merging: Merging,
+    /// The command that must succeed with all patches applied, and the seconds that it has.
+    pub(crate) check: Option<(String, u64)>,
     /// The treatment of a piece that did not complete.
     pub(crate) on_failure: OnFailure,
     /// After how many failures the rest is cancelled.
     pub(crate) max_fail: Option<u32>,
+    /// The text between two answers that are concatenated, where it is not the usual line.
+    pub(crate) separator: Option<String>,
 }
 
 /// Everything that is known before the tree is opened.
@@ -47,16 +54,38 @@ pub(crate) struct PieceRun {
     pub(crate) terms: AnswerRules,
     /// The plugin's merge, where a plugin merges.
     pub(crate) external: Option<ExternalMerge>,
+    /// The way in which each piece is told of.
+    pub(crate) outcomes: Outcomes,
 }
 
 impl AnswerRules {
     /// As the flags have it.
     pub(crate) fn of(arguments: &PieceArguments) -> Result<Self, Failure> {
-        Ok(Self {
-            merging: merging(&arguments.merge)?,
-            on_failure: arguments.on_failure,
-            max_fail: arguments.max_fail,
-        })
+        let merging = merging(&arguments.merge)?;
+        let separator = arguments.separator.clone().or(arguments.null.then(|| "\0".to_owned()));
+        if separator.is_some() && merging != Merging::Strategy(Strategy::Concatenate) {
+            let message = format!("a separator is of concatenated answers, and not of `{merging}`");
+            return Err(Failure::input(message));
+        }
+        let check = arguments.check.clone().map(|check| (check, arguments.check_timeout));
+        if check.is_some() && merging != Merging::Patch {
+            let message = format!("--check is of patches that are merged, and not of `{merging}`");
+            return Err(Failure::input(message)
+                .hint("offshoot fanout --isolation worktree --merge patch --check COMMAND"));
+        }
+        let (on_failure, max_fail) = (arguments.on_failure, arguments.max_fail);
+        Ok(Self { merging, check, on_failure, max_fail, separator })
+    }
+
+    /// Makes sure that the agent that a merge asks is defined, before anything is paid for its answer.
+    pub(crate) fn check(&self, config: &Config, own: &AgentId) -> Result<(), Failure> {
+        let asked = self.merging.asking().map(|asking| &asking.asked);
+        let Some(Asked::Agent(agent)) = asked else { return Ok(()) };
+        if agent == own || config.agent(agent).is_some() {
+            return Ok(());
+        }
+        Err(Failure::input(format_args!("--merge {}: there is no agent `{agent}`", self.merging))
+            .hint("`offshoot agents` lists those that are defined"))
     }
 }
 
@@ -69,20 +98,13 @@ pub(crate) async fn run(
     mut interrupts: Interrupts,
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
-    let PieceRun { prepared, label, task, plan, pieces, terms, external } = order;
+    let PieceRun { prepared, label, task, plan, pieces, terms, external, mut outcomes } = order;
     let files = plan.inputs.clone();
+    let branching = (terms.merging == Merging::Patch)
+        .then(|| branch::Order::of(&pieces, &plan.working_folder, terms.check.clone()));
+    outcomes.expect(&pieces, &prepared.command_line());
     let ranges = pieces.iter().filter_map(|piece| piece.input.clone()).collect();
-    let plan = Some(plan.recorded()?);
-    let context = Vec::new();
-    let spec = RootSpec {
-        kind: RootKind::Run,
-        agent: prepared.agent,
-        task,
-        label,
-        context,
-        run_spec: prepared.run_spec,
-        plan,
-    };
+    let spec = RootSpec { plan: Some(plan.recorded()?), ..prepared.root(task, label) };
     let tree = match abandoned {
         Some(tree) => {
             tree.check_inputs(&pieces).map_err(|error| match error {
@@ -99,19 +121,36 @@ pub(crate) async fn run(
     let mut tree = tree?;
     let root = tree.root();
     let stopper = tree.stopper();
-    let follow = progress::follow(&tree, pieces.len(), cx.output);
+    let telling = engine.notify(&tree, cx);
+    let follow = progress::follow(&tree, pieces.len(), engine.since, cx.output);
     let work = async {
         let order = FanOut {
             run_spec: None,
             pieces,
             strategy: terms.merging.strategy(),
             external,
+            asking: terms.merging.asking().cloned(),
             on_failure: terms.on_failure,
             max_fail: terms.max_fail,
         };
-        let answered = async { tree.fan_out(order).await?.answer().await };
+        let answered = async {
+            let mut fan = tree.fan_out(order).await?;
+            while !outcomes.is_done() {
+                let Some(outcome) = fan.next().await? else { break };
+                if outcomes.take(outcome, &engine.store, root).is_break() {
+                    // The output has no reader: nothing is paid for an answer that goes nowhere.
+                    stopper.stop_all(false);
+                }
+            }
+            fan.answer().await
+        };
         let mut answer = match answered.await {
-            Ok(answer) => answer,
+            Ok(mut answer) => {
+                if let Some(separator) = &terms.separator {
+                    answer.answer.separate_by(separator.as_str());
+                }
+                answer
+            }
             // A tree that ends before its answer has a reason, and tells it when asked.
             Err(SpawnerError::Over) => {
                 return Err(tree.ended().await.err().unwrap_or(SpawnerError::Over));
@@ -127,16 +166,31 @@ pub(crate) async fn run(
         if let Some(changed) = input::changed(files, ranges).await {
             answer.verdict = Err(changed);
         }
+        if let Some(order) = branching.filter(|_| answer.verdict.is_ok()) {
+            order.make(engine, &mut answer, cx).await;
+        }
         let concluded = tree.conclude(&answer).await;
-        Ok((answer, concluded))
+        Ok((answer, concluded, outcomes))
     };
-    let (answer, concluded) = tokio::select! {
-        (outcome, ()) = async { tokio::join!(work, follow) } => outcome.map_err(|error| halted(&error, root))?,
+    let (answer, concluded, outcomes) = tokio::select! {
+        (outcome, ()) = async { tokio::join!(work, follow) } => match outcome {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                telling.finish_soon().await;
+                return Err(halted(&error, root));
+            }
+        },
         never = interrupts.pass_on(&stopper, cx.output) => match never {},
     };
     // An answer that could not be recorded is still an answer: it is printed before that is said.
-    let exit = report::pieces(engine, root, &answer, &terms, interrupts.interrupted(), cx);
-    engine.keep_head(root, cx).await;
+    let (interrupted, printed) = (interrupts.interrupted(), outcomes.prints());
+    let exit = report::pieces(engine, root, &answer, &terms, printed, interrupted, cx);
+    let told = outcomes.finish(root);
+    tokio::select! {
+        () = engine.finish(root, telling, cx) => {}
+        never = interrupts.pass_on(&stopper, cx.output) => match never {},
+    }
+    told?;
     let exit = exit?;
     concluded.map_err(|error| halted(&error, root))?;
     Ok(exit)

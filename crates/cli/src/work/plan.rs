@@ -1,14 +1,15 @@
 //! The plan of a tree: recorded with the root, and printed by `--dry-run`.
 
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use offshoot_config::{AgentId, Config, SubagentSettings, Valued};
+use offshoot_config::{AgentId, Config, Share, SubagentSettings, Valued};
+use offshoot_display::json::Document;
 use offshoot_display::number::{bytes, count};
 use offshoot_host::runtimes::EXEC;
-use offshoot_model::{ContextEntry, JsonText};
+use offshoot_model::{ContextEntry, Isolation, JsonText, path_text};
 use offshoot_runtime::OutputFormat;
 use offshoot_split::InputFile;
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,7 @@ use crate::invocation::Invocation;
 use crate::wording;
 
 /// All that a later start needs to do the same again.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Plan {
@@ -44,24 +46,29 @@ pub(crate) struct Plan {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) program_configured: bool,
     /// The folder in which it works.
+    #[serde(with = "path_text")]
     pub(crate) working_folder: Arc<PathBuf>,
     /// The folder in which the command was given, which decides about configuration and relative paths.
+    #[serde(with = "path_text")]
     pub(crate) opened_in: Arc<PathBuf>,
     /// The configuration file of the command line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "path_text")]
     pub(crate) config: Option<PathBuf>,
     /// The folders in which plugins were looked for first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, with = "path_text", skip_serializing_if = "Vec::is_empty")]
     pub(crate) plugin_path: Vec<PathBuf>,
     /// Exit codes that mean success.
     pub(crate) ok_exit: Arc<[i32]>,
     /// The form of an answer.
     pub(crate) output: Cow<'static, str>,
+    /// The form that an answer must have, as a JSON Schema.
+    pub(crate) schema: Option<JsonText>,
+    /// The folder in which each run works.
+    pub(crate) isolation: Option<Isolation>,
     /// The limits of the command line.
     #[serde(default, skip_serializing_if = "LimitArguments::is_empty")]
     pub(crate) limits: LimitArguments,
     /// The other settings of its root: all that were set explicitly.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) held: Option<RecordedSettings>,
     /// The values that pieces may read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -70,20 +77,22 @@ pub(crate) struct Plan {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) tasks: Vec<Task>,
     /// The cut of the input.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) split: Option<String>,
+    /// So many lines of each file stand before each of its pieces.
+    pub(crate) header_lines: Option<u64>,
     /// The files, as they were when they were looked at.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) inputs: Vec<InputFile>,
     /// The merge of the answers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) merge: Option<String>,
+    /// The command that must succeed with all patches applied, and the seconds that it has.
+    pub(crate) check: Option<(String, u64)>,
     /// The treatment of a piece that did not complete.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) on_failure: Option<String>,
     /// After how many failures the rest is cancelled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) max_fail: Option<u32>,
+    /// The text between two answers that are concatenated.
+    pub(crate) separator: Option<String>,
 }
 
 /// One agent of a dry run.
@@ -93,6 +102,22 @@ pub(crate) struct PlannedAgent {
     pub(crate) label: Arc<str>,
     /// The number of bytes that it reads on standard input.
     pub(crate) bytes: u64,
+    /// The agent, the runtime and the command; none where they are those of all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) runs: Option<PlannedCommand>,
+    /// The wave in which it can start at the earliest, from 1: one behind the last of those that it needs.
+    pub(crate) wave: usize,
+    /// The ids of the tasks that it needs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) needs: Vec<String>,
+}
+
+/// The agent, the runtime and the command of one run of a dry run.
+#[derive(Debug, PartialEq, Serialize)]
+pub(crate) struct PlannedCommand {
+    pub(crate) agent: AgentId,
+    pub(crate) runtime: Arc<str>,
+    pub(crate) command: Arc<[String]>,
 }
 
 /// A dry run, as JSON.
@@ -131,6 +156,8 @@ impl Plan {
             is_paid: _,
             plugins: _,
             plugin_path,
+            schema: _,
+            isolation: _,
         } = prepared;
         Self {
             command: command.into(),
@@ -148,15 +175,20 @@ impl Plan {
                 OutputFormat::Text => "text".into(),
                 OutputFormat::Json => JSON.into(),
             },
+            schema: prepared.schema.clone(),
+            isolation: prepared.isolation.clone(),
             limits: limits.clone(),
             held: Some(recorded_settings(config, agent)),
             context: Vec::new(),
             tasks: Vec::new(),
             split: None,
+            header_lines: None,
             inputs: Vec::new(),
             merge: None,
+            check: None,
             on_failure: None,
             max_fail: None,
+            separator: None,
         }
     }
 
@@ -164,8 +196,10 @@ impl Plan {
     pub(crate) fn merging(self, terms: &AnswerRules) -> Self {
         Self {
             merge: Some(terms.merging.to_string()),
+            check: terms.check.clone(),
             on_failure: Some(terms.on_failure.to_string()),
             max_fail: terms.max_fail,
+            separator: terms.separator.clone(),
             ..self
         }
     }
@@ -180,7 +214,10 @@ impl Plan {
                 JSON => OutputFormat::Json,
                 _ => OutputFormat::Text,
             },
+            recorded_schema: self.schema.clone(),
+            isolation: self.isolation.clone(),
             program_configured: self.program_configured,
+            recorded: true,
             plugins: PluginPathArguments { plugin_path: self.plugin_path.clone() },
             limits: self.limits.clone(),
             ..WorkArguments::default()
@@ -202,8 +239,10 @@ impl Plan {
         };
         Ok(Some(AnswerRules {
             merging: merging(merge)?,
+            check: self.check.clone(),
             on_failure: on_failure.parse().map_err(|error| Failure::of(Exit::BadInput, &error))?,
             max_fail: self.max_fail,
+            separator: self.separator.clone(),
         }))
     }
 
@@ -225,21 +264,8 @@ impl Plan {
 
     /// The form in which it is recorded.
     pub(crate) fn recorded(&self) -> Result<JsonText, Failure> {
-        if let Some(path) = self.paths().find(|path| path.to_str().is_none()) {
-            return Err(Failure::input(format_args!("{path:?} is not UTF-8"))
-                .hint("what is recorded, and told to agents and plugins, is text: rename it"));
-        }
         JsonText::of(self)
             .map_err(|error| Failure::input("the plan cannot be recorded").caused_by(Some(&error)))
-    }
-
-    /// The files and folders that are named in it.
-    fn paths(&self) -> impl Iterator<Item = &Path> {
-        let folders = [&self.working_folder, &self.opened_in].map(|folder| folder.as_path());
-        let inputs = self.inputs.iter().flat_map(|input| [&input.path, input.resolved()]);
-        let inputs = inputs.map(|path| path.as_path());
-        let named = self.config.iter().chain(&self.plugin_path).map(PathBuf::as_path);
-        folders.into_iter().chain(named).chain(inputs)
     }
 
     /// Prints what would be run, and under which limits.
@@ -264,15 +290,36 @@ impl Plan {
                 limits: &limits,
                 cost: None,
             };
-            cx.output.json(&dry_run)?;
+            cx.output.document(&dry_run, Document::DryRun)?;
             return Ok(Exit::Done);
         }
-        let program = wording::command_line(&self.program);
         let many = if agents.len() == 1 { "agent" } else { "agents" };
-        cx.output
-            .line(format_args!("{} {many}, each runs: {program}", count(agents.len() as u64)))?;
-        let row = |agent: &PlannedAgent| [format!("  {}", agent.label), bytes(agent.bytes)];
-        cx.output.table(&agents.iter().take(SHOWN).map(row).collect::<Vec<_>>())?;
+        let many = format!("{} {many}", count(agents.len() as u64));
+        let differ = agents.iter().any(|agent| agent.runs != agents[0].runs);
+        let of_first = agents.first().and_then(|agent| agent.runs.as_ref());
+        let line = |own: &PlannedCommand| wording::command_line(&own.command);
+        match differ {
+            true => cx.output.line(many)?,
+            false => {
+                let program = of_first.map_or_else(|| wording::command_line(&self.program), line);
+                cx.output.line(format_args!("{many}, each runs: {program}"))?;
+            }
+        }
+        let row = |agent: &&PlannedAgent| {
+            let runs = agent.runs.as_ref().filter(|_| differ);
+            let runs = runs.map(|own| format!("{} runs: {}", own.agent, line(own)));
+            let needs = match agent.needs.is_empty() {
+                true => String::new(),
+                false => format!("after {}", agent.needs.join(", ")),
+            };
+            [format!("  {}", agent.label), bytes(agent.bytes), runs.unwrap_or_default(), needs]
+        };
+        // In the order in which they can start.
+        let mut in_order: Vec<&PlannedAgent> = agents.iter().collect();
+        in_order.sort_by_key(|agent| agent.wave);
+        cx.output.table(
+            &in_order.into_iter().take(SHOWN).map(|agent| row(&agent)).collect::<Vec<_>>(),
+        )?;
         if let more @ 1.. = agents.len().saturating_sub(SHOWN) {
             cx.output.line(format_args!("  and {} more", count(more as u64)))?;
         }
@@ -281,10 +328,16 @@ impl Plan {
             cx.output.line(format_args!("merge: {merge}"))?;
         }
         cx.output.line("limits:")?;
-        let row = |(key, valued): (&String, &Valued<Value>)| {
-            [format!("  {key}"), valued.value.to_string(), valued.origin.to_string()]
-        };
-        cx.output.table(&limits.iter().map(row).collect::<Vec<_>>())?;
+        cx.output.values("  ", &limits)?;
+        let budget = config.root_settings(&self.agent).budget;
+        if (budget.usd.is_some() || budget.tokens.is_some()) && *self.runtime != *EXEC.name {
+            cx.output.line(match budget.share {
+                None | Some(Valued { value: Share::Pool, .. }) => {
+                    "budget: one pool for all; each takes what the last ones used when it starts, and more as it needs it"
+                }
+                Some(_) => "budget: each gets an equal part when it is asked for",
+            })?;
+        }
         cx.output.line(match &*self.runtime {
             name if name == EXEC.name => "cost: none that is known, because the program is yours",
             _ => "cost: not known before; budget.usd is the most",

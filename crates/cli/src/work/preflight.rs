@@ -1,23 +1,27 @@
 //! The checks before anything starts: the agent, its runtime, and that its program is there. A mistyped program is one error
 //! here, and a thousand failed pieces later.
 
-use std::path::PathBuf;
+mod programs;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use offshoot_config::{AgentDefinition, Config, Loader};
-use offshoot_host::runtimes::{
-    BuiltInRuntime, CLAUDE, CheckRequest, CheckedRuntime, EXEC, default_usd,
-};
-use offshoot_host::{HostError, Plugins};
-use offshoot_model::AgentId;
-use offshoot_plugin_host::{Checked, PluginError};
+use offshoot_host::Plugins;
+use offshoot_host::runtimes::{BuiltInRuntime, CLAUDE, EXEC, default_usd};
+use offshoot_model::{AgentId, Isolation, JsonText};
 use offshoot_policy::Terms;
 use offshoot_process::make_room;
-use offshoot_runtime::{CostKnowledge, Runtime};
-use offshoot_spawner::RunSpec;
+use offshoot_runtime::CostKnowledge;
+use offshoot_spawner::{RootKind, RootSpec, RunSpec};
 
+use programs::{Programs, Run};
+
+use super::plan::Plan;
+use super::schema;
+use super::task::Task;
 use crate::arguments::WorkArguments;
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::load;
@@ -41,12 +45,31 @@ pub(crate) struct Prepared {
     pub(crate) plugins: Plugins,
     /// The folders of plugins that the command line names. Absolute.
     pub(crate) plugin_path: Vec<PathBuf>,
+    /// The form that an answer must have.
+    pub(crate) schema: Option<JsonText>,
+    /// The folder in which each run works.
+    pub(crate) isolation: Option<Isolation>,
 }
 
 impl Prepared {
     /// Returns the command line of the runs, as a user would type it.
     pub(crate) fn command_line(&self) -> String {
         wording::command_line(&self.command)
+    }
+
+    /// Returns the root of a tree of this command, with this task.
+    pub(crate) fn root(&self, task: Arc<str>, label: Option<Arc<str>>) -> RootSpec {
+        RootSpec {
+            kind: RootKind::Run,
+            agent: self.agent.clone(),
+            task,
+            label,
+            context: Vec::new(),
+            schema: self.schema.clone(),
+            isolation: self.isolation.clone(),
+            run_spec: self.run_spec.clone(),
+            plan: None,
+        }
     }
 }
 
@@ -56,108 +79,221 @@ pub(crate) fn prepare(
     command: &[String],
     cx: &Invocation,
 ) -> Result<(Config, Prepared), Failure> {
+    prepare_tasks(arguments, command, &mut [], cx)
+}
+
+/// The same for a plan on record. Fails where a runtime of its tasks is there no longer; their agents need not be.
+pub(crate) fn prepare_again(plan: &Plan, cx: &Invocation) -> Result<(Config, Prepared), Failure> {
+    prepare_tasks(&plan.arguments(), plan.command(), &mut plan.tasks.clone(), cx)
+}
+
+/// The same for tasks, of which each may have an agent, a runtime and a folder of its own: what they have is looked for, and
+/// filled in. Where each has its own, nothing else needs to be said.
+pub(crate) fn prepare_tasks(
+    arguments: &WorkArguments,
+    command: &[String],
+    tasks: &mut [Task],
+    cx: &Invocation,
+) -> Result<(Config, Prepared), Failure> {
     let layers = load::layers(cx, &arguments.limits)?;
     let config = load::finish(layers.clone())?;
     let agent = match &arguments.agent {
-        Some(id) => AgentId::parse(id)
-            .map_err(|error| Failure::of(Exit::BadInput, &error).hint(error.hint()))?,
         None => config.default_agent().clone(),
+        // A tree goes on with what it was opened with, by the limits of the defaults.
+        Some(id) if arguments.recorded => load::agent_id(id)?,
+        Some(id) => load::agent(&config, id)?,
     };
+    if !arguments.recorded {
+        for agent in tasks.iter().filter_map(|task| task.agent.as_ref()) {
+            load::defined(&config, agent)?;
+        }
+    }
     let (layers, config) = within_open_files(layers, config, &agent, cx)?;
     let definition = config.agent(&agent);
-    let folder = match definition.and_then(|agent| agent.cwd.as_ref()) {
-        Some(folder) => cx.configured(&folder.value, &folder.origin),
-        None => cx.environment.working_folder.clone(),
-    };
-    if !folder.is_dir() {
-        return Err(Failure::input(format_args!(
-            "there is no folder {} to work in",
-            folder.display()
-        )));
-    }
-    let runtime = choose(arguments, command, &config, &agent)?;
-    let runtime: &str = &runtime;
+    let folder = working_folder(None, definition, cx)?;
     let named = &arguments.plugins.plugin_path;
-    let mut plugins = plugins::plugins(named, &config, cx)?;
-    let environment = cx.environment.of_host();
-    let plain = !command.is_empty() && !arguments.program_configured;
-    let found = match BuiltInRuntime::of(runtime) {
-        Some(built_in) => {
-            let (config, environment, agent) = (&config, &environment, &agent);
-            let request =
-                CheckRequest { config, environment, agent, folder: &folder, command, plain };
-            built_in.check(&request).map_err(|error| match error {
-                HostError::NoCommand { .. } => no_runtime(format_args!("{error}"), None),
-                HostError::Runtime(error) if !chosen(arguments, command, definition) => no_runtime(
-                    format_args!("nothing says what runs the agent `{agent}`, and {error}"),
-                    Some(error.hint()),
-                ),
-                error => error.into(),
-            })?
-        }
-        None => {
-            let checked = find_plugin(&plugins, runtime)?;
-            // A dry run loads no plugin.
-            let cost = match arguments.dry_run {
-                true => CostKnowledge::None,
-                false => plugins.load_runtime(runtime, &checked)?.abilities().cost,
-            };
-            let name = [runtime.to_owned()];
-            CheckedRuntime {
-                command: if command.is_empty() { &name } else { command }.into(),
-                cost,
-            }
-        }
+    let plugins = plugins::plugins(named, &config, cx)?;
+    let mut programs = Programs::new(plugins, &config, arguments.dry_run, cx);
+    let is_own = |task: &Task| {
+        let other = task.agent.as_ref().filter(|id| **id != agent);
+        task.runtime.is_some() || other.is_some_and(|id| says_what_runs(config.agent(id)))
     };
-    let CheckedRuntime { command: program, cost } = found;
+    let says_all = arguments.runtime.is_some() || !command.is_empty();
+    let general = if tasks.is_empty() || says_all || !tasks.iter().all(is_own) {
+        let runtime = choose(arguments, command, definition)?;
+        let plain = !command.is_empty() && !arguments.program_configured;
+        let chosen = says_all || says_what_runs(definition);
+        let run = Run {
+            agent: &agent,
+            runtime: &runtime,
+            folder: &folder,
+            command,
+            plain,
+            chosen,
+            model: None,
+            thinking: None,
+        };
+        let program = programs.find(&run)?;
+        let given = *runtime == *EXEC.name || !command.is_empty();
+        Some(General { runtime, program, given, plain })
+    } else {
+        None
+    };
+    let mut known: HashMap<Asked, Own> = HashMap::new();
+    for task in tasks.iter_mut() {
+        // On record a task has its runtime, program and folder already. A program that is gone ends its own run alone.
+        if arguments.recorded {
+            let runtime = task.runtime.as_deref().filter(|name| *name != EXEC.name);
+            if let Some(runtime) = runtime.filter(|name| !programs.has(name)) {
+                let (agent, folder, command) = (&agent, &folder, &[]);
+                let (model, thinking) = (None, None);
+                let (plain, chosen) = (false, true);
+                let run = Run { agent, runtime, folder, command, plain, chosen, model, thinking };
+                programs.find(&run)?;
+            }
+            continue;
+        }
+        let other = task.agent.clone().filter(|id| *id != agent);
+        // A dry run shows them; a run is told when it starts.
+        let is_shown = |_: &String| arguments.dry_run;
+        let model = task.model.clone().filter(is_shown);
+        let thinking = task.thinking.clone().filter(is_shown);
+        let has_own_model = model.is_some() || thinking.is_some();
+        let is_as_all = other.is_none() && task.runtime.is_none() && task.cwd.is_none();
+        if is_as_all && !has_own_model {
+            continue;
+        }
+        let key = (other, task.runtime.clone(), task.cwd.clone(), model, thinking);
+        let own = match known.get(&key) {
+            Some(own) => own,
+            None => {
+                let (other, runtime, cwd, model, thinking) = &key;
+                let definition = config.agent(other.as_ref().unwrap_or(&agent));
+                let of_agent = definition.filter(|_| other.is_some());
+                let works_in = match (cwd, of_agent) {
+                    (None, None) => folder.clone(),
+                    _ => working_folder(cwd.as_deref(), of_agent, cx)?,
+                };
+                let of_agent = of_agent.and_then(runtime_of).map(Into::into);
+                let own_command = definition.is_some_and(|agent| agent.command.is_some());
+                let runtime = runtime.clone().or(of_agent);
+                let is_own = runtime.is_some() || has_own_model;
+                let general = general.as_ref();
+                let all = general.map(|general| Arc::clone(&general.runtime));
+                let runtime =
+                    runtime.or(all).expect("what has no runtime of its own has that of all");
+                let has_that_of_all =
+                    general.is_some_and(|all| all.runtime == runtime) && !own_command;
+                let run = Run {
+                    agent: other.as_ref().unwrap_or(&agent),
+                    runtime: &runtime,
+                    folder: &works_in,
+                    command: if has_that_of_all { command } else { &[] },
+                    plain: has_that_of_all && general.is_some_and(|all| all.plain),
+                    chosen: true,
+                    model: model.as_deref(),
+                    thinking: thinking.as_deref(),
+                };
+                let program = programs.find(&run)?;
+                let cwd = (works_in != folder).then_some(works_in);
+                let own = Own { runtime: is_own.then_some((runtime, program)), cwd };
+                known.entry(key).or_insert(own)
+            }
+        };
+        task.cwd.clone_from(&own.cwd);
+        let (runtime, program) = own.runtime.clone().unzip();
+        (task.runtime, task.program) = (runtime, program);
+    }
+    let General { runtime, program, given, plain } = general.unwrap_or_else(|| {
+        let first = tasks.first().expect("a command without tasks runs what it says");
+        let (runtime, program) = (first.runtime.clone(), first.program.clone());
+        let (runtime, program) = runtime.zip(program).expect("each task has its own");
+        let given = *runtime == *EXEC.name;
+        General { runtime, program, given, plain: false }
+    });
+    let (mut plugins, costs) = programs.found();
     if !arguments.dry_run {
-        plugins.load_for_agents(&[runtime]);
+        plugins.load_for_agents(&costs.keys().map(|name| &**name).collect::<Vec<_>>());
     }
     let run_spec = RunSpec {
-        runtime: Some(runtime.into()),
-        command: (runtime == EXEC.name || !command.is_empty()).then(|| Arc::clone(&program)),
+        runtime: Some(Arc::clone(&runtime)),
+        command: given.then(|| Arc::clone(&program)),
         ok_exit: arguments.ok_exit.as_slice().into(),
         output: arguments.output,
         plain,
         ..RunSpec::in_folder(folder)
     };
-    let config = match cost {
-        CostKnowledge::None => config,
-        CostKnowledge::Reported | CostKnowledge::Bounded => {
-            capped(config, layers, &agent, runtime, cx)?
-        }
-        CostKnowledge::Unknown => {
-            cx.output.note(format_args!(
+    let is_paid = costs.values().any(|cost| *cost != CostKnowledge::None);
+    let mut config = config;
+    for (runtime, cost) in costs {
+        match cost {
+            CostKnowledge::None => {}
+            CostKnowledge::Reported | CostKnowledge::Bounded => {
+                config = capped(config, layers.clone(), &agent, &runtime, cx)?;
+            }
+            CostKnowledge::Unknown => cx.output.note(format_args!(
                 "what this costs is not known; say it with runtimes.{runtime}.cost = \"none\" or with prices of the model"
-            ));
-            config
+            )),
         }
+    }
+    let prepared = Prepared {
+        agent,
+        run_spec,
+        runtime,
+        command: program,
+        is_paid,
+        plugins,
+        schema: schema::of(arguments, cx)?,
+        isolation: arguments.isolation.clone(),
+        plugin_path: named.iter().map(|folder| cx.absolute(folder)).collect(),
     };
-    let is_paid = cost != CostKnowledge::None;
-    Ok((
-        config,
-        Prepared {
-            agent,
-            run_spec,
-            runtime: runtime.into(),
-            command: program,
-            is_paid,
-            plugins,
-            plugin_path: named.iter().map(|folder| cx.absolute(folder)).collect(),
-        },
-    ))
+    Ok((config, prepared))
+}
+
+/// Runtime and program of all runs that have none of their own.
+struct General {
+    runtime: Arc<str>,
+    program: Arc<[String]>,
+    /// True if the runtime is given the program.
+    given: bool,
+    /// True if the operator gave the command for this very tree.
+    plain: bool,
+}
+
+/// Agent, runtime and folder that a task asks for.
+type Asked = (Option<AgentId>, Option<Arc<str>>, Option<PathBuf>, Option<String>, Option<String>);
+
+/// Runtime, program and folder of a task, where they are not those of all.
+struct Own {
+    runtime: Option<(Arc<str>, Arc<[String]>)>,
+    cwd: Option<PathBuf>,
+}
+
+/// The folder that is asked for, else that of the agent, else the current one.
+fn working_folder(
+    asked: Option<&Path>,
+    definition: Option<&AgentDefinition>,
+    cx: &Invocation,
+) -> Result<PathBuf, Failure> {
+    let folder = match (asked, definition.and_then(|agent| agent.cwd.as_ref())) {
+        (Some(folder), _) => cx.absolute(folder),
+        (None, Some(folder)) => cx.configured(&folder.value, &folder.origin),
+        (None, None) => cx.environment.working_folder.clone(),
+    };
+    match folder.is_dir() {
+        true => Ok(folder),
+        false => {
+            Err(Failure::input(format_args!("there is no folder {} to work in", folder.display())))
+        }
+    }
 }
 
 /// The runtime: what the command line says, then the agent, then Claude Code.
 fn choose(
     arguments: &WorkArguments,
     command: &[String],
-    config: &Config,
-    agent: &AgentId,
+    definition: Option<&AgentDefinition>,
 ) -> Result<Arc<str>, Failure> {
-    let definition = config.agent(agent);
-    let configured = definition.and_then(|agent| agent.runtime.as_ref());
-    let own = definition.and_then(|agent| agent.command.as_ref());
     let runs_none = |name: &str| BuiltInRuntime::of(name).is_some_and(|it| !it.runs_commands);
     let name = match (&arguments.runtime, command.is_empty()) {
         (Some(name), false) if runs_none(name) => {
@@ -169,38 +305,20 @@ fn choose(
         }
         (Some(name), _) => Some(name.as_str()),
         (None, false) => Some(EXEC.name),
-        (None, true) => configured.map(|name| name.value.as_str()).or(own.map(|_| EXEC.name)),
+        (None, true) => definition.and_then(runtime_of),
     };
     Ok(name.unwrap_or(CLAUDE.name).into())
 }
 
-/// A runtime that is not built in. Where no plugin has it, all that there are are named.
-fn find_plugin(plugins: &Plugins, name: &str) -> Result<Checked, Failure> {
-    match plugins.search().runtime(name) {
-        Ok(candidate) => Ok(plugins.check(candidate)?),
-        Err(PluginError::NotFound { known, unreadable, .. }) => {
-            let mut names: Vec<&str> = BuiltInRuntime::names().collect();
-            names.extend(known.iter().map(String::as_str));
-            let message = format!("there is no runtime `{name}` here");
-            let unusable = unreadable.iter().map(|why| format!("; unusable: {why}"));
-            Err(Failure::new(Exit::NoRuntime, message).hint(format_args!(
-                "runtimes: {}; `offshoot plugin list` shows where plugins are looked for{}",
-                names.join(", "),
-                unusable.collect::<String>()
-            )))
-        }
-        Err(error) => Err(error.into()),
-    }
+/// The runtime that the definition of an agent names. One with a command alone is a program.
+fn runtime_of(agent: &AgentDefinition) -> Option<&str> {
+    let named = agent.runtime.as_ref().map(|name| name.value.as_str());
+    named.or(agent.command.as_ref().map(|_| EXEC.name))
 }
 
-/// True if the command line or the agent says what runs it.
-fn chosen(
-    arguments: &WorkArguments,
-    command: &[String],
-    definition: Option<&AgentDefinition>,
-) -> bool {
-    let of_agent = |agent: &AgentDefinition| agent.runtime.is_some() || agent.command.is_some();
-    arguments.runtime.is_some() || !command.is_empty() || definition.is_some_and(of_agent)
+/// True if the definition of an agent says what runs it.
+fn says_what_runs(agent: Option<&AgentDefinition>) -> bool {
+    agent.is_some_and(|agent| runtime_of(agent).is_some())
 }
 
 /// Returns the configuration with no more agents at once than there are open files for. Warns where that is fewer than the
@@ -240,14 +358,4 @@ fn capped(
         "no budget in dollars is set, so this may cost up to ${usd}; change that with --budget-usd or runtimes.{runtime}.defaultUsd"
     ));
     load::finish(layers.set("agents.defaults.subagents.budget.usd", usd.to_string()))
-}
-
-/// The failure where a runtime has nothing to run, or none is chosen and the default is not there.
-fn no_runtime(message: std::fmt::Arguments<'_>, or: Option<&str>) -> Failure {
-    let names: Vec<_> = BuiltInRuntime::names().collect();
-    Failure::new(Exit::NoRuntime, message).hint(format_args!(
-        "give a command after `--`, or set `command` for the agent in the configuration{}; runtimes: {}",
-        or.map(|or| format!(", or {or}")).unwrap_or_default(),
-        names.join(", ")
-    ))
 }

@@ -1,23 +1,34 @@
 //! The progress of the runs on standard error.
 
+use std::time::Duration;
+
 use offshoot_display::{Style, line};
-use offshoot_model::error_chain;
-use offshoot_spawner::Session;
+use offshoot_model::{Timestamp, error_chain};
+use offshoot_spawner::{Clock, Session, SystemClock};
 use offshoot_store::StoreError;
+use tokio::time::MissedTickBehavior;
 
 use crate::output::Output;
 
-/// Shows a tree's events until the tree is over, and says when its record cannot be written.
+/// Ages and silences are drawn anew so often.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Shows a tree's events from this moment on until the tree is over, and says when its record cannot be written.
 pub(crate) fn follow(
     session: &Session,
     expected: usize,
+    since: Timestamp,
     output: Output,
 ) -> impl Future<Output = ()> + use<> {
-    let mut progress = output.progress(expected as u64);
+    // Of a tree that goes on, the record tells first what has happened before.
+    let progress = output.progress(expected as u64);
+    let mut progress = progress.map(|progress| progress.since(since));
     let shows_events = progress.is_some() || output.wants_details();
     let mut events = shows_events.then(|| session.events());
     let mut trouble = Some(session.trouble());
     async move {
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while events.is_some() || trouble.is_some() {
             tokio::select! {
                 biased;
@@ -35,9 +46,15 @@ pub(crate) fn follow(
                 event = async { events.as_mut()?.next().await }, if events.is_some() => {
                     match (event, &mut progress) {
                         (Some(Ok(event)), Some(progress)) => progress.apply(&event),
+                        (Some(Ok(event)), None) if event.at < since => {}
                         (Some(Ok(event)), None) => output.detail(line(&event).style(Style::Colour)),
                         // A record that cannot be read any more is reported by what waits for the answer.
                         (Some(Err(_)) | None, _) => events = None,
+                    }
+                }
+                _ = tick.tick(), if progress.is_some() => {
+                    if let Some(progress) = &mut progress {
+                        progress.tick(SystemClock.now());
                     }
                 }
             }

@@ -3,17 +3,21 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use offshoot_display::json::Document;
+use offshoot_display::neutral;
 use offshoot_merge::MergeError;
 use offshoot_model::{
-    AgentId, CancelledBy, Cost, Envelope, EnvelopeError, Refusal, RefusalCode, RootId, RunId,
-    RunStatus, SessionKey, TreeNode, Usage,
+    AgentId, CancelledBy, Changes, Chosen, Cost, Envelope, EnvelopeError, Reason, RefusalCode,
+    RootId, RunId, RunStatus, SessionKey, TreeNode, Usage,
 };
 use offshoot_spawner::FanAnswer;
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use super::data::Data;
 use super::engine::Engine;
 use super::interrupt::Interrupted;
+use super::outcomes::PieceJson;
 use super::pieces::AnswerRules;
 use crate::exit::Exit;
 use crate::failure::{Complaint, Failure};
@@ -26,16 +30,19 @@ const TOLD: usize = 10;
 const ADVICE: usize = 3;
 
 /// `--json`: the envelope of the root, the tree, and what did not complete.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Report<'a> {
     status: RunStatus,
-    #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<Data<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Of an answer that a judge chose: which result it is, and why.
+    chosen: Option<&'a Chosen>,
     error: Option<EnvelopeError>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     partial: bool,
+    /// The changes of a run that worked in a folder of its own.
+    changes: Option<&'a Changes>,
     session_key: &'a SessionKey,
     run_id: RunId,
     agent: &'a AgentId,
@@ -43,36 +50,27 @@ struct Report<'a> {
     usage: Usage,
     cost: Cost,
     execution_time_ms: u64,
-    tree: &'a TreeNode,
+    tree: Box<RawValue>,
     /// The first ones.
-    failures: Vec<PieceFailure<'a>>,
+    failures: Vec<PieceJson<'a>>,
     /// The number of failures that are not among them.
     #[serde(skip_serializing_if = "is_zero")]
     more_failures: u32,
 }
 
-/// A piece that did not complete.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct PieceFailure<'a> {
-    key: &'a str,
-    /// Absent where it was not even admitted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    envelope: Option<&'a Envelope>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    refusal: Option<&'a Refusal>,
-}
-
-/// Reports a map or a fanout.
+/// Reports a map or a fanout. `printed` where its answers were printed as they came.
 pub(crate) fn pieces(
     engine: &Engine,
     root: RootId,
     answer: &FanAnswer,
     terms: &AnswerRules,
+    printed: bool,
     interrupted: Interrupted,
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
     let tree = tree(engine, root)?;
+    // The record knows whether the tree was stopped; the results of its pieces do not.
+    let ending = engine.store.ending(root, root.run())?.unwrap_or_else(|| answer.ending());
     let values = answer.values(Arc::clone(&engine.store));
     let exit = exit(answer, interrupted);
     let has_answer = match &answer.verdict {
@@ -82,24 +80,27 @@ pub(crate) fn pieces(
         // Results that do not merge have no answer.
         Err(_) => false,
     };
+    // A merge that was not made has no answer, whatever has completed.
+    let has_answer = has_answer && answer.answer.is_made();
     if cx.output.wants_json() {
-        let failures = answer.failures.iter().map(|(key, envelope)| PieceFailure {
+        let failures = answer.failures.iter().map(|(key, envelope)| PieceJson {
             key,
             envelope: Some(envelope),
             refusal: None,
         });
-        let refused = answer.refused.iter().map(|refused| PieceFailure {
+        let refused = answer.refused.iter().map(|refused| PieceJson {
             key: &refused.key,
             envelope: None,
             refusal: Some(&refused.refusal),
         });
-        // The record knows whether the tree was stopped; the results of its pieces do not.
-        let recorded = engine.store.ending(root, root.run())?;
-        let error = EnvelopeError::of(&recorded.unwrap_or_else(|| answer.ending()));
-        cx.output.json(&Report {
+        let error = EnvelopeError::of(&ending);
+        let printed_tree = cx.output.part(&tree, Document::Tree);
+        let report = Report {
             status: tree.status,
             data: has_answer.then_some(Data::Merged(&answer.answer, &values)),
+            chosen: answer.chosen.as_ref(),
             partial: error.is_some() && has_answer,
+            changes: None,
             error,
             session_key: &tree.session_key,
             run_id: tree.run_id,
@@ -108,19 +109,28 @@ pub(crate) fn pieces(
             usage: tree.own_usage,
             cost: tree.cost,
             execution_time_ms: tree.execution_time_ms.unwrap_or(0),
-            tree: &tree,
+            tree: printed_tree,
             failures: failures.chain(refused).collect(),
             more_failures: unlisted(answer),
-        })?;
-    } else if has_answer {
+        };
+        cx.output.json(&report)?;
+    } else if has_answer && !printed {
         cx.output.answer(&answer.answer, &values)?;
     }
+    if let Some(chosen) = answer.chosen.as_ref().filter(|_| has_answer) {
+        cx.output.note(neutral::line(&format!("the judge chose {chosen}")));
+    }
+    if let Some(warning) = answer.answer.warning().filter(|_| has_answer) {
+        cx.output.warning(warning);
+    }
+    let mut other_way = None;
     if exit == Exit::Done {
         tell_what_is_missing(answer, cx);
     } else if interrupted == Interrupted::No {
-        tell_what_failed(answer, terms, cx);
+        other_way = tell_what_failed(answer, terms, cx);
     }
-    tell_how_to_go_on(answer, terms, interrupted, tree.run_id, cx);
+    tell_how_to_go_on(answer, terms, interrupted, (tree.run_id, &ending.reason), cx);
+    other_way.iter().for_each(|hint| cx.output.hint(hint));
     Ok(exit)
 }
 
@@ -153,11 +163,14 @@ pub(crate) fn run(
     if cx.output.wants_json() {
         let tree = tree(engine, root)?;
         let data = envelope.data.as_ref().map(|data| record::at_hand(&*engine.store, data));
-        cx.output.json(&Report {
+        let printed_tree = cx.output.part(&tree, Document::Tree);
+        let report = Report {
             status: envelope.status,
             data: data.transpose()?.map(Data::Payload),
+            chosen: None,
             error: envelope.error.clone(),
             partial: envelope.partial,
+            changes: envelope.changes.as_deref(),
             session_key: &envelope.session_key,
             run_id: envelope.run_id,
             agent: &envelope.agent,
@@ -166,15 +179,25 @@ pub(crate) fn run(
             // With what its children cost, as of a tree of pieces.
             cost: tree.cost,
             execution_time_ms: envelope.execution_time_ms,
-            tree: &tree,
+            tree: printed_tree,
             failures: Vec::new(),
             more_failures: 0,
-        })?;
+        };
+        cx.output.json(&report)?;
     } else if !printed {
         answer(engine, envelope, cx)?;
     }
+    if let Some(changes) = envelope.changes.as_ref().filter(|changes| changes.patch.is_some()) {
+        let run = envelope.run_id;
+        cx.output.note(format_args!(
+            "it changed {changes} in a folder of its own: `offshoot apply {run}` brings that here, `offshoot show {run} --patch` prints it"
+        ));
+    }
     if let Some(error) = &envelope.error {
-        cx.output.error(&complaint(error.message.clone(), error.recovery_suggestion.clone()));
+        if let Some(said) = &error.said {
+            cx.output.said(said);
+        }
+        cx.output.error(&Complaint::new(&error.message, error.recovery_suggestion.clone()));
     }
     Ok(match (interrupted, &envelope.error) {
         (Interrupted::Yes, _) => Exit::Interrupted,
@@ -191,9 +214,9 @@ fn answer(engine: &Engine, envelope: &Envelope, cx: &Invocation) -> Result<(), F
 
 /// Names what the answer stands without.
 fn tell_what_is_missing(answer: &FanAnswer, cx: &Invocation) {
-    if !cx.output.names_failures(answer.total) {
+    if !cx.output.names_failures() {
         for (key, envelope) in &answer.failures {
-            let why = envelope.error.as_ref().map_or("", |error| &error.message);
+            let why = envelope.error.as_ref().map_or("", EnvelopeError::summary);
             cx.output.warning(format_args!("piece {key}: {why}"));
         }
     }
@@ -206,24 +229,40 @@ fn tell_what_is_missing(answer: &FanAnswer, cx: &Invocation) {
     }
 }
 
-/// Says what did not go well, and what to do about it.
-fn tell_what_failed(answer: &FanAnswer, terms: &AnswerRules, cx: &Invocation) {
+/// Says what did not go well, and what to do about it. Answers how an answer could stand without the pieces that failed: that is said
+/// last, because it runs all of them again.
+fn tell_what_failed(
+    answer: &FanAnswer,
+    terms: &AnswerRules,
+    cx: &Invocation,
+) -> Option<&'static str> {
     let (failed, total) = (answer.missing(), answer.total);
     // Progress has named what ended badly, but for advice. What was refused never ran.
-    let named = cx.output.names_failures(total);
+    let named = cx.output.names_failures();
+    let errors = || answer.failures.iter().filter_map(|(_, envelope)| envelope.error.as_ref());
+    // Advice that one failure of a kind does not get is none for its kind.
+    let without: HashSet<&str> = errors()
+        .filter(|error| error.recovery_suggestion.is_none())
+        .map(|error| error.code.as_str())
+        .collect();
     let ended = answer.failures.iter().filter_map(|(key, envelope)| {
-        let error = envelope.error.as_ref()?;
-        Some((key, &error.message, error.recovery_suggestion.as_ref()))
+        let error = envelope.error.as_ref().filter(|error| !is_stopped(&error.code))?;
+        let hint = error.recovery_suggestion.as_ref();
+        Some((key, error.summary(), hint.filter(|_| !without.contains(error.code.as_str()))))
     });
-    let refused = answer.refused.iter();
-    let refused =
-        refused.map(|piece| (&piece.key, &piece.refusal.message, piece.refusal.hint.as_ref()));
+    if !named {
+        tell_what_was_stopped(answer, cx);
+    }
+    let refused = answer
+        .refused
+        .iter()
+        .map(|piece| (&piece.key, piece.refusal.message.as_str(), piece.refusal.hint.as_ref()));
     let mut hints = HashSet::new();
-    let silent = if named { answer.failures.len() } else { 0 };
+    let silent = if named { ended.clone().count() } else { 0 };
     for (key, message, hint) in ended.clone().chain(refused).skip(silent).take(TOLD) {
         // The same advice once is enough.
         let hint = hint.filter(|hint| hints.insert(*hint)).cloned();
-        cx.output.error(&complaint(format!("piece {key}: {message}"), hint));
+        cx.output.error(&Complaint::new(format!("piece {key}: {message}"), hint));
     }
     let advice = ended.filter_map(|(_, _, hint)| hint).filter(|hint| named && hints.insert(*hint));
     advice.take(ADVICE).for_each(|hint| cx.output.hint(hint));
@@ -231,26 +270,53 @@ fn tell_what_failed(answer: &FanAnswer, terms: &AnswerRules, cx: &Invocation) {
         let most = terms.max_fail.unwrap_or(0);
         let message =
             format!("more than {most} pieces did not complete, so the rest was cancelled");
-        cx.output.error(&complaint(message, None));
+        cx.output.error(&Complaint::new(message, None));
     }
-    if let Err(error) = &answer.verdict {
-        let hint = error.hint().map(str::to_owned);
-        let message = match error {
-            MergeError::PiecesFailed { .. } => {
-                format!("{failed} of {total} pieces did not complete")
-            }
-            other => other.to_string(),
-        };
-        cx.output.error(&complaint(message, hint));
+    match &answer.verdict {
+        Ok(()) => None,
+        Err(error @ MergeError::PiecesFailed { .. }) => {
+            let message = format!("{failed} of {total} pieces did not complete");
+            cx.output.error(&Complaint::new(message, None));
+            error.hint()
+        }
+        Err(error @ MergeError::NotAnswered { hint, .. }) => {
+            cx.output.error(&Complaint::new(error.to_string(), hint.clone()));
+            None
+        }
+        Err(other) => {
+            let hint = other.hint().map(str::to_owned);
+            cx.output.error(&Complaint::new(other.to_string(), hint));
+            None
+        }
     }
 }
 
-/// Names the tree, and after an interruption what can be done with it.
+/// Says in a line for each reason how many pieces ended because the tree was stopped. That is no failure of theirs.
+fn tell_what_was_stopped(answer: &FanAnswer, cx: &Invocation) {
+    for (code, many) in answer.failed.iter().filter(|(code, _)| is_stopped(code)) {
+        let errors = answer.failures.iter().filter_map(|(key, it)| Some((key, it.error.as_ref()?)));
+        let Some((key, first)) = errors.into_iter().find(|(_, error)| error.code == *code) else {
+            continue;
+        };
+        let message = match many {
+            1 => format!("piece {key}: {}", first.summary()),
+            many => format!("{many} pieces: {}", first.summary()),
+        };
+        cx.output.error(&Complaint::new(message, None));
+    }
+}
+
+/// True of the code of an ending that was not the run's own doing.
+fn is_stopped(code: &str) -> bool {
+    matches!(code, "cancelled" | "deadline" | "budget_pool")
+}
+
+/// Names the tree, and what can be done with it where its answer is not whole.
 fn tell_how_to_go_on(
     answer: &FanAnswer,
     terms: &AnswerRules,
     interrupted: Interrupted,
-    id: RunId,
+    (id, reason): (RunId, &Reason),
     cx: &Invocation,
 ) {
     let (completed, total) = (answer.completed, answer.total);
@@ -262,8 +328,59 @@ fn tell_how_to_go_on(
             0 => String::new(),
             _ => format!(", `offshoot merge --strategy {strategy} --children {id}` merges it"),
         };
-        cx.output.hint(format_args!("what is done is kept: `offshoot tree {id}` shows it{merge}"));
+        cx.output.hint(format_args!(
+            "what is done is kept: `offshoot resume {id}` goes on with the rest, `offshoot tree {id}` shows it{merge}"
+        ));
+    } else if let Err(MergeError::NotAnswered { .. }) = &answer.verdict {
+        cx.output.hint(format_args!(
+            "the results are kept: `offshoot resume {id} --failed` asks again, `offshoot merge --children {id} --strategy STRATEGY` merges them in another way"
+        ));
+    } else if let Some(options) = options_to_go_on(answer, reason) {
+        cx.output.hint(format_args!(
+            "what is done is kept: `offshoot resume {id}{options}` goes on with the rest"
+        ));
     }
+}
+
+/// Returns the options with which a tree that ended for this reason goes on; none where its answer stands.
+fn options_to_go_on(answer: &FanAnswer, reason: &Reason) -> Option<String> {
+    let not_paid = not_paid(answer);
+    if answer.missing() == 0 || answer.is_success() && not_paid.is_none() {
+        return None;
+    }
+    let mut options = String::new();
+    // Pieces that were cancelled with their tree go on without an option.
+    let has_failed = answer
+        .failed
+        .keys()
+        .any(|code| !matches!(&**code, "deadline" | "cancelled" | "not_recorded" | "budget_pool"));
+    let too_many_failed = *reason == (Reason::Cancelled { by: CancelledBy::MaxFail });
+    if has_failed || too_many_failed {
+        options.push_str(" --failed");
+    }
+    let was_stopped = !too_many_failed
+        && answer.failed.keys().any(|code| matches!(&**code, "deadline" | "cancelled"));
+    if has_failed && (was_stopped || matches!(reason, Reason::Deadline | Reason::Budget { .. })) {
+        options.push_str(" --cancelled");
+    }
+    options.push_str(match reason {
+        Reason::Deadline => " --deadline 2h",
+        Reason::Budget { unit } if unit == "usd" => " --budget-usd USD",
+        Reason::Budget { .. } => " --budget-tokens N",
+        _ => match not_paid {
+            // Amounts of money are written so, and tokens are not.
+            Some(message) if message.contains('$') => " --budget-usd USD",
+            Some(_) => " --budget-tokens N",
+            None => "",
+        },
+    });
+    Some(options)
+}
+
+/// Returns what a piece says that was not started because too little was left of the budget that the pieces share.
+fn not_paid(answer: &FanAnswer) -> Option<&str> {
+    let mut errors = answer.failures.iter().filter_map(|(_, piece)| piece.error.as_ref());
+    errors.find(|error| error.code == "budget_pool").map(|error| &*error.message)
 }
 
 fn exit(answer: &FanAnswer, interrupted: Interrupted) -> Exit {
@@ -302,14 +419,11 @@ fn unlisted(answer: &FanAnswer) -> u32 {
 /// The exit code that an ending with this code of an error calls for.
 fn exit_of(code: &str) -> Exit {
     match code {
-        "budget" | "deadline" => Exit::Stopped,
+        "budget" | "budget_pool" | "deadline" => Exit::Stopped,
         "cannot_start" => Exit::NoRuntime,
+        "input_unreadable" => Exit::BadInput,
         _ => Exit::AgentFailed,
     }
-}
-
-fn complaint(message: String, hint: Option<String>) -> Complaint {
-    Complaint { message, causes: Vec::new(), hint }
 }
 
 /// The tree as it stands on record.

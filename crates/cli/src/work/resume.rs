@@ -1,32 +1,38 @@
-//! Going on with a tree that lost its supervisor: what it was opened with is read from its record, what it read is
+//! Going on with a tree that lost its supervisor or was stopped: what it was opened with is read from its record, what it read is
 //! compared with what is there now, and whatever holds it more strictly today holds it.
 
 use std::sync::Arc;
 
 use offshoot_config::{Config, Origin};
 use offshoot_host::{Abandoned, HostError};
-use offshoot_model::{Admitted, Payload, RootId, RunStatus};
-use offshoot_spawner::{Piece, RootKind, RootSpec, SpawnerError};
-use offshoot_split::Split;
+use offshoot_model::{Admitted, BudgetGrant, MicroUsd, Payload, PiecesAgain, RootId, RunStatus};
+use offshoot_policy::budget::Unit;
+use offshoot_spawner::{NotReopened, Piece, RootSpec, SpawnerError};
+use offshoot_split::{Cut, Split};
 use offshoot_store::Store;
 
 use super::engine::{self, Engine};
 use super::input;
 use super::interrupt::Interrupts;
-use super::pieces::{self, PieceRun};
+use super::outcomes::Outcomes;
+use super::pieces::{self, AnswerRules, PieceRun};
 use super::plan::Plan;
 use super::preflight::{self, Prepared};
 use super::recorded_settings;
 use super::single;
 use super::task;
-use crate::arguments::WorkArguments;
+use crate::arguments::{ResumeChoice, WorkArguments};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::{self, Record};
 
-/// Goes on with this tree, or says what came of it where it is over.
-pub(crate) fn resume(root: RootId, cx: &Invocation) -> Result<Exit, Failure> {
+/// Goes on with this tree, or says what came of it where nothing of it is left to run.
+pub(crate) fn resume(
+    root: RootId,
+    choice: &ResumeChoice,
+    cx: &Invocation,
+) -> Result<Exit, Failure> {
     let record = Record::open_for(cx, &root.to_string())?;
     let store = Arc::clone(record.store());
     let admitted = store.admitted(root, root.run())?;
@@ -41,7 +47,7 @@ pub(crate) fn resume(root: RootId, cx: &Invocation) -> Result<Exit, Failure> {
     drop(record);
 
     let cx = &cx.in_folder((*plan.opened_in).clone(), plan.config.as_deref());
-    let (config, prepared) = preflight::prepare(&plan.arguments(), plan.command(), cx)?;
+    let (config, prepared) = preflight::prepare_again(&plan, cx)?;
     let (config, prepared) = as_it_was(config, prepared, &plan, cx)?;
     let terms = plan.terms()?;
     let merging = terms.as_ref().map(|terms| &terms.merging);
@@ -51,38 +57,130 @@ pub(crate) fn resume(root: RootId, cx: &Invocation) -> Result<Exit, Failure> {
         .flatten();
     engine::block_on(async {
         let interrupts = Interrupts::listen()?;
-        let engine = Engine::start(config, engine::data_folder(cx)?, &prepared, cx).await?;
-        let tree = match engine.host.abandoned(root).await {
-            Ok(tree) => tree,
-            Err(HostError::Spawner(SpawnerError::Over)) => {
-                return finished(&engine, root, interrupts, cx);
-            }
+        let engine = Engine::start(config, &prepared, cx).await?;
+        let is_plain = *choice == ResumeChoice::default();
+        let abandoned = match engine.host.abandoned(root).await {
+            Ok(_) if !is_plain => return Err(not_reopened(&NotReopened::Alive, root)),
+            Ok(tree) => Some(tree),
+            Err(HostError::Spawner(SpawnerError::Over)) => None,
             Err(error) => return Err(error.into()),
         };
-        cx.output.note(format_args!("resuming tree {root}"));
         let label = admitted.label.clone();
         let Some(terms) = terms else {
-            let spec = RootSpec {
-                kind: RootKind::Run,
-                agent: prepared.agent,
-                task,
-                label,
-                context: plan.context.clone(),
-                run_spec: prepared.run_spec,
-                plan: None,
+            let Some(tree) = abandoned else {
+                return match is_plain {
+                    true => finished(&engine, root, 0, interrupts, cx),
+                    false => Err(not_reopened(&NotReopened::Agent, root)),
+                };
             };
+            cx.output.note(format_args!("resuming tree {root}"));
+            let spec = RootSpec { context: plan.context.clone(), ..prepared.root(task, label) };
             return single::run(&engine, spec, Some(tree), interrupts, cx).await;
         };
         let pieces = match plan.split.as_deref() {
             Some(split) => {
-                let split = split.parse().map_err(|error| Failure::of(Exit::BadInput, &error))?;
-                cut_again(&mut plan, split, &task, cx)?
+                let split =
+                    Split::recorded(split).map_err(|error| Failure::of(Exit::BadInput, &error))?;
+                let header_lines = plan.header_lines.unwrap_or(0);
+                cut_again(&mut plan, Cut { split, header_lines }, &task, cx)?
             }
-            None => task::pieces(&plan),
+            None => task::pieces(&plan, &prepared.run_spec)
+                .map_err(|error| Failure::of(Exit::BadInput, &error))?,
         };
-        let order = PieceRun { prepared, label, task, plan, pieces, terms, external };
+        if let Some(only) = &choice.only {
+            check_label(only, &pieces)?;
+        }
+        let tree = match abandoned {
+            Some(tree) => tree,
+            None => match reopened(&engine, root, choice, &terms, pieces.len()).await? {
+                Ok(tree) => tree,
+                Err(stay) => return finished(&engine, root, stay, interrupts, cx),
+            },
+        };
+        cx.output.note(format_args!("resuming tree {root}"));
+        let outcomes = Outcomes::default();
+        let order = PieceRun { prepared, label, task, plan, pieces, terms, external, outcomes };
         pieces::run(&engine, order, Some(tree), interrupts, cx).await
     })
+}
+
+/// Refuses a label that no piece has, and names those that have it in them.
+fn check_label(only: &str, pieces: &[Piece]) -> Result<(), Failure> {
+    const NAMED: usize = 5;
+    let mut labels = pieces.iter().filter_map(|piece| piece.request.label.as_deref());
+    if labels.clone().any(|label| label == only) {
+        return Ok(());
+    }
+    let similar = labels.clone().filter(|label| label.contains(only)).take(NAMED);
+    let similar: Vec<String> = similar.map(|label| format!("`{label}`")).collect();
+    let hint = match (similar.is_empty(), labels.next()) {
+        (false, _) => Some(format!("pieces with this in their label: {}", similar.join(", "))),
+        (true, Some(first)) => Some(format!("the label of the first piece is `{first}`")),
+        (true, None) => None,
+    };
+    let message = format_args!("no piece of this tree has the label `{only}`");
+    Err(Failure::input(message).maybe_hint(hint))
+}
+
+/// A tree that is over and goes on as chosen. Where nothing of it would run, the number of its pieces that have no answer.
+async fn reopened(
+    engine: &Engine,
+    root: RootId,
+    choice: &ResumeChoice,
+    terms: &AnswerRules,
+    pieces: usize,
+) -> Result<Result<Abandoned, usize>, Failure> {
+    let &ResumeChoice { failed, cancelled, ref only, deadline, budget_usd, budget_tokens } = choice;
+    let again = PiecesAgain {
+        failed,
+        cancelled: cancelled || !failed,
+        only: only.as_deref().map(Into::into),
+    };
+    let ended = engine.host.ended(root, again).await;
+    let mut tree = ended.map_err(|error| match error {
+        HostError::Spawner(SpawnerError::NotReopened(why)) => not_reopened(&why, root),
+        error => error.into(),
+    })?;
+    let (again, stay) = tree.unanswered(pieces);
+    let ending = engine.store.ending(root, root.run())?;
+    // Where the answer stands, only what is asked for runs again: by its end, or by what it lacked.
+    let stands = ending.is_some_and(|ending| ending.status().is_success());
+    // A merge that was refused its runs has left none on record that would run again.
+    let only_merges = again + stay == 0 && !stands && terms.merging.asking().is_some();
+    if again == 0 && !only_merges || stands && *choice == ResumeChoice::default() {
+        return Ok(Err(stay + again));
+    }
+    let budget = BudgetGrant { tokens: budget_tokens, usd: budget_usd };
+    tree.give(deadline, budget).map_err(|error| match error {
+        SpawnerError::NotReopened(why) => not_reopened(&why, root),
+        error => engine::broken(&error),
+    })?;
+    Ok(Ok(tree))
+}
+
+/// A tree that does not go on in this way, with what to type.
+fn not_reopened(why: &NotReopened, root: RootId) -> Failure {
+    let amount = |unit: Unit, amount: u64| match unit {
+        Unit::Tokens => format!("--budget-tokens {amount}"),
+        Unit::Usd => format!("--budget-usd {}", MicroUsd::from_micros(amount)),
+    };
+    let resume = format!("`offshoot resume {root}");
+    let hint = match *why {
+        NotReopened::Alive => format!("{resume}` goes on with it; then these options can be given"),
+        NotReopened::Agent => format!("`offshoot show {root}` says what it did"),
+        NotReopened::OutOfTime => format!("{resume} --deadline 2h` gives it two hours from now on"),
+        NotReopened::OutOfBudget { unit, granted } => {
+            let twice = amount(unit, granted.saturating_mul(2));
+            format!("{resume} {twice}` gives it twice as much, with what it has used")
+        }
+        NotReopened::NotMore { unit, granted, .. } => {
+            let twice = amount(unit, granted.saturating_mul(2));
+            format!("an amount is that of the whole tree, with what it has used: {resume} {twice}`")
+        }
+        NotReopened::Unbounded(_) => "leave this option out".to_owned(),
+        _ => String::new(),
+    };
+    Failure::input(format_args!("tree {root}: {why}")).hint(hint)
 }
 
 /// The tree of the very same plan that lost its supervisor, where the command line asks for it.
@@ -107,6 +205,7 @@ pub(crate) async fn same(
     Ok(None)
 }
 
+/// Reads the plan of the tree that is to go on.
 fn plan(record: &Record, root: RootId, admitted: &Admitted) -> Result<Plan, Failure> {
     let Some(plan) = &admitted.plan else { return Err(unplanned(record, root)?) };
     serde_json::from_str(plan.as_str()).map_err(|error| {
@@ -166,14 +265,21 @@ fn as_it_was(
     Ok((crate::load::finish(layers)?, prepared))
 }
 
-/// Says what came of a tree that is over, as the command that ran it would have.
+/// Says what came of a tree that is over, as the command that ran it would have, and how many of its pieces could run again.
 fn finished(
     engine: &Engine,
     root: RootId,
+    unanswered: usize,
     interrupts: Interrupts,
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
     cx.output.note(format_args!("tree {root} is over: nothing is left to resume"));
+    if unanswered > 0 {
+        let pieces = if unanswered == 1 { "piece that has" } else { "pieces that have" };
+        cx.output.hint(format_args!(
+            "`offshoot resume {root} --failed --cancelled` runs the {unanswered} {pieces} no answer"
+        ));
+    }
     let envelope = single::recorded(engine, root)?
         .ok_or_else(|| Failure::input(format_args!("tree {root} has no record")))?;
     super::report::run(engine, root, &envelope, false, interrupts.interrupted(), cx)
@@ -181,14 +287,14 @@ fn finished(
 
 fn cut_again(
     plan: &mut Plan,
-    split: Split,
+    how: Cut,
     task: &Arc<str>,
     cx: &Invocation,
 ) -> Result<Vec<Piece>, Failure> {
     // Standard input of the first command is a value of the store by now, and has no other name.
     let spool = plan.inputs.iter().find(|file| file.path.starts_with(cx.data_folder()));
     let spool = spool.map(|file| file.path.as_path());
-    let cut = input::cut_again(&plan.inputs, split, spool)?;
+    let cut = input::cut_again(&plan.inputs, how, spool)?;
     // An earlier version has not recorded where links led; from now on they lead nowhere else.
     for (was, now) in plan.inputs.iter_mut().zip(&cut.files) {
         was.resolved = Some(Arc::clone(now.resolved()));

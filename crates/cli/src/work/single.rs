@@ -26,7 +26,8 @@ pub(crate) async fn run(
     };
     let mut tree = tree?;
     let (root, stopper) = (tree.root(), tree.stopper());
-    let follow = progress::follow(&tree, 1, cx.output);
+    let telling = engine.notify(&tree, cx);
+    let follow = progress::follow(&tree, 1, engine.since, cx.output);
     let work = async {
         // One that is taken over may have answered before, and only what is below it goes on.
         let envelope = match recorded(engine, root)? {
@@ -51,7 +52,10 @@ pub(crate) async fn run(
     };
     tree.stop().await;
     let exit = report::run(engine, root, &envelope, printed, interrupts.interrupted(), cx);
-    engine.keep_head(root, cx).await;
+    tokio::select! {
+        () = engine.finish(root, telling, cx) => {}
+        never = interrupts.pass_on(&stopper, cx.output) => match never {},
+    }
     exit
 }
 

@@ -260,7 +260,7 @@ fn what_an_agent_has_left_is_no_operator() {
     refused(&|pid| {
         // The folder is there once some supervisor has been.
         let _here = registry
-            .register(&place.path().join("no.sock"))
+            .register(&place.path().join("no.sock"), None)
             .expect("the system has no room for it");
         registry.remember_stray(offshoot_door::process_identity(pid).expect("the process is gone"));
     });

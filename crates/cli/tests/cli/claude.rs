@@ -165,7 +165,7 @@ fn different_tasks() {
     let fanout =
         ["-q", "fanout", "--task", "one", "--task", "two", "--merge", "structured", "--json"];
     let report = stage.run(&fanout).expect_code(0).json();
-    assert_eq!(report["data"], serde_json::json!({"1": "you said one", "2": "you said two"}));
+    assert_eq!(report["data"], serde_json::json!({"one": "you said one", "two": "you said two"}));
 }
 
 #[test]
@@ -187,4 +187,57 @@ fn what_is_wrong_is_said_before() {
     assert!(lines.any(|words| words.eq(["budget.usd", "5.0"])), "{}", outcome.stdout());
     assert!(outcome.stdout().contains("each runs: claude"), "{}", outcome.stdout());
     table.check("claude_wrong");
+}
+
+#[test]
+fn a_dry_run_shows_the_command_line_that_is_started() {
+    let place = Place::new();
+    let program = place.file("claude", "#!/bin/sh\nprintf '%s\\n' \"$@\" > \"argv.$$\"\n");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&program, mode).expect("the mode cannot be set");
+    let settings = format!(
+        "[runtimes.claude]\ncommand = [\"nice\", \"{}\"]\ncost = \"none\"\n\
+         [runtimes.claude.options]\npermissionMode = \"plan\"\nsettings = {{ a = 1 }}\n\
+         [[agents.list]]\nid = \"critic\"\nruntime = \"claude\"\nmodel = \"opus\"\nthinking = \"high\"\n\
+         systemPrompt = \"Be brief.\"\ntools.allow = [\"read\", \"spawn\"]\n",
+        program.display()
+    );
+    place.file("c.toml", &settings);
+    let run = ["run", "--config", "c.toml", "--agent", "critic", "--json"];
+    let dry = place.run(&[&run[..], &["--dry-run", "x"]].concat()).expect_code(0).json();
+    let shown: Vec<String> = serde_json::from_value(dry["plan"]["program"].clone())
+        .unwrap_or_else(|error| panic!("{error}: {dry}"));
+    // The program ends at once, and so does its run.
+    place.run(&[&run[..], &["x"]].concat()).expect_code(1);
+    let files = fs::read_dir(place.path()).expect("it is there").flatten();
+    let argv = files.map(|file| file.path()).find(|path| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("argv."))
+    });
+    let argv = fs::read_to_string(argv.expect("the program was started")).expect("text");
+    let started: Vec<&str> =
+        argv.lines().filter(|line| !line.starts_with("--max-budget-usd=")).collect();
+    assert_eq!(shown[..2], ["nice".to_owned(), program.display().to_string()]);
+    assert_eq!(shown.len() - 2, started.len(), "{shown:?}\n{argv}");
+    for (shown, started) in shown[2..].iter().zip(started) {
+        let value = shown.split_once('=').map(|(_, value)| value);
+        let is_open = value.is_some_and(|value| value == "RUN_ID" || value.ends_with("_FILE"));
+        let flag = |text: &str| text.split('=').next().map(str::to_owned);
+        match is_open {
+            true => assert_eq!(flag(shown), flag(started)),
+            false => assert_eq!(shown, started),
+        }
+    }
+    for expected in ["--model=opus", "--effort=high", "--permission-mode=plan"] {
+        assert!(shown.iter().any(|argument| argument == expected), "{shown:?}");
+    }
+    // A task with a model of its own says so.
+    let tasks = "{\"task\":\"a\"}\n{\"task\":\"b\",\"model\":\"haiku\"}\n";
+    place.file("tasks", tasks);
+    let fanout = ["fanout", "--config", "c.toml", "--agent", "critic", "--tasks", "tasks"];
+    let out = place.run(&[&fanout[..], &["--dry-run"]].concat()).expect_code(0);
+    assert!(
+        out.stdout().contains("--model=opus") && out.stdout().contains("--model=haiku"),
+        "{}",
+        out.stdout()
+    );
 }

@@ -102,7 +102,7 @@ until "$OFFSHOOT" tree | grep -c "not removed"; do :; done"#;
     assert!(outcome.stdout().ends_with("1\n"), "told inside too: {}", outcome.stdout());
     let run = |arguments: &[&str]| place.run(arguments).expect_code(0).stdout().to_owned();
     let tree = run(&["tree"]);
-    assert!(tree.contains("stuck (depth 1)") && tree.contains("not removed: cannot"), "{tree}");
+    assert!(tree.contains("stuck 0") && tree.contains("not removed: cannot"), "{tree}");
     let tree = place.run(&["tree", "--json"]).json();
     let child = &tree[0]["children"][0];
     assert!(child["notRemoved"].is_string(), "{child}");
@@ -127,16 +127,16 @@ done
     let outcome = place.tree(&["--label", "top"], script).expect_code(0);
     let said: Vec<&str> = outcome.stdout().lines().map(str::trim).collect();
     let expected = [
-        "top (depth 0)",
-        "├─ kept (d",
+        "main: top (depth 0)",
+        "├─ main: kept (d",
         "└─ … 1 del",
         "\"label\": \"top\",",
         "\"label\": \"kept\",",
         "\"deleted\": 1,",
         "2",
-        "top (depth 0)",
-        "├─ gone (d",
-        "└─ kept (d",
+        "main: top (depth 0)",
+        "├─ main: gone (d",
+        "└─ main: kept (d",
         "\"label\": \"top\",",
         "\"label\": \"gone\",",
         "\"label\": \"kept\",",

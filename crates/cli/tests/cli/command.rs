@@ -2,7 +2,9 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::DirEntryExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -13,7 +15,7 @@ use std::time::Duration;
 use offshoot_host::runtimes::BuiltInRuntime;
 use offshoot_merge::Strategy;
 use offshoot_test_support::fake_agent;
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
@@ -36,6 +38,18 @@ pub(crate) struct Outcome {
     folder: String,
 }
 
+/// Locks of a process that is going to die.
+pub(crate) struct Locks(Vec<File>);
+
+impl Locks {
+    /// Waits until no process has them.
+    pub(crate) fn wait(self) {
+        for lock in self.0 {
+            flock(&lock, FlockOperation::LockShared).expect("a lock can be waited for");
+        }
+    }
+}
+
 impl Place {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().expect("the system has room for a folder");
@@ -45,6 +59,22 @@ impl Place {
 
     pub(crate) fn path(&self) -> PathBuf {
         self.folder.path().canonicalize().expect("the folder is there")
+    }
+
+    /// The locks that this process has here for itself alone. Taken from it by its death; a child that it was about to start has them
+    /// until the child's program begins.
+    pub(crate) fn locks_of(&self, pid: u32) -> Locks {
+        let told = fs::read_to_string("/proc/locks").expect("the system lists locks");
+        let words = told.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let own = words.filter(|words| words[1] == "FLOCK" && words[4] == pid.to_string());
+        let inodes: Vec<String> = own
+            .filter(|words| words[3] == "WRITE")
+            .filter_map(|words| Some(words[5].rsplit(':').next()?.to_owned()))
+            .collect();
+        let locks = fs::read_dir(self.path().join(".offshoot/locks")).into_iter().flatten();
+        let locks = locks.map(|lock| lock.expect("a file"));
+        let held = locks.filter(|lock| inodes.contains(&lock.ino().to_string()));
+        Locks(held.map(|lock| File::open(lock.path()).expect("a lock can be opened")).collect())
     }
 
     /// Writes a file, with the folders above it.
@@ -62,8 +92,16 @@ impl Place {
     }
 
     /// Returns the same for another program, which starts the command.
-    #[expect(clippy::disallowed_methods, reason = "the test starts the program it tests")]
     pub(crate) fn command_of(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = self.command_in_our_group(program, arguments);
+        // A group of its own, so that a signal to it reaches neither the test nor its neighbours.
+        command.process_group(0);
+        command
+    }
+
+    /// Returns the same in the group of the tests, for a program that begins a session: the leader of a group cannot.
+    #[expect(clippy::disallowed_methods, reason = "the test starts the program it tests")]
+    pub(crate) fn command_in_our_group(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
         command
             .args(arguments)
@@ -73,9 +111,7 @@ impl Place {
             .env("HOME", self.path().join("home"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // A group of its own, so that a signal to it reaches neither the test nor its neighbours.
-            .process_group(0);
+            .stderr(Stdio::piped());
         command
     }
 
@@ -110,6 +146,19 @@ impl Place {
         self.outcome(command, &[])
     }
 
+    /// Waits until the record of the newest tree has this many runs that started. What an agent does can be seen before that: a run
+    /// that waited in line starts at once.
+    pub(crate) fn wait_for_starts(&self, many: usize) {
+        let mut follower = self.command(&["events", "--follow", "last"]);
+        let mut follower = follower.spawn().expect("the program was built for this test");
+        let lines = BufReader::new(follower.stdout.take().expect("the stream is a pipe")).lines();
+        let lines = lines.map(|line| line.expect("events are UTF-8"));
+        let started = lines.filter(|line| line.contains("  started  ")).take(many).count();
+        follower.kill().expect("it is a child that was not waited for");
+        follower.wait().expect("the child cannot be waited for");
+        assert_eq!(started, many, "the tree ended before");
+    }
+
     /// Starts a command and waits for its end.
     pub(crate) fn outcome(&self, mut command: Command, input: &[u8]) -> Outcome {
         let child = command.spawn().expect("the program was built for this test");
@@ -133,16 +182,24 @@ impl Place {
     }
 }
 
-/// A terminal of 200 columns: the end that reads what stands on it, and the end of a command.
+/// A terminal of 200 columns: the end that reads what stands on it, and the end of a command. No process inherits them unasked:
+/// one that holds the first end keeps the terminal from hanging up.
 pub(crate) fn terminal() -> (File, File) {
-    let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let screen = openpt(flags).expect("a terminal");
     grantpt(&screen).expect("it is ours");
     unlockpt(&screen).expect("it is ours");
     let size = Winsize { ws_row: 50, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(&screen, size).expect("it is ours");
-    let name = ptsname(&screen, Vec::new()).expect("it has a name");
-    let other = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("its other end");
-    (File::from(screen), File::from(other))
+    let other = end_of_command(&screen, OFlags::RDWR);
+    (File::from(screen), other)
+}
+
+/// Opens the end of a command once more.
+pub(crate) fn end_of_command(screen: impl AsFd, flags: OFlags) -> File {
+    let name = ptsname(screen, Vec::new()).expect("it has a name");
+    let flags = flags | OFlags::NOCTTY | OFlags::CLOEXEC;
+    open(name, flags, Mode::empty()).expect("its other end").into()
 }
 
 impl Outcome {
@@ -200,11 +257,12 @@ impl Outcome {
 }
 
 /// The parts that differ from run to run, as patterns and their names.
-const FILTERS: [(&str, &str); 10] = [
+const FILTERS: [(&str, &str); 11] = [
     // The progress at a given time is not promised.
     (r"(?m)^ *\d+ %  .*\n", ""),
     (r"\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b", "ID"),
     (r"\b[0-9a-f-]{4,36}…", "ID…"),
+    (r"\b01[0-9a-f]{6}-[0-9a-f]{4}[0-9a-f-]*", "BEGINNING"),
     (r"\b01[0-9a-f]{6}\b", "PREFIX"),
     (r"\b[0-9a-f]{64}\b", "HASH"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "AT"),
@@ -223,7 +281,7 @@ pub(crate) fn check(name: &str, outcome: &Outcome) {
 
 /// Outcomes of many commands in one snapshot: each begins with its command line.
 #[derive(Default)]
-pub(crate) struct Table(Vec<String>);
+pub(crate) struct Table(pub(crate) Vec<String>);
 
 impl Table {
     pub(crate) fn row(&mut self, outcome: &Outcome) {
@@ -237,7 +295,7 @@ impl Table {
 }
 
 #[track_caller]
-fn check_text(name: &str, text: &str) {
+pub(crate) fn check_text(name: &str, text: &str) {
     let mut settings = insta::Settings::clone_current();
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);

@@ -155,8 +155,8 @@ fn a_record_in_a_folder_that_has_become_read_only_is_read_and_not_written() {
     let report = place.run(&map).expect_code(0).json();
     let root = report["runId"].as_str().expect("the report names the root");
     let looks: [&[&str]; 8] = [
-        &["list", "--all"],
-        &["list", "--json"],
+        &["list", "--all", "--json"],
+        &["stats"],
         &["tree"],
         &["show", root],
         &["show", root, "--answer"],

@@ -168,3 +168,20 @@ fn an_answer_larger_than_the_disk_is_a_failure() {
     assert!(outcome.code == 1 && outcome.stdout.is_empty(), "{}", outcome.text());
     assert!(outcome.stderr.contains("hint: free space"), "{}", outcome.stderr);
 }
+
+#[test]
+fn a_piece_that_cannot_be_put_together_names_the_folder_and_not_the_input() {
+    let Some(disk) = Disk::of(4 << 20) else { return };
+    let place = Place::new();
+    place.file("in", format!("header\nfirst\n{}\n", "x".repeat(8 << 20)));
+    let folder = disk.path().join("data");
+    let folder = folder.to_str().expect("a plain name");
+    let map = ["-q", "map", "--data-dir", folder, "--header", "1", "--split", "lines:1", "--json"];
+    let map = [&map[..], &["in", "--", "wc", "-c"]].concat();
+    let report = place.run(&map).expect_code(1).json();
+    let error = &report["failures"][0]["envelope"]["error"];
+    assert_eq!(error["code"], "not_recorded", "{error}");
+    let message = error["message"].as_str().expect("a message");
+    assert!(message.contains(folder) && message.contains("o space left"), "{message}");
+    assert!(!message.contains("cannot read"), "{message}");
+}

@@ -150,7 +150,7 @@ fn a_subtree_of_several_runtimes_ends_within_its_grace() {
     ];
     assert_eq!(children(&place), expected);
     let id = place.run(&["list", "--json"]).json()[0]["runId"].as_str().expect("an id").to_owned();
-    let events = place.run(&["events", &id, "--json"]).expect_code(0);
+    let events = place.run(&["events", &id, "--json", "--format", "1"]).expect_code(0);
     let events = events.stdout().lines().map(|line| serde_json::from_str(line).expect("JSON"));
     let events: Vec<Value> = events.collect();
     let at = |event: &Value| event["at"].as_u64().expect("microseconds");

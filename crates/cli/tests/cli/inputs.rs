@@ -20,8 +20,8 @@ fn what_replaces_an_input_is_not_read_for_an_agent() {
     let is_link = "became a symbolic link after the input was cut";
     let is_written = "/in was written to while its pieces ran: bytes 2 to 4 are not what was cut";
     let link = |at: &str| format!("/in is not read: PLACE/{at} {is_link}");
-    // Of a map of which a piece cannot be started, and of one whose pieces have read several versions.
-    let (unread, mixed) = (5, 1);
+    // Of a map of which a piece cannot be read, and of one whose pieces have read several versions.
+    let (unread, mixed) = (2, 1);
     let mut wrong = Vec::new();
     for (code, input, replace, why) in [
         (unread, "in", "rm in; ln -s $1/in in", link("in")),
@@ -62,4 +62,43 @@ fn a_link_that_the_user_has_named_is_followed_once() {
             .any(|run| run["label"] == "link:2"),
         "{runs}"
     );
+}
+
+#[test]
+fn pieces_whose_file_is_gone_fail_at_once_and_not_by_a_fault_of_their_agent() {
+    let place = Place::new();
+    place.file("lines", "1\n2\n3\n4\n5\n6\n");
+    // A breaker that counted them would hold the last ones back for an hour.
+    place.file(
+        "slow.toml",
+        "[agents.defaults.subagents.breaker]\nfailures = 2\ncooldownSeconds = 3600\n",
+    );
+    let map = ["map", "--config", "slow.toml", "--max-concurrent", "1", "--split", "lines:1"];
+    let script = ["lines", "--", "sh", "-c", "rm -f lines; cat"];
+    let outcome = place.run(&[&map[..], &script].concat()).expect_code(2);
+    let failed = outcome.stderr.matches("cannot read its input: no such file: ").count();
+    assert_eq!(failed, 5, "{}", outcome.text());
+}
+
+/// By every way to the program: by PATH, and from the folder itself.
+#[test]
+fn pieces_whose_working_folder_is_gone_fail_at_once_and_not_by_a_fault_of_their_agent() {
+    for program in ["sh", "./sh"] {
+        let place = Place::new();
+        place.file("lines", "1\n2\n3\n4\n5\n6\n");
+        let work = place.file("work/in it", "");
+        let work = work.parent().expect("it is in a folder");
+        symlink("/bin/sh", work.join("sh")).expect("the folder is new");
+        // A breaker that counted them would hold the last ones back for an hour.
+        let config = format!(
+            "[agents.defaults.subagents.breaker]\nfailures = 2\ncooldownSeconds = 3600\n\
+             [[agents.list]]\nid = \"w\"\ncwd = {work:?}\n"
+        );
+        place.file("gone.toml", config);
+        let map = ["map", "--config", "gone.toml", "--agent", "w", "--max-concurrent", "1"];
+        let script = ["--split", "lines:1", "lines", "--", program, "-c", "rm -r \"$PWD\"; cat"];
+        let outcome = place.run(&[&map[..], &script].concat()).expect_code(2);
+        let said = "cannot read its input: the folder that it works in is gone: ";
+        assert_eq!(outcome.stderr.matches(said).count(), 5, "{program}: {}", outcome.text());
+    }
 }

@@ -9,7 +9,7 @@ use offshoot_test_support::named_pipe;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
 
-use crate::command::{Outcome, Place, check};
+use crate::command::{Outcome, Place, check, check_text};
 
 /// A map whose agents say that they run.
 struct Running {
@@ -132,6 +132,21 @@ fn what_completed_before_is_kept() {
 }
 
 #[test]
+fn what_failed_before_stands_below_what_was_stopped() {
+    let script = "read x; case $x in a|b) echo no $x >&2; exit 3 ;; c) echo ready > \"$FIFO\" ;; esac; \
+        exec sleep 1000";
+    let mut running = Running::start(script, "a\nb\nc\nd\ne\n");
+    running.press_ctrl_c();
+    running.hear("stopping everything");
+    let (_, outcome) = running.end();
+    let at = |words: &str| {
+        outcome.stderr.rfind(words).unwrap_or_else(|| panic!("{words}: {}", outcome.stderr))
+    };
+    let last = ["cancelled  3 runs", "2 failed before that:", "in:1  exited", "in:2  exited"];
+    assert!(last.map(at).is_sorted(), "{}", outcome.stderr);
+}
+
+#[test]
 fn nothing_outlives_a_killed_supervisor() {
     let running = Running::start("echo $$ > \"$FIFO\"; exec sleep 1000", "x\n");
     let agent: i32 = running.word.parse().expect("the agent told its number");
@@ -164,7 +179,12 @@ fn what_a_killed_supervisor_left_is_shown_as_lost() {
     let (place, outcome) = running.end();
     assert_eq!(outcome.code, -9);
     check("interrupt_killed_tree", &place.run(&["tree"]));
-    check("interrupt_killed_list", &place.run(&["list", "--all"]));
+    // The columns are as wide as ids and times happen to be.
+    let list = place.run(&["list", "--all"]).text();
+    let words = |line: &str| {
+        line.split("  ").map(str::trim).filter(|it| !it.is_empty()).collect::<Vec<_>>().join("  ")
+    };
+    check_text("interrupt_killed_list", &list.lines().map(words).collect::<Vec<_>>().join("\n"));
     let trees = place.run(&["tree", "--json"]).expect_code(0).json();
     let id = trees[0]["children"][0]["runId"].as_str().expect("an id").to_owned();
     check("interrupt_killed_show", &place.run(&["show", &id]));

@@ -177,9 +177,15 @@ END
         options: &["--config", "c.toml"],
         script: r#"mkfifo up
                    run=$("$OFFSHOOT" spawn --label deaf x -- sh -c 'trap "echo asked >> said" TERM; sleep 1000 & echo > up; while :; do wait; done')
-                   read up < up; "$OFFSHOOT" cancel $run; "$OFFSHOOT" -q wait $run > /dev/null 2>&1; cat said"#,
-        prints: "asked\n",
-        then: |after| assert_eq!(after.run("deaf")["status"], "cancelled"),
+                   read up < up; "$OFFSHOOT" cancel $run; "$OFFSHOOT" -q wait $run > /dev/null 2>&1
+                   # By its time as by a cancel: asked first, and killed after the grace.
+                   ask spawn '{"task":"x","command":["sh","-c","trap \"echo asked >> said\" TERM; sleep 1000 & while :; do wait; done"],"label":"late","runTimeoutSeconds":1}'
+                   "$OFFSHOOT" -q wait > /dev/null 2>&1; cat said"#,
+        prints: "runId\nasked\nasked\n",
+        then: |after| {
+            assert_eq!(after.run("deaf")["status"], "cancelled");
+            assert_eq!(after.run("late")["status"], "timed_out");
+        },
         ..NOTHING
     },
     Attack {
@@ -212,12 +218,29 @@ END
         ..NOTHING
     },
     Attack {
+        invariant: "breaker_and_budget_at_admission",
+        options: &["--config", "tired.toml", "--budget-tokens", "100", "--max-concurrent", "8"],
+        // A budget that would be enough for each of them, and an agent that has failed as often as it may.
+        script: r#"all() { for n in 1 2 3 4 5 6 7 8 9 10 11 12; do "$FAKE" ask spawn "$1" > asked.$n & done; wait; cat asked.*; }
+                   all '{"task":"x","command":["sleep","1000"],"budget":{"tokens":60}}' > asked
+                   grep -c '"runId"' asked; grep -c budget_exhausted asked
+                   "$OFFSHOOT" -q cancel "$(grep -o '[0-9a-f-]\{36\}' asked | head -1)"; "$OFFSHOOT" -q wait > /dev/null 2>&1
+                   for n in 1 2; do "$OFFSHOOT" -q spawn --wait x -- ./missing > /dev/null 2>&1; done
+                   all '{"task":"x","command":["true"]}' | grep -c breaker_open"#,
+        prints: "1\n11\n12\n",
+        then: |after| assert_eq!(after.runs.len(), 4),
+        ..NOTHING
+    },
+    Attack {
         invariant: "same_events_same_picture",
         // Words that look like events of others, or erase what is before them.
         script: r#"lie=$(printf 'x\n2026-01-01T00:00:00Z main completed\r\033[2K\033[1A\302\233')
+                   "$OFFSHOOT" events --follow $OFFSHOOT_RUN_ID > live &
                    "$OFFSHOOT" report "$lie"; "$OFFSHOOT" -q spawn --wait --label "$lie" x -- true 2> /dev/null
-                   "$OFFSHOOT" -q spawn --wait "$lie" -- sh -c 'printf %s "$0"; exit 3' "$lie" > /dev/null 2>&1; true"#,
+                   "$OFFSHOOT" -q spawn --wait "$lie" -- sh -c 'printf %s "$0"; exit 3' "$lie" > /dev/null 2>&1
+                   "$OFFSHOOT" report "the last word"; until grep -q "the last word" live; do sleep 0.01; done"#,
         then: |after| {
+            let live = fs::read_to_string(after.place.path().join("live")).expect("it was written");
             let id = after.runs[0]["runId"].as_str().expect("an id");
             for look in [&["events", id][..], &["show", id], &["history", id], &["tree", id]] {
                 let outcome = after.place.run(look).expect_code(0);
@@ -226,6 +249,9 @@ END
                 let controls = |char: char| char.is_control() && char != '\n';
                 assert!(!text.chars().any(controls), "{text:?}");
             }
+            let replayed = after.place.run(&["events", id]).expect_code(0);
+            let live = live.trim_end();
+            assert!(replayed.stdout().starts_with(live), "{live}\n\n{}", replayed.stdout());
         },
         ..NOTHING
     },
@@ -310,6 +336,8 @@ impl Attack {
     fn run(&self) {
         let place = Place::new();
         place.file("c.toml", "[agents.defaults.subagents]\ngraceSeconds = 1\n");
+        let tired = "[agents.defaults.subagents.breaker]\nfailures = 2\ncooldownSeconds = 3600\n";
+        place.file("tired.toml", format!("{tired}[runtimes.exec]\ncost = \"none\"\n"));
         place.file("plain.toml", "[runtimes.exec]\ncost = \"none\"\n");
         let fake = fake_agent().display();
         place.file("ask.sh", format!("FAKE={fake}\n{ASK}"));

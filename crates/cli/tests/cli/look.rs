@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::{Value, json};
+
 use crate::command::{Place, Table, check};
 use crate::forged::forge;
 
@@ -28,7 +30,7 @@ fn a_tree_is_shown_as_text_and_as_json() {
     let root = &trees[0];
     assert_eq!(root["runId"], id.as_str());
     assert_eq!(root["id"], id.as_str());
-    assert_eq!((&root["depth"], &root["parent"]), (&0.into(), &serde_json::Value::Null));
+    assert_eq!((&root["depth"], &root["parent"]), (&0.into(), &Value::Null));
     let children = root["children"].as_array().expect("it has children");
     let statuses: Vec<_> = children.iter().map(|child| child["status"].clone()).collect();
     assert_eq!(statuses, ["completed", "failed", "completed"]);
@@ -63,7 +65,11 @@ fn runs_are_listed() {
             .stdout()
             .lines()
             .skip(1)
-            .map(|row| row.split_whitespace().last().map(str::to_owned));
+            // The label is the last column; the reason of a failure follows it.
+            .map(|row| {
+                let labels = ["thirds", "one", "two", "three"];
+                row.split("  ").map(str::trim).find(|it| labels.contains(it)).map(str::to_owned)
+            });
         rows.collect::<Option<Vec<String>>>().expect("no row is empty")
     };
     assert_eq!(names(&["list"]), ["thirds"]);
@@ -105,10 +111,61 @@ fn a_run_is_explained() {
 }
 
 #[test]
+fn json_has_a_second_form_and_the_first_on_request() {
+    let (place, id) = with_a_tree();
+    let lines = |format: &[&str]| -> Vec<Value> {
+        let words = [&["events", &id, "--json"], format].concat();
+        let events = place.run(&words).expect_code(0);
+        events.stdout().lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    };
+    let (second, first) = (lines(&[]), lines(&["--format", "1"]));
+    assert_eq!(second, lines(&["--format", "2"]));
+    for (second, first) in second.iter().zip(&first) {
+        let (kind, word) = (&second["kind"], second["kind"]["type"].as_str().expect("a type"));
+        assert!(second["at"].as_str().expect("a moment").ends_with('Z'), "{second}");
+        assert!(first["at"].is_u64(), "{first}");
+        match &first["kind"] {
+            Value::String(only) => assert_eq!(kind, &json!({ "type": only })),
+            older => assert!(older[word].is_object(), "{older}"),
+        }
+    }
+    let modified = |events: &[Value], at: &str| {
+        let admitted = events[0].pointer(at).expect("the plan of a map names its files");
+        admitted["inputs"][0]["modified"].clone()
+    };
+    assert!(modified(&second, "/kind/plan").is_string());
+    assert!(modified(&first, "/kind/admitted/plan").is_u64());
+    let ended = second.iter().filter(|event| event["kind"]["type"] == "ended");
+    let reasons: Vec<&Value> = ended.map(|event| &event["kind"]["reason"]).collect();
+    assert!(reasons.contains(&&json!({ "type": "exit_code", "code": 7 })), "{reasons:?}");
+
+    let failed = |words: &[&str], at: &str| {
+        let shown = place.run(words).expect_code(0).json();
+        shown.pointer(at).expect("the second piece has failed").clone()
+    };
+    let below = "/0/children/1/reason";
+    assert_eq!(failed(&["tree", "--json"], below)["type"], "exit_code");
+    assert_eq!(failed(&["tree", "--json", "--format", "1"], below)["kind"], "exit_code");
+    let map = ["map", "--on-failure", "skip", "--json", "one", "two", "--", "sh", "-c"];
+    let fails = "read x || true; [ $x != two ] || exit 7";
+    let below = "/tree/children/1/reason";
+    assert_eq!(failed(&[&map[..], &[fails]].concat(), below)["type"], "exit_code");
+    let older = [&["map", "--format", "1"], &map[1..], &[fails]].concat();
+    assert_eq!(failed(&older, below)["kind"], "exit_code");
+    for command in ["list", "stats"] {
+        let forms = ["1", "2"]
+            .map(|format| place.run(&[command, "--json", "--format", format]).expect_code(0));
+        assert_eq!(forms[0].stdout(), forms[1].stdout());
+    }
+    let wrong = place.run(&["events", "--format", "3"]).expect_code(2);
+    assert!(wrong.stderr.contains("[possible values: 1, 2]"), "{}", wrong.stderr);
+}
+
+#[test]
 fn events_are_printed_in_order() {
     let (place, id) = with_a_tree();
     let events = place.run(&["events", &id, "--json"]).expect_code(0);
-    let events: Vec<serde_json::Value> = events
+    let events: Vec<Value> = events
         .stdout()
         .lines()
         .map(|line| serde_json::from_str(line).expect("a line is JSON"))

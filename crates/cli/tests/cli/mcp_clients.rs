@@ -212,7 +212,7 @@ fn gemini_calls_the_tools_as_the_page_says() {
     let page = page();
     let version = pinned("Gemini CLI", "@google/gemini-cli");
     assert!(page.contains(&version), "the page names what is tested");
-    let entry = between(&page, "with an entry like this:\n\n```json\n", "\n```");
+    let entry = between(&page, "writes one as `.mcp.json`:\n\n```json\n", "\n```");
     let trust = setting(&page, "Gemini");
     let trust: Value = serde_json::from_str(&format!("{{{trust}}}")).expect("JSON");
     let headless = between(&page, "`gemini -p` ends at once; `", "`");

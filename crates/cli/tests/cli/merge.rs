@@ -56,3 +56,26 @@ fn what_does_not_merge_is_named() {
     table.row(&place.run(&["merge", "--result", "0198"]));
     table.check("merge_wrong");
 }
+
+#[test]
+fn a_tie_is_marked_and_bytes_are_no_text() {
+    let place = Place::new();
+    let script = "read x; case $x in a) echo yes;; b) echo no;; c) printf 'x\\377';; esac";
+    let map = |merge: &str, of: &[&str]| {
+        of.iter().for_each(|name| drop(place.file(name, format!("{name}\n"))));
+        let map = ["map", "--merge", merge, "--max-concurrent", "1"];
+        place.run(&[&map[..], of, &["--", "sh", "-c", script]].concat())
+    };
+    let tie = map("vote", &["a", "b"]).expect_code(0);
+    assert!(tie.stdout().starts_with(r#"{"winner":"yes","tie":true,"votes":"#), "{}", tie.stdout());
+    let said = "warning: vote: a tie: 2 values were given once each, and the winner is the first";
+    assert!(tie.stderr.contains(said), "{}", tie.stderr);
+    let clear = map("vote", &["a"]).expect_code(0);
+    assert!(!clear.text().contains("tie"), "{}", clear.text());
+    for merge in ["structured", "vote", "summarize"] {
+        let refused = map(merge, &["a", "c"]).expect_code(1);
+        let said = format!("error: {merge}: the result of `c` is not UTF-8 text");
+        assert!(refused.stderr.contains(&said), "{}", refused.text());
+    }
+    assert_eq!(map("concatenate", &["a", "c"]).expect_code(0).stdout, b"yes\n---\nx\xff\n");
+}

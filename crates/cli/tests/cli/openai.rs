@@ -90,6 +90,36 @@ fn an_answer_with_the_last_token_of_a_budget_is_complete() {
 }
 
 #[test]
+fn pieces_share_a_budget_until_it_is_used_up() {
+    // 40 pieces at 0.27 dollars under 2 dollars.
+    let used = Usage { input: 270, output: 0, ..Usage::default() };
+    let price = "[prices.small]\ninputPerMillion = 1000\noutputPerMillion = 1000\n";
+    let (place, _api) = stage([Rule::always(Reply::text("fruit")).usage(used)], price);
+    place.file("in", (1..=40).map(|line| format!("{line}\n")).collect::<String>());
+    let map = ["--config", "c.toml", "map", "--runtime", "openai", "--budget-usd", "2"];
+    let words = ["--split", "lines:1", "--on-failure", "skip", "--task", "name a fruit", "in"];
+    let planned = place.run(&[&map[..], &["--dry-run"], &words].concat()).expect_code(0);
+    assert!(planned.stdout().contains("budget: one pool for all"), "{}", planned.stdout());
+    let outcome = place.run(&[&map[..], &words].concat()).expect_code(0);
+    assert_eq!(outcome.stdout().matches("fruit").count(), 7);
+    let text = &outcome.stderr;
+    assert!(text.contains("7 of 40 pieces completed"), "{text}");
+    let why = "33 runs  not started: $1.89 of $2.00 are used, and $0.27 were to be reserved";
+    assert!(text.contains(why), "{text}");
+    assert!(text.contains(" --budget-usd USD` goes on with the rest"), "{text}");
+    assert!(text.lines().filter(|line| line.contains("not started")).count() < 3, "{text}");
+    place.run(&["audit", "last"]).expect_code(0);
+    let piece = place.run(&["list", "--tree", "last", "--status", "completed", "--json"]).json();
+    let id = piece[0]["runId"].as_str().expect("an id").to_owned();
+    let events = place.run(&["events", &id]).expect_code(0);
+    assert!(events.stdout().contains("out of the pool"), "{}", events.stdout());
+    // More money: eleven in all, and what was paid for is kept.
+    let resumed = place.run(&["resume", "last", "--budget-usd", "3"]).expect_code(0);
+    assert!(resumed.stderr.contains("11 of 40 pieces completed"), "{}", resumed.stderr);
+    place.run(&["audit", "last"]).expect_code(0);
+}
+
+#[test]
 fn agents_of_two_runtimes_in_one_tree() {
     let rules = [
         at(
@@ -149,4 +179,66 @@ fn settings_that_cannot_work_start_nothing() {
     );
     key.expect_code(5);
     check("baseURL = \"x\"\n", "unknown field `baseURL`").expect_code(2);
+}
+
+#[test]
+fn a_model_hands_tasks_on_and_looks_after_its_children() {
+    let call = |name: &str, arguments| Reply::call(name, arguments);
+    let by_child = "{{result:/runId}}";
+    let rules = [
+        at("lead it", 1, call("sessions_delegate", json!({"task": "translate the page"}))),
+        at("lead it", 2, call("sessions_delegate", json!({"task": "format the commit"}))),
+        at("lead it", 3, call("sessions_history", json!({"run": by_child}))),
+        at("lead it", 4, call("sessions_report", json!({"text": "half of it is done"}))),
+        at("lead it", 5, call("sessions_list", json!({"limit": 5}))),
+        at("lead it", 6, call("sessions_status", json!({}))),
+        at("lead it", 7, Reply::text("{{result:/delegation/rootUserRequest}}")),
+        // Its child was not waited for.
+        Rule::when(Condition::Turn(2), Reply::text("the lead is done")),
+        Rule::when(Condition::Prompt("format the commit".into()), Reply::text("formatted")),
+    ];
+    let team = "[[agents.list]]\nid = \"lead\"\nruntime = \"openai\"\n\
+        preferredSubagents = [{ scribe = \"For commit formatting\" }]\n\
+        [[agents.list]]\nid = \"scribe\"\nruntime = \"openai\"\ncanDelegate = false\n";
+    let (place, api) = stage(rules, team);
+    let outcome = place.run(&["-q", "run", "--config", "c.toml", "--agent", "lead", "lead it"]);
+    let outcome = outcome.expect_code(0);
+    assert_eq!(outcome.stdout(), "the lead is done\n");
+    let requests = api.requests();
+    let said = requests.iter().map(|request| request.body.to_string()).collect::<Vec<_>>();
+    let last =
+        said.iter().find(|body| body.contains("rootUserRequest")).expect("it was asked again");
+    for expected in ["execute_directly", "accepted", "scribe", "sessionKey"] {
+        assert!(last.contains(expected), "{expected}: {last}");
+    }
+    // The scribe may have no children: it gets no tools for them.
+    let is_scribe = |prompt: &str| prompt.starts_with("format the commit");
+    let of_scribe = requests.iter().find(|request| is_scribe(&request.conversation.prompt));
+    let of_scribe = of_scribe.expect("the scribe was asked").body.to_string();
+    assert!(of_scribe.contains("sessions_report"), "{of_scribe}");
+    assert!(!of_scribe.contains("sessions_list"), "{of_scribe}");
+    let tree = place.run(&["tree", "--json"]).json();
+    assert_eq!(tree[0]["reported"], "half of it is done", "{tree}");
+    assert_eq!(tree[0]["children"][0]["agent"], "scribe", "{tree}");
+}
+
+#[test]
+fn a_model_cancels_a_child() {
+    let rules = [
+        at("start", 1, Reply::call("sessions_spawn", json!({"task": "hang"}))),
+        at("start", 2, Reply::call("sessions_cancel", json!({"run": "{{result:/runId}}"}))),
+        at("start", 3, Reply::text("cancelled")),
+        Rule::when(Condition::Prompt("hang".into()), Reply::Hang),
+        Rule::when(Condition::Turn(2), Reply::text("done")),
+    ];
+    let (place, _api) = stage(rules, "");
+    run(&place, &["start"]).expect_code(0);
+    let tree = place.run(&["tree", "--json"]).json();
+    let child = &tree[0]["children"][0];
+    assert_eq!(
+        (&child["status"], &tree[0]["status"]),
+        (&"cancelled".into(), &"completed".into()),
+        "{tree}"
+    );
+    place.run(&["audit", "last"]).expect_code(0);
 }

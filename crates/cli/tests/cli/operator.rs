@@ -53,7 +53,7 @@ fn the_operator_raises_a_budget_and_pauses_a_tree() {
     let told = "\"code\": \"budget_exhausted\"\n3\n3\n\"code\": \"paused\"\ndone\n";
     assert_eq!(outcome.stdout(), told);
     let events = place.run(&["events", "--json", &run]).expect_code(0);
-    let raised = json!({ "budget_raised": { "tokens": 400, "micro_usd": 0 } });
+    let raised = json!({ "type": "budget_raised", "tokens": 400, "micro_usd": 0 });
     let is_raise = |line: &str| {
         let event: serde_json::Value = serde_json::from_str(line).expect("a JSON line");
         event["kind"] == raised

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use offshoot_test_support::{Watched, named_pipe};
@@ -159,10 +160,13 @@ fn a_keeper_that_fails_is_replaced_on_record_and_doctor_shows_it() {
         .stdout()
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .map(|event| event["kind"]["keeper_failed"].clone())
-        .filter(|failed| !failed.is_null())
+        .map(|event| event["kind"].clone())
+        .filter(|kind| kind["type"] == "keeper_failed")
         .collect();
-    assert_eq!(failed, [serde_json::json!({"pid": first, "found": "ended"})]);
+    assert_eq!(
+        failed,
+        [serde_json::json!({"type": "keeper_failed", "pid": first, "found": "ended"})]
+    );
     let shown = place.run(&["show", root]).expect_code(0);
     let shown = shown.stdout();
     assert!(shown.contains("had ended; another one has taken its place"), "{shown}");
@@ -194,8 +198,8 @@ fn a_daemon_that_nothing_names_ends_with_the_tree_and_is_on_record() {
         .stdout()
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .map(|event| event["kind"]["stray_ended"].clone())
-        .filter(|stray| stray["name"] == "fake-agent")
+        .map(|event| event["kind"].clone())
+        .filter(|kind| kind["type"] == "stray_ended" && kind["name"] == "fake-agent")
         .map(|stray| stray["pid"].as_u64().expect("a number"))
         .collect();
     named.sort_unstable();
@@ -229,19 +233,54 @@ fn a_daemon_that_nothing_names_does_not_outlive_a_killed_supervisor() {
 #[test]
 fn a_run_completes_where_its_supervisors_group_cannot_be_seen() {
     let place = Place::new();
-    // In a new world of processes the group and the session of the first one were made outside: both are 0 there.
     let script = "setsid sleep 600 </dev/null >/dev/null 2>&1 & sleep 600 & echo done";
-    let unshared = |words: &[&str]| {
-        let namespaces = ["--user", "--map-root-user", "--pid", "--fork", "--mount-proc"];
-        place.command_of("unshare", &[&namespaces, words].concat())
-    };
-    if !unshared(&["true"]).status().is_ok_and(|status| status.success()) {
-        offshoot_test_support::skip("a group outside", "there are no namespaces of processes");
+    if !outside_is_hidden(&place) {
         return;
     }
+    let unshared = |words: &[&str]| in_new_namespace(&place, words);
     let words = [env!("CARGO_BIN_EXE_offshoot"), "-q", "run", "x", "--", "sh", "-c", script];
     for _ in 0..2 {
         let outcome = place.outcome(unshared(&words), &[]).expect_code(0);
         assert_eq!(outcome.stdout(), "done\n");
     }
+}
+
+#[test]
+fn what_was_listed_is_found_where_the_session_cannot_be_seen() {
+    let place = Place::new();
+    if !outside_is_hidden(&place) {
+        return;
+    }
+    place.run(&["-q", "run", "x", "--", "true"]).expect_code(0);
+    for _ in 0..2 {
+        for (words, printed) in [(&["list", "--all"][..], "@1 "), (&["show", "@1"], "completed")] {
+            let words = [&[env!("CARGO_BIN_EXE_offshoot")], words].concat();
+            let outcome = place.outcome(in_new_namespace(&place, &words), &[]).expect_code(0);
+            assert!(outcome.stdout().contains(printed), "{}", outcome.stdout());
+        }
+    }
+    // A link in place of the listings leads no write out of the data folder.
+    let listings = place.path().join(".offshoot/listings");
+    fs::remove_dir_all(&listings).expect("the listings are ours");
+    let outside = place.path().join("outside");
+    fs::create_dir(&outside).expect("a folder");
+    std::os::unix::fs::symlink(&outside, &listings).expect("a link");
+    place.run(&["list", "--all"]).expect_code(0);
+    assert_eq!(fs::read_dir(&outside).expect("the folder").count(), 0);
+    place.run(&["show", "@1"]).expect_code(2);
+}
+
+/// In a new namespace of processes the group and the session of the first one were made outside: both are 0 there.
+fn in_new_namespace(place: &Place, words: &[&str]) -> Command {
+    let namespaces = ["--user", "--map-root-user", "--pid", "--fork", "--mount-proc"];
+    place.command_of("unshare", &[&namespaces, words].concat())
+}
+
+/// True if this machine lets the tests make such a namespace.
+fn outside_is_hidden(place: &Place) -> bool {
+    let there = in_new_namespace(place, &["true"]).status().is_ok_and(|status| status.success());
+    if !there {
+        offshoot_test_support::skip("a group outside", "there are no namespaces of processes");
+    }
+    there
 }

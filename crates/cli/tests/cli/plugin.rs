@@ -417,12 +417,15 @@ fn a_program_is_a_runtime_with_usage_cost_turns_and_children() {
     let events = place.run(&["events", root, "--json"]).expect_code(0);
     let used = events.stdout().lines().filter_map(|line| {
         let event: Value = serde_json::from_str(line).expect("the text is not JSON");
-        event["kind"].get("tool_used").cloned()
+        Some(event["kind"].clone()).filter(|kind| kind["type"] == "tool_used")
     });
     let input = r#"{"text":"two words"}"#;
     let digest = ContentHash::of(input.as_bytes()).to_string();
     let input = json!({"text": input, "size": input.len(), "digest": digest});
-    assert_eq!(used.collect::<Vec<_>>(), [json!({"name": "upper", "input": input})]);
+    assert_eq!(
+        used.collect::<Vec<_>>(),
+        [json!({"type": "tool_used", "name": "upper", "input": input})]
+    );
     let show = place.run(&["show", root]).expect_code(0);
     let show = show.stdout();
     assert!(show.contains(r#"upper {"text":"two words"}"#), "{show}");

@@ -57,13 +57,18 @@ fn old_trees_go_with_what_only_they_name() {
     let dry = place.run(&["prune", "--older-than", "1d", "--dry-run", "--json"]).expect_code(0);
     let dry = dry.json();
     assert_eq!(dry["trees"].as_array().map(Vec::len), Some(2));
-    // The task is a file of one byte.
-    assert_eq!((&dry["values"], &dry["bytes"]), (&1.into(), &300_001.into()));
+    // The task is a file of one byte, and of each tree it is kept what its agent said.
+    assert_eq!(dry["values"], 1);
+    let bytes = dry["bytes"].as_u64().expect("a number");
+    assert!((900_001..910_000).contains(&bytes), "{bytes}");
+    let said = || fs::read_dir(place.path().join(".offshoot/output")).expect("a folder").count();
+    assert_eq!(said(), 3);
     assert_eq!(values(&place), 2, "a dry run deletes nothing");
 
     let pruned = place.run(&["prune", "--older-than", "1d"]).expect_code(0);
     assert!(pruned.stdout().contains("deleted 2 trees, 1 value, "), "{}", pruned.text());
-    assert_eq!(values(&place), 1);
+    assert_eq!((values(&place), said()), (1, 1));
+    assert_eq!(place.run(&["logs", &kept]).expect_code(0).stdout.len(), 300_001);
     let list = place.run(&["list", "--json"]).json();
     assert_eq!(list.as_array().map(Vec::len), Some(1));
     assert_eq!(place.run(&["show", &kept, "--answer"]).expect_code(0).stdout.len(), 300_001);
@@ -131,6 +136,8 @@ fn runs_that_ended_long_ago_are_shown_with_all() {
 fn a_duration_is_wanted() {
     let place = Place::new();
     place.run(&["prune"]).expect_code(2);
+    let bare = place.run(&["prune", "--older-than", "0"]).expect_code(2);
+    assert!(bare.stderr.contains("`0` has no unit: write 0s for seconds"), "{}", bare.stderr);
     let wrong = place.run(&["prune", "--older-than", "soon"]).expect_code(2);
     assert!(wrong.stderr.contains("no duration, such as 90s"), "{}", wrong.stderr);
     place.run(&["prune", "--older-than", "1d"]).expect_code(0);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use offshoot_test_support::named_pipe;
 use rustix::process::{Pid, Signal, kill_process};
@@ -16,14 +16,14 @@ const WORK: &str = "read line; echo ran >> ran-$line; \
     if [ $line = 3 ] && [ ! -e go ]; then echo up > fifo; exec sleep 600; fi; echo done $line";
 
 /// A place in which something is going to be killed.
-struct Doomed {
-    place: Place,
+pub(crate) struct Doomed {
+    pub(crate) place: Place,
     child: Child,
 }
 
 impl Doomed {
     /// Starts this, and waits until one of its agents says that it hangs, or several do.
-    fn start(place: Place, arguments: &[&str]) -> Self {
+    pub(crate) fn start(place: Place, arguments: &[&str]) -> Self {
         let fifo = place.path().join("fifo");
         if !fifo.exists() {
             named_pipe(&fifo);
@@ -37,18 +37,43 @@ impl Doomed {
         Self { place, child }
     }
 
+    /// Waits until another agent says that it hangs.
+    pub(crate) fn again(self) -> Self {
+        let word = fs::read_to_string(self.place.path().join("fifo"));
+        assert_eq!(word.expect("the agent writes a line"), "up\n");
+        self
+    }
+
     /// As the kernel does when memory runs out.
-    fn kill(mut self) -> Place {
+    pub(crate) fn kill(mut self) -> Place {
         self.end();
         self.place
     }
 
-    fn end(&mut self) {
+    /// Presses Ctrl-C, and waits for its end.
+    pub(crate) fn interrupt(mut self) -> (Place, ExitStatus) {
+        kill_process(self.id(), Signal::INT).expect("the process cannot be signalled");
+        let status = self.child.wait().expect("the child cannot be waited for");
+        (self.place, status)
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(mut self) -> (Place, ExitStatus) {
+        let status = self.child.wait().expect("the child cannot be waited for");
+        (self.place, status)
+    }
+
+    fn id(&self) -> Pid {
         let id = i32::try_from(self.child.id()).expect("ids are small");
         assert!(id > 1, "a process of our own");
-        kill_process(Pid::from_raw(id).expect("not zero"), Signal::KILL)
-            .expect("the process cannot be signalled");
+        Pid::from_raw(id).expect("not zero")
+    }
+
+    fn end(&mut self) {
+        let locks = self.place.locks_of(self.child.id());
+        kill_process(self.id(), Signal::KILL).expect("the process cannot be signalled");
         self.child.wait().expect("the child cannot be waited for");
+        locks.wait();
     }
 }
 
@@ -64,7 +89,7 @@ fn killed_map_of(place: Place, input: &str) -> Place {
 }
 
 /// Returns the number of times that a line was worked on.
-fn ran(place: &Place, line: u32) -> usize {
+pub(crate) fn ran(place: &Place, line: u32) -> usize {
     let log = fs::read_to_string(place.path().join(format!("ran-{line}"))).unwrap_or_default();
     log.lines().count()
 }
@@ -206,9 +231,12 @@ fn what_held_it_more_strictly_goes_on_holding_it() {
     place.file("in", "3\n4\n");
     let was =
         "maxConcurrent = 1\nmaxSpawns = 9\nonParentEnd = \"cascade\"\nallowAgents = [\"a\"]\n";
-    place.file("c.toml", format!("[agents.defaults.subagents]\n{was}"));
-    let map = ["map", "--config", "c.toml", "--split", "lines:1", "in", "--", "sh", "-c", WORK];
-    let place = Doomed::start(place, &map).kill();
+    // An agent that is not defined any more runs on too: only a new tree is refused one.
+    let defined = "[[agents.list]]\nid = \"gone\"\n";
+    place.file("c.toml", format!("[agents.defaults.subagents]\n{was}{defined}"));
+    let agent = ["--config", "c.toml", "--agent", "gone"];
+    let command = ["--split", "lines:1", "in", "--", "sh", "-c", WORK];
+    let place = Doomed::start(place, &[&["map"], &agent[..], &command].concat()).kill();
     place.file("go", "");
     place.file("c.toml", "[agents.defaults.subagents]\nmaxSpawns = 5\n");
     let resumed = place.run(&["resume"]).expect_code(0);
@@ -253,12 +281,77 @@ fn events_are_followed_until_the_supervisor_is_gone() {
     doomed.end();
     let rest: Vec<String> = lines.map(|line| line.expect("text")).collect();
     assert!(rest.iter().all(|line| !line.contains("\"ended\"")), "{rest:?}");
-    assert!(follower.wait().expect("the child cannot be waited for").success());
+    let ended = follower.wait_with_output().expect("the child cannot be waited for");
+    assert!(ended.status.success());
+    let told = String::from_utf8(ended.stderr).expect("messages are UTF-8");
+    assert!(told.contains(&format!("the supervisor of tree {root} has gone")), "{told}");
+    assert!(told.contains(&format!("`offshoot resume {root}` goes on with it")), "{told}");
+    let lost = doomed.place.run(&["show", &root]).expect_code(0);
+    for word in ["`offshoot resume RUN`", "`onInterrupt`"] {
+        assert!(lost.stdout().contains(word), "{}", lost.stdout());
+    }
 
     doomed.place.file("go", "");
     doomed.place.run(&["resume"]).expect_code(0);
     let whole = doomed.place.run(&follow).expect_code(0);
     assert!(whole.stdout().lines().last().expect("events").contains("\"ended\""));
+}
+
+#[test]
+fn a_header_is_repeated_across_a_resume_too() {
+    let place = Place::new();
+    place.file("in", "head\n1\n2\n3\n4\n");
+    let work = format!("read head; echo $head; {WORK}");
+    let map = ["map", "--header", "1", "--split", "lines:1", "in", "--", "sh", "-c", &work];
+    let place = Doomed::start(place, &map).kill();
+    place.file("go", "");
+    let resumed = place.run(&["resume"]).expect_code(0);
+    assert_eq!(resumed.stdout(), WHOLE.replace("done", "head\ndone"));
+    // Another header is another input.
+    let place = Place::new();
+    place.file("in", "head\n1\n3\n");
+    let place = Doomed::start(place, &map).kill();
+    place.file("go", "");
+    place.file("in", "HEAD\n1\n3\n");
+    let refused = place.run(&["resume"]).expect_code(2);
+    assert!(refused.stderr.contains("changed"), "{}", refused.stderr);
+}
+
+#[test]
+fn what_a_task_is_given_is_kept_across_a_resume() {
+    let place = Place::new();
+    place.file("there/x", "");
+    place.file("note", "a note\n");
+    place.file(
+        "there/work.sh",
+        "[ -e ../go ] || { echo up > ../fifo; exec sleep 600; }\n\
+         tr -d ' \\n' < \"$OFFSHOOT_CONTEXT\" | grep -o '\"[a-z]*\":{'; basename \"$PWD\"\n",
+    );
+    let agent =
+        "[[agents.list]]\nid = \"worker\"\ncwd = \"there\"\ncommand = [\"sh\", \"work.sh\"]\n";
+    place.file("c.toml", agent);
+    let line = r#"{"task":"x","agent":"worker","context":{"mine":"note"},"timeout":"90s"}"#;
+    place.file("tasks", [line, line].join("\n"));
+    let fanout = ["fanout", "--config", "c.toml", "--tasks", "tasks", "--merge", "structured"];
+    let place = Doomed::start(place, &fanout).kill();
+    place.file("go", "");
+    place.file("tasks", "");
+    let resumed = place.run(&["resume"]).expect_code(0);
+    let given = "\"mine\":{\nthere";
+    assert_eq!(resumed.json(), serde_json::json!({"x": given, "x (2)": given}));
+}
+
+#[test]
+fn an_agent_that_runs_again_maps_again() {
+    let place = Place::new();
+    place.file("in", LINES);
+    place.file("c.toml", "[agents.defaults.subagents]\nonInterrupt = \"rerun\"\n");
+    let script = format!("\"$OFFSHOOT\" -q map --split lines:1 in -- sh -c '{WORK}'");
+    let run = ["run", "--config", "c.toml", "x", "--", "sh", "-c", &script];
+    let place = Doomed::start(place, &run).kill();
+    place.file("go", "");
+    assert_eq!(place.run(&["resume"]).expect_code(0).stdout(), WHOLE);
+    assert_eq!(ran(&place, 3), 2, "its first children are lost with its first attempt");
 }
 
 #[test]
@@ -287,7 +380,7 @@ fn tasks_of_a_fanout_are_kept() {
     let place = Doomed::start(place, &fanout).kill();
     place.file("go", "");
     let resumed = place.run(&["resume"]).expect_code(0);
-    assert_eq!(resumed.json(), serde_json::json!({"1": "one", "2": "two"}));
+    assert_eq!(resumed.json(), serde_json::json!({"one": "one", "two": "two"}));
 }
 
 #[test]
@@ -382,6 +475,30 @@ fn a_runtime_of_a_plugin_is_given_its_command_again() {
     place.file("go", "");
     let resumed = place.run(&["resume"]).expect_code(0);
     assert_eq!(resumed.stdout(), "A PROGRAM\n");
+}
+
+#[test]
+fn a_runtime_of_one_task_is_loaded_before_the_tree_goes_on() {
+    let place = Place::new();
+    crate::plugin::plugin(&place, "plugins", "raw", "raw");
+    place.file("c.toml", "[[agents.list]]\nid = \"other\"\n");
+    let tasks = "{\"task\":\"one\",\"runtime\":\"upper\",\"agent\":\"other\"}\n\
+                 {\"task\":\"two\"}\n";
+    place.file("tasks", tasks);
+    let work = "[ -e go ] || { echo up > fifo; exec sleep 600; }; cat";
+    let fanout = ["fanout", "--config", "c.toml", "--plugin-path", "plugins"];
+    let more = ["--max-concurrent", "1", "--tasks", "tasks", "--", "sh", "-c", work];
+    let place = Doomed::start(place, &[&fanout[..], &more].concat()).kill();
+    // What a tree goes on with need not be defined any more.
+    place.file("c.toml", "");
+    place.file("go", "");
+    let (plugins, away) = (place.path().join("plugins"), place.path().join("away"));
+    fs::rename(&plugins, &away).expect("the folder can be renamed");
+    let refused = place.run(&["resume"]).expect_code(5);
+    assert!(refused.stderr.contains("there is no runtime `upper` here"), "{}", refused.stderr);
+    fs::rename(&away, &plugins).expect("the folder can be renamed");
+    let resumed = place.run(&["resume"]).expect_code(0);
+    assert_eq!(resumed.stdout(), "ONE\n---\ntwo\n");
 }
 
 #[test]

@@ -1,9 +1,5 @@
 //! `offshoot run`.
 
-use std::ffi::OsStr;
-use std::fs;
-use std::os::unix::ffi::OsStrExt;
-
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
@@ -62,11 +58,33 @@ fn a_deadline_of_the_tree_has_an_exit_code_of_its_own() {
 }
 
 #[test]
-fn an_agent_without_a_definition_has_the_defaults() {
+fn an_agent_without_a_definition_is_refused_with_the_nearest_name() {
     let place = Place::new();
-    let report = place.run(&["run", "--json", "--agent", "Nobody", "x", "--", "cat"]);
-    assert_eq!(report.expect_code(0).json()["agent"], "nobody");
-    check("run_bad_agent", &place.run(&["run", "--agent", "no body", "x", "--", "cat"]));
+    place.file("c.toml", "[[agents.list]]\nid = \"reviewer\"\n");
+    place.file("in", "x\n");
+    place.file("tasks", "{\"task\":\"x\"}\n{\"task\":\"x\",\"agent\":\"reviwer\"}\n");
+    let with = |words: &[&str]| place.run(&[&["--config", "c.toml"], words].concat());
+    let mut table = Table::default();
+    table.row(&with(&["run", "--agent", "Reviwer", "x", "--", "cat"]));
+    table.row(&with(&["run", "--agent", "nobody", "x", "--", "cat"]));
+    table.row(&with(&["run", "--agent", "no body", "x", "--", "cat"]));
+    table.row(&with(&["map", "--agent", "mian", "in", "--", "cat"]));
+    table.row(&with(&["map", "--agent", "nobody", "--dry-run", "in", "--", "cat"]));
+    table.row(&with(&["fanout", "--agent", "nobody", "--task", "x", "--", "cat"]));
+    table.row(&with(&["fanout", "--tasks", "tasks", "--", "cat"]));
+    table.row(&with(&["mcp", "--agent", "nobody", "--", "cat"]));
+    table.row(&with(&["config", "resolve", "--agent", "nobody"]));
+    table.row(&with(&["agents", "show", "reviewers"]));
+    table.check("undefined_agents");
+    // Nothing was started, or recorded.
+    assert_eq!(
+        place.run(&["list", "--all", "--json"]).expect_code(0).json(),
+        serde_json::json!([])
+    );
+    // What is always there, and the names as they are written.
+    for agent in ["main", "REVIEWER"] {
+        with(&["run", "--agent", agent, "x", "--", "cat"]).expect_code(0);
+    }
 }
 
 #[test]
@@ -122,17 +140,6 @@ fn what_cannot_run_is_said_before() {
     table.row(&place.run(&["run", "x", "--", "./plain"]));
     table.row(&place.run(&["run", "--dry-run", "x", "--", "cat"]));
     table.check("run_wrong");
-}
-
-#[test]
-fn a_folder_whose_name_is_no_text_is_named() {
-    let place = Place::new();
-    let folder = place.path().join(OsStr::from_bytes(b"bad\xff"));
-    fs::create_dir(&folder).expect("the folder cannot be made");
-    let mut command = place.command(&["run", "x", "--", "cat"]);
-    command.current_dir(folder);
-    let refused = place.outcome(command, &[]).expect_code(2);
-    assert!(refused.stderr.contains("/bad\\xFF\" is not UTF-8\nhint: "), "{}", refused.stderr);
 }
 
 #[test]

@@ -48,12 +48,12 @@ fn a_tree_that_an_agent_opens_by_hand_is_a_child_of_it() {
              env -i PATH="$PATH" "$OFFSHOOT" -q --data-dir elsewhere run 3 -- cat 2>/dev/null; echo $?
              env -i PATH="$PATH" "$OFFSHOOT" -q --data-dir elsewhere run --allow-recursive-spawn 3 -- cat 2>/dev/null; echo $?'
            by_hand run --max-depth 9 4 -- cat; echo $?
-           by_hand map /etc/passwd -- cat; echo $?
+           by_hand map /etc/passwd -- echo mapped; echo $?
            by_hand fanout --task 5 --task 6 --merge sum -- sh -c 'read n; echo $n'; echo $?
            by_hand fanout --max-concurrent 99 --task 7 -- cat; echo $?"#,
     );
-    assert_eq!(outcome.expect_code(0).stdout(), "1\ndepth 1\n3\n3\n2\n3\n11\n0\n2\n");
-    let expected = [("one", 1), ("two", 1), ("", 1), ("", 1)];
+    assert_eq!(outcome.expect_code(0).stdout(), "1\ndepth 1\n3\n3\n4\n0\nmapped\n0\n11\n0\n2\n");
+    let expected = [("one", 1), ("two", 1), ("", 1), ("passwd", 1), ("5", 1), ("6", 1)];
     assert_eq!(runs(&place), expected.map(|(label, depth)| (label.to_owned(), depth)));
     assert!(!place.path().join("elsewhere").exists(), "no tree was opened there");
 }
@@ -176,7 +176,7 @@ fn a_session_looks_at_what_is_its_own_and_does_no_act_of_the_operator() {
     place.file(".offshoot/config.toml", "[agents.defaults.subagents]\nmaxDepth = 2\n");
     place.file(
         "stranger.sh",
-        r#"for look in "show $1" "show $1 --answer" "events $1" "events $OFFSHOOT_RUN_ID" "show $OFFSHOOT_RUN_ID" \
+        r#"for look in "show $1" "show $1 --answer" "events $1" "logs $1" "export $1" "events $OFFSHOOT_RUN_ID" "logs $OFFSHOOT_RUN_ID" "show $OFFSHOOT_RUN_ID" \
                        "show $2 --json" "events $2 --json" "audit $1" "trust" "trust --list" "trust --remove" "prune --older-than 0s" \
                        "plugin trust here" "plugin add here" "plugin remove here" "resume" "agents list"; do
              "$OFFSHOOT" $look > out 2> err; echo "$? $(cat out err | grep -c secret) $look" | sed "s/$1/SIBLING/; s/$2/PARENT/; s/$OFFSHOOT_RUN_ID/OWN/"
@@ -190,7 +190,7 @@ fn a_session_looks_at_what_is_its_own_and_does_no_act_of_the_operator() {
            "$OFFSHOOT" show $sibling --answer; "$OFFSHOOT" events $sibling | grep -c completed
            "$OFFSHOOT" spawn --wait y -- sh stranger.sh $sibling $OFFSHOOT_RUN_ID"#,
     );
-    let expected = "secret\n1\n2 0 show SIBLING\n2 0 show SIBLING --answer\n2 0 events SIBLING\n0 0 events OWN\n0 0 show OWN\n\
+    let expected = "secret\n1\n2 0 show SIBLING\n2 0 show SIBLING --answer\n2 0 events SIBLING\n2 0 logs SIBLING\n2 0 export SIBLING\n0 0 events OWN\n0 0 logs OWN\n0 0 show OWN\n\
                     2 0 show PARENT --json\n2 0 events PARENT --json\n3 0 audit SIBLING\n3 0 trust\n3 0 trust --list\n3 0 trust --remove\n\
                     3 0 prune --older-than 0s\n3 0 plugin trust here\n3 0 plugin add here\n3 0 plugin remove here\n3 0 resume\n0 0 agents list\n3\n";
     assert_eq!(outcome.expect_code(0).stdout(), expected);
@@ -322,6 +322,7 @@ fn agents_see_no_variable_that_they_were_not_given() {
         "OFFSHOOT_TASK",
         "OFFSHOOT_TASK_FILE",
         "OFFSHOOT_TICKET",
+        "OFFSHOOT_TRACE",
         "PATH",
         "WANTED_ONE",
     ];

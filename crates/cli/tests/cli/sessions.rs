@@ -72,9 +72,11 @@ fn a_session_goes_on_where_its_supervisor_was_killed() {
     assert_eq!(word, "up\n");
     let id = i32::try_from(child.id()).expect("ids are small");
     assert!(id > 1, "a process of our own");
+    let locks = stage.place.locks_of(child.id());
     kill_process(Pid::from_raw(id).expect("not zero"), Signal::KILL)
         .expect("the process cannot be signalled");
     child.wait().expect("the child cannot be waited for");
+    locks.wait();
 
     let resumed = stage.run(&["-q", "resume", "--config", "c.toml"]).expect_code(0);
     assert_eq!(resumed.stdout(), "went on in 2\n");

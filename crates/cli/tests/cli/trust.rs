@@ -44,13 +44,11 @@ fn definitions_in_markdown_are_agents_once_they_are_trusted() {
         "---\nname: scout\ndescription: looks\nmax_depth: 2\n---\nLook.\n",
     );
     place.file(".claude/agents/note.txt", "no definition");
-    let depth = || {
-        let resolved = place.run(&["config", "resolve", "--agent", "scout", "--json"]);
-        resolved.expect_code(0).json()["maxDepth"].clone()
-    };
-    assert_eq!(depth()["origin"], "built-in");
+    let resolve = || place.run(&["config", "resolve", "--agent", "scout", "--json"]);
+    let unknown = resolve().expect_code(2);
+    assert!(unknown.stderr.contains("there is no agent `scout`"), "{}", unknown.stderr);
     place.run(&["trust"]).expect_code(0);
-    assert_eq!(depth()["value"], 2);
+    assert_eq!(resolve().expect_code(0).json()["maxDepth"]["value"], 2);
 }
 
 #[test]

@@ -37,6 +37,9 @@ fn every_command_shows_an_example() {
     let (_, commands) = help.stdout().split_once("Commands:\n").expect("it lists the commands");
     for line in commands.lines().take_while(|line| !line.is_empty()) {
         let name = line.split_whitespace().next().expect("a line names a command");
+        if name == "help" {
+            continue;
+        }
         let help = place.run(&[name, "--help"]).expect_code(0);
         // Those with commands of their own leave the examples to them.
         let expected =
@@ -62,6 +65,32 @@ fn completions_are_printed_for_every_shell() {
         assert!(script.stdout().contains("offshoot"), "{shell}");
     }
     check("usage_unknown_shell", &place.run(&["completions", "tcsh"]));
+}
+
+#[test]
+fn runs_agents_and_merges_are_completed() {
+    let place = Place::new();
+    place.file("home/.config/offshoot/config.toml", "[[agents.list]]\nid = \"night-watch\"\n");
+    place.run(&["-q", "map", "--label", "nightly", "in", "--", "true"]);
+    place.file("in", "x");
+    place.run(&["-q", "map", "--label", "nightly", "in", "--", "true"]).expect_code(0);
+    let complete = |words: &[&str]| {
+        let mut command = place.command(&[&["--", "offshoot"], words].concat());
+        command.env("OFFSHOOT_COMPLETE", "fish");
+        place.outcome(command, b"").expect_code(0).stdout().to_owned()
+    };
+    let runs = complete(&["show", ""]);
+    assert!(runs.lines().any(|line| line == "last\tthe newest tree"), "{runs}");
+    assert!(runs.lines().any(|line| line.ends_with("\tover nightly")), "{runs}");
+    assert!(runs.lines().any(|line| line.ends_with("\tcompleted in")), "{runs}");
+    let id = runs.lines().find(|line| line.ends_with("nightly")).expect("a run").split('\t').next();
+    place.run(&["show", id.expect("an id")]).expect_code(0);
+    let flags = complete(&["list", "--tree", "la"]);
+    assert!(flags.starts_with("last"), "{flags}");
+    assert!(complete(&["run", "--agent", ""]).contains("night-watch"), "an agent");
+    assert!(complete(&["map", "--merge", "struct"]).contains("structured"), "a merge");
+    let commands = complete(&[""]);
+    assert!(commands.contains("stats") && !commands.contains("keeper"), "{commands}");
 }
 
 #[test]

@@ -151,6 +151,17 @@ impl<'de> DeserializeSeed<'de> for Depth {
     }
 }
 
+/// `method(value: type) => node;`
+macro_rules! scalars {
+    ($($visit:ident($value:ident: $type:ty) => $node:expr;)*) => {
+        $(
+            fn $visit<E>(self, $value: $type) -> Result<Node, E> {
+                Ok(Node::new($node, 0))
+            }
+        )*
+    };
+}
+
 impl<'de> Visitor<'de> for Depth {
     type Value = Node;
 
@@ -162,34 +173,15 @@ impl<'de> Visitor<'de> for Depth {
         Ok(Node::new(NodeValue::Null, 0))
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
-        Ok(Node::new(NodeValue::Bool(value), 0))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
-        Ok(Node::new(NodeValue::Integer(value.into()), 0))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
-        Ok(Node::new(NodeValue::Integer(value.into()), 0))
-    }
-
-    fn visit_i128<E>(self, value: i128) -> Result<Node, E> {
-        Ok(Node::new(NodeValue::Integer(value), 0))
-    }
-
-    fn visit_u128<E>(self, value: u128) -> Result<Node, E> {
-        let value = i128::try_from(value)
+    scalars! {
+        visit_bool(value: bool) => NodeValue::Bool(value);
+        visit_i64(value: i64) => NodeValue::Integer(value.into());
+        visit_u64(value: u64) => NodeValue::Integer(value.into());
+        visit_i128(value: i128) => NodeValue::Integer(value);
+        visit_u128(value: u128) => i128::try_from(value)
             .map_or_else(|_| NodeValue::Float(value.to_string()), NodeValue::Integer);
-        Ok(Node::new(value, 0))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
-        Ok(Node::new(NodeValue::Float(format!("{value:?}")), 0))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Node, E> {
-        Ok(Node::new(NodeValue::Text(text.to_owned()), 0))
+        visit_f64(value: f64) => NodeValue::Float(format!("{value:?}"));
+        visit_str(text: &str) => NodeValue::Text(text.to_owned());
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Node, A::Error> {

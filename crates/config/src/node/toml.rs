@@ -1,5 +1,7 @@
 //! TOML into the tree. The parser brings every place itself.
 
+use std::ops::Range;
+
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -10,13 +12,54 @@ pub(super) fn parse(text: &str) -> Result<Node, Vec<SyntaxError>> {
     if errors.is_empty() {
         return Ok(Node::new(entries(table.get_ref()), 0));
     }
-    Err(errors
-        .iter()
-        .map(|error| SyntaxError {
-            message: error.message().to_owned(),
-            offset: error.span().map_or(0, |span| span.start),
-        })
-        .collect())
+    let syntax_error = |error: &toml::de::Error| {
+        let span = error.span().unwrap_or_default();
+        let twice = (error.message() == DUPLICATE).then(|| set_twice(text, &span)).flatten();
+        let message = twice.unwrap_or_else(|| error.message().to_owned());
+        SyntaxError { message, offset: span.start }
+    };
+    Err(errors.iter().map(syntax_error).collect())
+}
+
+/// The parser's word for a key that stands twice.
+const DUPLICATE: &str = "duplicate key";
+
+/// Says which key stands twice, and where it stands first: the parser tells the second place alone. The key is renamed there, so
+/// that it can be found again, and then the first one beside it.
+fn set_twice(text: &str, second: &Range<usize>) -> Option<String> {
+    let name = text.get(second.clone())?.trim_matches(['"', '\'']);
+    let mut marker = "renamed".to_owned();
+    while text.contains(&marker) {
+        marker.push('-');
+    }
+    let renamed = [text.get(..second.start)?, &marker, text.get(second.end..)?].concat();
+    let (table, _) = DeTable::parse_recoverable(&renamed);
+    let (path, first) = beside(table.get_ref(), &marker, name)?;
+    let line = 1 + renamed.get(..first)?.matches('\n').count();
+    Some(format!("{path}: set twice, first in line {line}"))
+}
+
+/// Returns the key of this name in the table that has the other key too, as a path, and where it stands.
+fn beside(table: &DeTable<'_>, other: &str, name: &str) -> Option<(String, usize)> {
+    if table.contains_key(other) {
+        let (key, _) = table.iter().find(|(key, _)| key.get_ref() == name)?;
+        return Some((name.to_owned(), key.span().start));
+    }
+    table.iter().find_map(|(key, value)| {
+        let key = key.get_ref();
+        match value.get_ref() {
+            DeValue::Table(table) => {
+                let (path, first) = beside(table, other, name)?;
+                Some((format!("{key}.{path}"), first))
+            }
+            DeValue::Array(items) => items.iter().enumerate().find_map(|(index, item)| {
+                let DeValue::Table(table) = item.get_ref() else { return None };
+                let (path, first) = beside(table, other, name)?;
+                Some((format!("{key}[{index}].{path}"), first))
+            }),
+            _ => None,
+        }
+    })
 }
 
 fn node(value: &Spanned<DeValue<'_>>) -> Node {

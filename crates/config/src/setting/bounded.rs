@@ -1,7 +1,5 @@
 //! Whole numbers within bounds of their own: `maxDepth` and `maxChildrenPerAgent`.
 
-use std::fmt;
-
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -16,7 +14,7 @@ macro_rules! bounded {
         such as $example:literal;
     )*) => { $(
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, derive_more::Display)]
         pub struct $name($plain);
 
         impl $name {
@@ -33,12 +31,6 @@ macro_rules! bounded {
             /// Returns the number.
             pub const fn get(self) -> $plain {
                 self.0
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.fmt(f)
             }
         }
 

@@ -102,6 +102,8 @@ words! {
     CostKnowledge { None = "none", Reported = "reported", Bounded = "bounded", Unknown = "unknown", }
 }
 
+pub(super) use {choice, words};
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,5 @@
 //! A command line, already cut into words: no shell reads it.
 
-use std::ops::Deref;
-
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -10,7 +8,7 @@ use crate::node::Node;
 use crate::reader::Reader;
 
 /// A program and its arguments. Never empty, and the program's name is not empty either.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, derive_more::Deref)]
 pub struct Command(Vec<String>);
 
 impl Command {
@@ -22,19 +20,6 @@ impl Command {
     /// Returns the program.
     pub fn program(&self) -> &str {
         &self.0[0]
-    }
-
-    /// Returns the arguments.
-    pub fn arguments(&self) -> &[String] {
-        &self.0[1..]
-    }
-}
-
-impl Deref for Command {
-    type Target = [String];
-
-    fn deref(&self) -> &[String] {
-        &self.0
     }
 }
 

@@ -1,7 +1,5 @@
 //! A calendar date.
 
-use std::fmt;
-
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -9,19 +7,13 @@ use super::Scalar;
 use crate::node::{Node, NodeValue};
 
 /// A day as `2026-01-31`. Kept as text: it is shown, never computed with.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, derive_more::Display)]
 pub struct Date(String);
 
 impl Date {
     /// Year, month and day with dashes.
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-}
-
-impl fmt::Display for Date {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
     }
 }
 

@@ -1,7 +1,5 @@
 //! Shares between 0 and 1, counted in millionths so that no float decides about money.
 
-use std::fmt;
-
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
@@ -9,7 +7,8 @@ use super::Scalar;
 use crate::node::Node;
 
 /// A share from 0 to 1 with at most six decimals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display)]
+#[display("{}", self.as_f64())]
 pub struct Fraction(u32);
 
 impl Fraction {
@@ -18,11 +17,6 @@ impl Fraction {
     /// `None` above one million.
     pub const fn from_millionths(millionths: u32) -> Option<Self> {
         if millionths <= Self::ONE { Some(Self(millionths)) } else { None }
-    }
-
-    /// 500000 is a half.
-    pub const fn as_millionths(self) -> u32 {
-        self.0
     }
 
     /// Returns this share of a whole, rounded down.
@@ -34,12 +28,6 @@ impl Fraction {
     /// For random draws and for display; amounts use [`Fraction::of`].
     pub fn as_f64(self) -> f64 {
         f64::from(self.0) / f64::from(Self::ONE)
-    }
-}
-
-impl fmt::Display for Fraction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_f64().fmt(f)
     }
 }
 

@@ -1,7 +1,5 @@
 //! Tables that are passed through to a runtime without being understood.
 
-use std::ops::Deref;
-
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -10,16 +8,8 @@ use crate::node::Node;
 use crate::reader::Reader;
 
 /// A table whose keys are known to its receiver alone.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, derive_more::Deref)]
 pub struct FreeForm(Map<String, Value>);
-
-impl Deref for FreeForm {
-    type Target = Map<String, Value>;
-
-    fn deref(&self) -> &Map<String, Value> {
-        &self.0
-    }
-}
 
 impl Setting for FreeForm {
     fn read(node: &Node, cx: &mut Reader<'_>) -> Option<Self> {

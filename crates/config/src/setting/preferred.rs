@@ -1,4 +1,4 @@
-//! `preferredSubagents`: whom an agent likes to hand work to, and for what.
+//! `preferredSubagents`: the agents to which an agent prefers to hand work, each with the reason.
 
 use indexmap::IndexMap;
 use offshoot_session_key::AgentId;
@@ -15,14 +15,14 @@ use crate::reader::Reader;
 pub struct PreferredSubagents(IndexMap<AgentId, String>);
 
 impl PreferredSubagents {
-    /// Agents with their "why", first preference first. The "why" is empty where only a name was given.
-    pub fn iter(&self) -> impl Iterator<Item = (&AgentId, &str)> {
-        self.0.iter().map(|(id, why)| (id, why.as_str()))
-    }
-
     /// The agents alone.
     pub fn agents(&self) -> impl Iterator<Item = &AgentId> {
         self.0.keys()
+    }
+
+    /// The agents with the reason for which each is preferred.
+    pub fn reasons(&self) -> impl Iterator<Item = (&AgentId, &str)> {
+        self.0.iter().map(|(agent, why)| (agent, why.as_str()))
     }
 
     fn read_entries(&mut self, entries: &[(Key, Node)], cx: &mut Reader<'_>) -> bool {

@@ -74,7 +74,7 @@ fn each_error_has_its_place() {
         &[
             "c.json5:1:44: agents.defaults.subagents.maxDepth: found 3.5, allowed is a whole number from 1 to 10",
             "c.json5:1:60: agents.defaults.subagents.maxSpawns: found 1000.0, allowed is a whole number of at least 1",
-            "c.json5:1:81: agents.defaults.subagents.budget.share: found 1.5, allowed is a number from 0 to 1 with at most six decimals",
+            "c.json5:1:81: agents.defaults.subagents.budget.share: found 1.5, allowed is `pool`, or a number from 0 to 1 with at most six decimals",
             "c.json5:1:91: agents.defaults.subagents.budget.usd: found 1e-7, allowed is an amount in dollars up to 1000000000.00, with at most six decimals, such as 0.25",
         ],
     );
@@ -236,7 +236,7 @@ fn a_hint_lists_the_keys_that_could_stand_there() {
         .expect_err("no such key");
     assert_eq!(
         errors.problems()[0].hint().as_deref(),
-        Some("known keys here: count, backoffSeconds, jitter")
+        Some("known keys here: count, on, backoffSeconds, jitter")
     );
 }
 
@@ -288,4 +288,40 @@ fn a_format_is_told_by_the_ending() {
     assert_eq!(Format::of("x/config.json5".as_ref()), Some(Format::Json5));
     assert_eq!(Format::of("x/config.toml".as_ref()), Some(Format::Toml));
     assert_eq!(Format::of("x/config".as_ref()), None);
+}
+
+#[test]
+fn a_key_that_stands_twice_is_named_with_both_places() {
+    let check = |path: &str, text: &str, expected: &[&str]| {
+        assert_eq!(messages(path, text), expected, "{text}");
+    };
+    let depth = "agents.defaults.subagents.maxDepth";
+    check(
+        "c.toml",
+        "# one\n[agents.defaults.subagents]\nmaxDepth = 2\n\n\"maxDepth\" = 3\n",
+        &[&format!("c.toml:5:1: {depth}: set twice, first in line 3")],
+    );
+    check(
+        "c.toml",
+        "[agents.defaults.subagents]\nmaxDepth = 2\n[notify]\n[agents.defaults.subagents]\n",
+        &["c.toml:4:18: agents.defaults.subagents: set twice, first in line 1"],
+    );
+    check(
+        "c.toml",
+        "agents.list = [{ id = \"a\" }, { id = \"b\", id = \"c\" }]\n",
+        &["c.toml:1:42: agents.list[1].id: set twice, first in line 1"],
+    );
+    check(
+        "c.toml",
+        "[[agents.list]]\nid = \"a\"\nmodel = \"m\"\nmodel = \"n\"\nid = \"b\"\n",
+        &[
+            "c.toml:4:1: agents.list[0].model: set twice, first in line 3",
+            "c.toml:5:1: agents.list[0].id: set twice, first in line 2",
+        ],
+    );
+    check(
+        "c.json5",
+        "{agents: {defaults: {subagents: {maxDepth: 2,\nmaxDepth: 3}}}}",
+        &[&format!("c.json5:2:1: {depth}: set twice, first at c.json5:1:34")],
+    );
 }

@@ -72,6 +72,11 @@ fn an_agent_has_its_own_values_and_else_those_of_the_defaults() {
     assert_eq!(config.settings(&id("scout")).max_spawns.map(|set| set.value.get()), Some(9));
     assert!(config.is_defined(&id("scout")) && config.is_defined(&id("main")));
     assert!(!config.is_defined(&id("nobody")));
+    let meant = |text| config.nearest_agent(&id(text)).map(AgentId::as_str);
+    assert_eq!(
+        [meant("scuot"), meant("mian"), meant("nobody")],
+        [Some("scout"), Some("main"), None]
+    );
     assert_eq!(config.settings(&id("main")).allow_recursive_spawn, None, "None: unset");
 }
 

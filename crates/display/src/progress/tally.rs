@@ -1,17 +1,24 @@
 //! Counting runs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
+use std::iter;
 use std::time::Duration;
 
-use offshoot_model::{Admitted, Ending, Event, EventKind, RunId, RunStatus, Timestamp};
+use offshoot_model::{
+    Admitted, CancelledBy, Cost, Ending, Event, EventKind, Holds, Reason, RootId, RunId, RunStatus,
+    Timestamp, Usage,
+};
 
+use crate::branch::reason_beside;
 use crate::line::why;
 use crate::style::Style;
-use crate::{name, number};
+use crate::{held, name, number, used};
 
-/// The number of runs that are done, running, queued and failed. A root that only holds pieces is not counted. Remembers only
-/// runs that are not over. Shown as `12 of 100 done  4 running  84 queued  1 failed  3.2/s  27.1 s left`.
+/// The number of runs that are done, running, queued and failed, the time, and what was used. A root that only holds pieces is not
+/// counted. Remembers only runs that are not over. Shown as
+/// `12 of 100 done  4 running  84 queued  1 failed  in 3.7 s  27.1 s left  3.2/s  12,340 tokens  $0.04`, and where one takes much
+/// longer than those before it, its name.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     expected: Option<u64>,
@@ -21,15 +28,45 @@ pub struct Tally {
     waiting: u64,
     completed: u64,
     failed: u64,
+    /// Runs that are over and had started, those among them whose place was taken again: they say how long one takes.
+    worked: u64,
     first_start: Option<Timestamp>,
     last: Timestamp,
+    last_event: Timestamp,
+    /// Ends from before are counted and not told: they are of an earlier life of the tree.
+    since: Timestamp,
+    /// The time in which no supervisor held the tree.
+    dead: Duration,
+    /// The time that all completed runs have taken, from their first start to their end.
+    taken: Duration,
+    /// The usage and cost of the runs that are over.
+    used: (Usage, Cost),
+    /// Runs that ended because what they belong to was stopped, by the reason: how many, and the first.
+    stopped: Vec<(Reason, u64, Failure)>,
+    /// The last runs that failed by themselves, and the number of those before them.
+    failures: (VecDeque<Failure>, u64),
+    /// The tree, and what holds it back.
+    root: Option<RootId>,
+    holds: Holds,
 }
 
 #[derive(Clone, Debug)]
 struct Live {
     name: String,
     status: RunStatus,
+    started: Option<Timestamp>,
+    last_sign: Timestamp,
+    used: (Usage, Cost),
 }
+
+/// A run is named as slow where it takes so many times as long as the mean of those that have completed …
+const SLOW: u32 = 3;
+/// … and at least so long.
+const SLOW_FROM: Duration = Duration::from_secs(5);
+/// So many failures are named again at the end.
+const NAMED_AGAIN: usize = 5;
+/// As many runs tell how long one takes.
+const ENOUGH: u64 = 3;
 
 /// A run that ended, and not well.
 #[derive(Clone, Debug)]
@@ -45,25 +82,76 @@ impl Tally {
         Self { expected, ..Self::default() }
     }
 
-    /// Takes in one event; gives the failure it tells of.
+    /// Counts what happened before this moment without a word about it.
+    pub fn since(self, since: Timestamp) -> Self {
+        Self { since, ..self }
+    }
+
+    /// True if what happens at this moment is told.
+    pub(super) fn is_told(&self, at: Timestamp) -> bool {
+        at >= self.since
+    }
+
+    /// Takes in one event; gives the failure it tells of. Runs that were stopped are counted by [`stopped`](Self::stopped).
     pub(super) fn apply(&mut self, event: &Event) -> Option<Failure> {
+        if matches!(event.kind, EventKind::Reopened) && self.first_start.is_some() {
+            // Not since the last moment that was told: while the record is read back that is now.
+            self.dead += event.at.since(self.last_event);
+        }
+        self.last_event = event.at;
         self.last = self.last.max(event.at);
+        if let Some(live) = self.live.get_mut(&event.run) {
+            live.last_sign = event.at;
+        }
+        self.root = Some(event.root);
+        self.holds.apply(event);
         match &event.kind {
-            EventKind::Admitted(admitted) => self.admit(event.run, admitted),
+            EventKind::Admitted(admitted) => self.admit(event.at, event.run, admitted),
             EventKind::Starting => {
                 self.move_to(event.run, RunStatus::Starting);
-                if self.live.contains_key(&event.run) {
+                if let Some(live) = self.live.get_mut(&event.run) {
+                    live.started.get_or_insert(event.at);
                     self.first_start.get_or_insert(event.at);
+                }
+            }
+            EventKind::Used { usage, cost } => {
+                if let Some(live) = self.live.get_mut(&event.run) {
+                    live.used = (*usage, *cost);
                 }
             }
             EventKind::Started { .. } | EventKind::Returned => {
                 self.move_to(event.run, RunStatus::Running);
             }
             EventKind::Waiting => self.move_to(event.run, RunStatus::Waiting),
-            EventKind::Ended(ending) => return self.end(event.run, ending),
+            // The command that opened the tree says how the root ended.
+            EventKind::Ended(ending) => {
+                let failure = self.end(event.run, ending);
+                let told = event.run != event.root.run() && self.is_told(event.at);
+                return self.unless_stopped(&ending.reason, failure.filter(|_| told)?);
+            }
             _ => {}
         }
         None
+    }
+
+    /// Returns the reasons why the tree is held back, in words.
+    pub(super) fn held(&self) -> impl Iterator<Item = String> {
+        let paused = self.root.and_then(|root| self.holds.paused(root)).map(held::paused);
+        let open = self.root.into_iter().flat_map(|root| self.holds.open_breakers(root));
+        paused.into_iter().chain(open.map(held::breaker))
+    }
+
+    /// The same in few words, as of the last moment that was told.
+    fn held_briefly(&self) -> impl Iterator<Item = String> {
+        let so_long = |since: Timestamp| number::duration(self.last.since(since));
+        let paused = self.root.and_then(|root| self.holds.paused(root));
+        let paused = paused.map(|since| format!("paused for {}", so_long(since)));
+        let open = self.root.into_iter().flat_map(|root| self.holds.open_breakers(root));
+        let open = open.map(move |open| {
+            let next = number::duration(open.until.since(self.last));
+            format!("breaker of {} open for {}, {next} left", open.agent, so_long(open.since))
+        });
+        paused.into_iter().chain(open)
     }
 
     /// Runs that are over, well or not.
@@ -92,17 +180,80 @@ impl Tally {
         (self.ended() * 100).checked_div(self.total()).unwrap_or(0)
     }
 
-    /// From the first start to the last event.
+    /// From the first start to the last event, or the last moment that was told; less the time in which no supervisor held the tree.
     pub fn elapsed(&self) -> Duration {
-        self.first_start.map_or(Duration::ZERO, |first| self.last.since(first))
+        let elapsed = self.first_start.map_or(Duration::ZERO, |first| self.last.since(first));
+        elapsed.saturating_sub(self.dead)
     }
 
-    fn admit(&mut self, run: RunId, admitted: &Admitted) {
+    /// Takes in that it is this moment now.
+    pub(super) fn at(&mut self, now: Timestamp) {
+        self.last = self.last.max(now);
+    }
+
+    /// The time since the last event of each run that holds a slot.
+    pub(super) fn silences(&self) -> HashMap<RunId, Duration> {
+        let holds = |live: &Live| matches!(live.status, RunStatus::Starting | RunStatus::Running);
+        let holders = self.live.iter().filter(|(_, live)| holds(live));
+        holders.map(|(run, live)| (*run, self.last.since(live.last_sign))).collect()
+    }
+
+    /// The mean time that a completed run took, where there are enough to tell.
+    fn mean(&self) -> Option<Duration> {
+        (self.completed >= ENOUGH)
+            .then(|| self.taken / u32::try_from(self.completed).unwrap_or(u32::MAX))
+    }
+
+    /// The run that has run for longest, and for how long, where that is much longer than those before it took.
+    fn slow(&self) -> Option<(&Live, Duration)> {
+        let runs = |live: &&Live| matches!(live.status, RunStatus::Starting | RunStatus::Running);
+        let age = |live: &Live| live.started.map(|since| self.last.since(since));
+        let running = self.live.values().filter(runs);
+        let (slowest, age) =
+            running.filter_map(|live| Some((live, age(live)?))).max_by_key(|it| it.1)?;
+        (age >= SLOW_FROM && age >= self.mean()? * SLOW).then_some((slowest, age))
+    }
+
+    /// The name of the run that takes much longer than those before it.
+    pub(super) fn slowest(&self) -> Option<String> {
+        self.slow().map(|(slow, _)| slow.name.clone())
+    }
+
+    /// The time that is left: from the rate while runs are in line, then from how long one takes. None where that is not known,
+    /// or all that run have taken longer than that.
+    fn left(&self, rate: f64) -> Option<Duration> {
+        let in_line = self.total() - self.ended() - self.running - self.waiting;
+        if in_line > 0 {
+            let left = self.total() - self.ended();
+            return Duration::try_from_secs_f64(left as f64 / rate).ok();
+        }
+        let (mean, started) =
+            (self.mean()?, self.live.values().filter_map(|live| live.started).max()?);
+        mean.checked_sub(self.last.since(started)).filter(|left| !left.is_zero())
+    }
+
+    /// Usage and cost of all.
+    fn total_used(&self) -> (Usage, Cost) {
+        self.live.values().fold(self.used, |sum, live| (sum.0 + live.used.0, sum.1 + live.used.1))
+    }
+
+    fn admit(&mut self, at: Timestamp, run: RunId, admitted: &Admitted) {
         if admitted.parent.is_none() && admitted.runtime.is_none() {
             return;
         }
-        let name = name::name(&admitted.agent, admitted.label.as_deref());
-        if self.live.insert(run, Live { name, status: RunStatus::Queued }).is_none() {
+        if admitted.instead.is_some() {
+            // What came of its place before does not count any more.
+            self.failed = self.failed.saturating_sub(1);
+        }
+        let name = name(&admitted.agent, admitted.label.as_deref());
+        let live = Live {
+            name,
+            status: RunStatus::Queued,
+            started: None,
+            last_sign: at,
+            used: (Usage::default(), Cost::NONE),
+        };
+        if self.live.insert(run, live).is_none() {
             self.queued += 1;
         }
     }
@@ -117,9 +268,12 @@ impl Tally {
     fn end(&mut self, run: RunId, ending: &Ending) -> Option<Failure> {
         let live = self.live.remove(&run)?;
         *self.count(live.status) -= 1;
+        self.worked += u64::from(live.started.is_some());
+        self.used = (self.used.0 + ending.usage, self.used.1 + ending.cost);
         match why(ending) {
             None => {
                 self.completed += 1;
+                self.taken += live.started.map_or(Duration::ZERO, |since| self.last.since(since));
                 None
             }
             Some(why) => {
@@ -127,6 +281,60 @@ impl Tally {
                 Some(Failure { name: live.name, status: ending.status(), why })
             }
         }
+    }
+
+    /// Keeps a failure that is none of the run itself, and gives every other one.
+    fn unless_stopped(&mut self, reason: &Reason, failure: Failure) -> Option<Failure> {
+        let is_of_tree = matches!(
+            reason,
+            Reason::Cancelled { .. }
+                | Reason::Deadline
+                | Reason::BudgetPool { .. }
+                | Reason::NeedFailed { .. }
+        );
+        if !is_of_tree {
+            let (last, before) = &mut self.failures;
+            last.push_back(failure.clone());
+            if last.len() > NAMED_AGAIN {
+                last.pop_front();
+                *before += 1;
+            }
+            return Some(failure);
+        }
+        match self.stopped.iter_mut().find(|(known, ..)| known == reason) {
+            Some((_, count, _)) => *count += 1,
+            None => self.stopped.push((reason.clone(), 1, failure)),
+        }
+        None
+    }
+
+    /// Returns lines that name the last runs which failed by themselves before the tree was stopped by the operator or its deadline;
+    /// none where it was not.
+    pub(super) fn failures_before(&self, style: Style) -> Vec<String> {
+        let is_of_tree = |(reason, ..): &(Reason, u64, Failure)| {
+            matches!(reason, Reason::Cancelled { by: CancelledBy::Operator } | Reason::Deadline)
+        };
+        let (last, before) = &self.failures;
+        if last.is_empty() || !self.stopped.iter().any(is_of_tree) {
+            return Vec::new();
+        }
+        let all = number::count(*before + last.len() as u64);
+        let head = match before {
+            0 => format!("{all} failed before that:"),
+            _ => format!("{all} failed before that; the last {}:", last.len()),
+        };
+        iter::once(head).chain(last.iter().map(|failure| failure.text(style))).collect()
+    }
+
+    /// Returns a line for each reason for which runs were stopped: the run, or how many there were.
+    pub(super) fn stopped(&self) -> impl Iterator<Item = Failure> {
+        self.stopped.iter().map(|(reason, count, first)| match count {
+            1 => first.clone(),
+            count => {
+                let why = reason_beside(first.status, &reason.to_string());
+                Failure { name: format!("{} runs", number::count(*count)), why, ..first.clone() }
+            }
+        })
     }
 
     fn count(&mut self, status: RunStatus) -> &mut u64 {
@@ -146,7 +354,7 @@ impl Tally {
     /// Runs per second, once there is enough to tell.
     fn rate(&self) -> Option<f64> {
         let seconds = self.elapsed().as_secs_f64();
-        (self.ended() >= 2 && seconds > 0.0).then(|| self.ended() as f64 / seconds)
+        (self.worked >= 2 && seconds > 0.0).then(|| self.worked as f64 / seconds)
     }
 }
 
@@ -166,18 +374,37 @@ impl fmt::Display for Tally {
                 write!(f, "  {} {word}", number::count(count))?;
             }
         }
-        let Some(rate) = self.rate() else { return Ok(()) };
-        match rate {
-            100.0.. => write!(f, "  {}/s", number::count(rate as u64))?,
-            1.0.. => write!(f, "  {rate:.1}/s")?,
-            _ => write!(f, "  {:.1}/min", rate * 60.0)?,
+        for held in self.held_briefly() {
+            write!(f, "  {held}")?;
         }
-        match total - self.ended() {
-            0 => write!(f, "  in {}", number::duration(self.elapsed())),
-            left => {
-                let left = Duration::try_from_secs_f64(left as f64 / rate).unwrap_or(Duration::MAX);
-                write!(f, "  {} left", number::duration(left))
-            }
+        if self.first_start.is_some() {
+            write!(f, "  in {}", number::duration(self.elapsed()))?;
+        }
+        let rate = self.rate();
+        let left = rate.filter(|_| self.ended() < total).and_then(|rate| self.left(rate));
+        if let Some(left) = left {
+            write!(f, "  {} left", number::duration(left))?;
+        }
+        // Before what matters less, because the end of a line may be cut off.
+        if let Some((slow, age)) = self.slow() {
+            let silent = number::duration(self.last.since(slow.last_sign));
+            write!(
+                f,
+                "  slowest: {} for {}, silent for {silent}",
+                slow.name,
+                number::duration(age)
+            )?;
+        }
+        match rate {
+            None => {}
+            Some(rate @ 100.0..) => write!(f, "  {}/s", number::count(rate as u64))?,
+            Some(rate @ 1.0..) => write!(f, "  {rate:.1}/s")?,
+            Some(rate) => write!(f, "  {:.1}/min", rate * 60.0)?,
+        }
+        let (usage, cost) = self.total_used();
+        match used(&usage, &cost).filter(|used| used != number::NOT_REPORTED) {
+            Some(used) => write!(f, "  {used}"),
+            None => Ok(()),
         }
     }
 }

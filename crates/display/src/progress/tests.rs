@@ -1,36 +1,37 @@
+use std::sync::{Arc, Mutex};
+
 use indicatif::{InMemoryTerm, TermLike};
-use offshoot_model::Tree;
+use offshoot_model::{Admitted, CancelledBy, Ending, EventKind, Node, Reason, RootId, RunId, Tree};
 use offshoot_test_support::scenario;
 
 use super::*;
 
 #[test]
 fn the_bar_shows_the_tally_and_failures_stay_above_it() {
-    let term = InMemoryTerm::new(40, 120);
+    let term = InMemoryTerm::new(40, 200);
     let target = ProgressDrawTarget::term_like(Box::new(term.clone()));
     let mut progress = Progress::on_terminal(target, Some(9), Style::Plain);
     let mut failures = 0;
     for event in scenario::everything() {
         progress.apply(&event);
-        failures = progress.tally().failed();
+        // One that ran again and completed does not count any more, and its line stays.
+        failures = failures.max(progress.tally().failed());
         let screen = term.contents();
         let bar = screen.lines().last().unwrap_or_default();
         assert!(bar.ends_with(&progress.tally().to_string()), "{bar}");
-        assert_eq!(screen.lines().count() as u64, failures + 1, "{screen}");
+        let stopped = progress.tally().stopped().count() as u64;
+        assert_eq!(screen.lines().count() as u64, failures - stopped + 1, "{screen}");
     }
-    assert_eq!(failures, 4);
+    assert_eq!(failures, 5);
     let screen = term.contents();
-    assert!(screen.starts_with("cancelled  scout: red␛[31malert␇␦2J  by its parent\n"), "{screen}");
-    assert!(
-        screen.contains(
-            "\nfailed  main: seven  exited with code 7: ␛[2J␛[1;1Hnothing happened really"
-        ),
-        "{screen}"
-    );
+    assert!(!screen.contains("cancelled"), "what was stopped is said once, at the end: {screen}");
+    assert!(screen.contains("failed  main: seven  exited with code 7: really␦"), "{screen}");
     progress.note("a note of another writer");
     assert!(term.contents().contains("\na note of another writer\n"), "{}", term.contents());
-    let tally = progress.finish();
-    assert_eq!(term.contents().lines().count() as u64, tally.failed() + 1, "the bar is gone");
+    progress.finish();
+    let screen = term.contents();
+    assert_eq!(screen.lines().count() as u64, failures + 1, "the bar is gone");
+    assert!(screen.ends_with("cancelled  scout: red␛[31malert␇␦2J  by its parent"), "{screen}");
 }
 
 #[test]
@@ -70,9 +71,10 @@ fn the_tree_is_drawn_while_it_grows_and_no_higher_than_the_screen() {
     }
     assert!(seen.0, "what is over is counted");
     assert!(seen.1, "what does not fit is counted too");
-    let failed = progress.tally().failed();
+    let failed = progress.tally().failed() + 1;
     progress.finish();
-    assert_eq!(term.contents().lines().count() as u64, failed, "the tree is gone, failures stay");
+    let left = term.contents().lines().count() as u64;
+    assert_eq!(left, failed, "the tree is gone, failures stay, that of what ran again too");
 }
 
 #[test]
@@ -82,8 +84,10 @@ fn the_tally_agrees_with_the_tree_after_every_event() {
     for event in scenario::everything() {
         tally.apply(&event);
         tree.apply(&event);
-        let counted =
-            || tree.nodes().filter(|node| node.parent.is_some() || node.agent.as_str() == "scout");
+        let is_root_of_pieces =
+            |node: &Node| node.parent.is_none() && node.agent.as_str() == "main";
+        let counts = |node: &&Node| !is_root_of_pieces(node) && node.replaced_by.is_none();
+        let counted = || tree.nodes().filter(counts);
         let count = |wanted: fn(offshoot_model::RunStatus) -> bool| {
             counted().filter(|node| wanted(node.status)).count() as u64
         };
@@ -99,4 +103,102 @@ fn nothing_to_do_is_no_division_by_zero() {
     assert_eq!((tally.percent(), tally.total()), (0, 0));
     assert_eq!(tally.to_string(), "0 of 0 done");
     assert_eq!(Tally::new(Some(1200)).to_string(), "0 of 1,200 done  1,200 queued");
+}
+
+/// The tree of a run that was admitted as a child, and its admission.
+fn a_child() -> (RootId, Box<Admitted>) {
+    let events = scenario::everything();
+    let child = events.iter().find_map(|event| match &event.kind {
+        EventKind::Admitted(admitted) if admitted.parent.is_some() => {
+            Some((event.root, admitted.clone()))
+        }
+        _ => None,
+    });
+    child.expect("a child was admitted")
+}
+
+/// Two pieces have an answer, six never started, and after an hour these run again.
+#[test]
+fn what_runs_again_after_a_stop_counts_once_and_without_the_hour() {
+    let (root, mut admitted) = a_child();
+    let hour = 3_600_000;
+    let mut tally = Tally::new(Some(8)).since(Timestamp::EPOCH.plus(Duration::from_millis(hour)));
+    let run = |number: u8| RunId::from_bytes([number; 16]);
+    let say = |tally: &mut Tally, number: u8, ms: u64, kind: EventKind| {
+        let at = Timestamp::EPOCH.plus(Duration::from_millis(ms));
+        assert!(tally.apply(&Event { root, seq: 1, at, run: run(number), kind }).is_none());
+    };
+    let ended = |reason| EventKind::Ended(Box::new(Ending::of(reason)));
+    let stopped = || ended(Reason::Cancelled { by: CancelledBy::Operator });
+    (1..=8).for_each(|number| say(&mut tally, number, 0, EventKind::Admitted(admitted.clone())));
+    for number in [1, 2] {
+        say(&mut tally, number, 0, EventKind::Starting);
+        say(&mut tally, number, 1000, ended(Reason::Completed { exit_code: None }));
+    }
+    (3..=8).for_each(|number| say(&mut tally, number, 1000, stopped()));
+    tally.at(Timestamp::EPOCH.plus(Duration::from_millis(hour)));
+    say(&mut tally, 0, hour, EventKind::Reopened);
+    for number in 3..=8 {
+        admitted.instead = Some(run(number));
+        say(&mut tally, number + 10, hour, EventKind::Admitted(admitted.clone()));
+    }
+    assert_eq!(tally.to_string(), "2 of 8 done  6 queued  in 1.0 s  3.0 s left  2.0/s");
+    assert_eq!(tally.failures_before(Style::Plain), [""; 0]);
+    assert_eq!(tally.stopped().count(), 0, "what was stopped in an earlier life is not told again");
+}
+
+/// Pieces that take a second each, and one that hangs.
+#[test]
+fn a_piece_that_hangs_is_named_and_no_time_left_is_promised() {
+    let (root, mut admitted) = a_child();
+    let mut tally = Tally::new(Some(10));
+    let run = |number: u8| RunId::from_bytes([number; 16]);
+    let say = |tally: &mut Tally, number: u8, ms: u64, kind: EventKind| {
+        let at = Timestamp::EPOCH.plus(Duration::from_millis(ms));
+        drop(tally.apply(&Event { root, seq: 1, at, run: run(number), kind }));
+    };
+    for number in 1..=10 {
+        admitted.label = Some(format!("host-{number}").into());
+        say(&mut tally, number, 0, EventKind::Admitted(admitted.clone()));
+        say(&mut tally, number, 0, EventKind::Starting);
+    }
+    let done = || EventKind::Ended(Box::new(Ending::of(Reason::Completed { exit_code: None })));
+    for number in 1..=9 {
+        say(&mut tally, number, 1000, done());
+    }
+    let before = tally.to_string();
+    assert!(before.starts_with("9 of 10 done  1 running  in 1.0 s"), "{before}");
+    assert!(!before.contains("left") && !before.contains("slowest"), "{before}");
+    say(&mut tally, 10, 4000, EventKind::Progress { text: "still here".into() });
+    tally.at(Timestamp::EPOCH.plus(Duration::from_secs(20)));
+    let hangs = tally.to_string();
+    assert!(
+        hangs.contains("in 20.0 s  slowest: main: host-10 for 20.0 s, silent for 16.0 s"),
+        "{hangs}"
+    );
+    assert!(!hangs.contains("left"), "{hangs}");
+    // The hour in which no supervisor held the tree does not count; its last sign is its last event.
+    say(&mut tally, 10, 3_604_000, EventKind::Reopened);
+    assert!(tally.to_string().contains("in 4.0 s"), "{tally}");
+}
+
+#[test]
+fn a_minute_without_a_word_is_a_line() {
+    let out = Arc::new(Mutex::new(Vec::new()));
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+    impl Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut progress =
+        Progress::in_lines(Box::new(Shared(Arc::clone(&out))), Some(9), Style::Plain);
+    for second in 0..=125 {
+        progress.tick(Timestamp::EPOCH.plus(Duration::from_secs(second)));
+    }
+    let lines = String::from_utf8(out.lock().unwrap().clone()).unwrap();
+    assert_eq!(lines, "  0 %  0 of 9 done  9 queued\n".repeat(2));
 }

@@ -3,6 +3,7 @@
 // All of it is test code, which the lints know by this mark.
 #![cfg(test)]
 
+mod export;
 mod scenario;
 mod schema;
 mod tree;

@@ -1,11 +1,13 @@
 //! The scenario in which everything happens, in every picture there is.
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use insta::assert_snapshot;
-use offshoot_display::{List, Progress, Show, Style, TreeText, json, line};
-use offshoot_model::{Event, EventClass, Tree};
+use offshoot_display::{List, Progress, Show, Style, TreeText, beginnings, json, line};
+use offshoot_model::{Event, EventClass, Timestamp, Tree};
 use offshoot_test_support::scenario;
 
 /// A stream that stays readable after it was given away.
@@ -48,8 +50,19 @@ fn roots(tree: &Tree) -> String {
 "
 }
 
+fn list(tree: &Tree, style: Style) -> String {
+    let (subtrees, ids) = (tree.subtrees(), beginnings(tree.nodes().map(|node| node.run)));
+    let silences = HashMap::new();
+    let mut list = List::new(style, &silences);
+    for node in tree.nodes() {
+        let a_minute = Timestamp::EPOCH.plus(Duration::from_secs(60));
+        list.add(tree, &subtrees, node, &ids[&node.run], a_minute);
+    }
+    list.to_string()
+}
+
 fn show(events: &[Event], run: u8, style: Style) -> String {
-    let mut show = Show::new(scenario::run(run)).style(style);
+    let mut show = Show::new(scenario::run(run), style);
     events.iter().for_each(|event| show.apply(event));
     show.to_string()
 }
@@ -60,8 +73,8 @@ fn pictures(events: &[Event], style: Style) -> Vec<(&'static str, String)> {
         .map(|run| show(events, u8::try_from(run).expect("a small scenario"), style))
         .collect();
     vec![
-        ("tree", TreeText::new(&tree).style(style).to_string()),
-        ("list", List::new(tree.nodes()).style(style).to_string()),
+        ("tree", TreeText { style, ..TreeText::new(&tree) }.to_string()),
+        ("list", list(&tree, style)),
         ("show", shown.join("\n\n")),
         ("json", roots(&tree)),
     ]
@@ -91,14 +104,15 @@ fn same_events_same_picture() {
             .filter(|event| event.kind.class() == EventClass::Kept)
             .map(|event| {
                 let mut line = Vec::new();
-                json::write_event(event, &mut line).expect("writing to memory failed");
+                json::write_event(event, json::Format::V1, &mut line)
+                    .expect("writing to memory failed");
                 serde_json::from_slice(&line).expect("what was written")
             })
             .collect();
         let replayed = Tree::of(&record);
         assert_eq!(TreeText::new(&live).to_string(), TreeText::new(&replayed).to_string());
         assert_eq!(roots(&live), roots(&replayed));
-        assert_eq!(List::new(live.nodes()).to_string(), List::new(replayed.nodes()).to_string());
+        assert_eq!(list(&live, Style::Plain), list(&replayed, Style::Plain));
         for run in 0..u8::try_from(live.nodes().count()).expect("a small scenario") {
             assert_eq!(show(&events[..end], run, Style::Plain), show(&record, run, Style::Plain));
         }

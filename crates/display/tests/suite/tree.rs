@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use offshoot_display::TreeText;
+use offshoot_display::{Shows, TreeText};
 use offshoot_model::{
-    Admitted, AgentId, Cleanup, Cost, Ending, Event, EventKind, Grant, MicroUsd, Origin, Payload,
-    Reason, RootId, RunId, SessionKey, Timestamp, TokenCount, Tree, Usage,
+    Admitted, AgentId, Cleanup, Cost, Ending, Event, EventKind, Grant, MicroUsd, OnNeedFailed,
+    Origin, Payload, Reason, RootId, RunId, SessionKey, Timestamp, TokenCount, Tree, Usage,
 };
 
 struct Events {
@@ -38,6 +38,9 @@ impl Events {
             task: Payload::text("task"),
             input: None,
             place: None,
+            instead: None,
+            needs: Vec::new(),
+            on_need_failed: OnNeedFailed::Skip,
             particulars: None,
             grant: Arc::new(Grant::unbounded()),
             rules: None,
@@ -88,17 +91,17 @@ fn a_tree_as_documented() {
     assert_eq!(
         TreeText::new(&tree).to_string(),
         "\
-main 0198…  completed  4.1 s  12,340 tokens  $0.04
-└─ chezmoi-workflow (depth 1)  completed  4.0 s
+main 0198c0de-0000…  completed  4.1 s  12,340 tokens  $0.04
+└─ chezmoi-workflow (depth 1)  completed  4.0 s  below 12,340 tokens  $0.04
    ├─ security-scanner (depth 2)  completed  1.2 s
-   └─ template-sync-agent (depth 2)  completed  2.9 s
+   └─ template-sync-agent (depth 2)  completed  2.9 s  below 12,340 tokens  $0.04
       └─ git-coordinator (depth 3)  completed  0.8 s  12,340 tokens  $0.04"
     );
     let sync = tree.get(sync).expect("the run was not admitted");
     assert_eq!(
         TreeText::of(&tree, sync).to_string(),
         "\
-template-sync-agent 0198… (depth 2)  completed  2.9 s  12,340 tokens  $0.04
+template-sync-agent 0198c0de-0000… (depth 2)  completed  2.9 s  12,340 tokens  $0.04
 └─ git-coordinator (depth 3)  completed  0.8 s  12,340 tokens  $0.04"
     );
 }
@@ -110,7 +113,7 @@ fn nothing_is_idle() {
 
 #[test]
 fn many_pieces_are_counted() {
-    let check = |pieces: u32, all: bool, lines: usize, last: &str| {
+    let check = |pieces: u32, shows: Shows, lines: usize, last: &str| {
         let mut script = script();
         let root = script.admit(None, "main", 0, Origin::Root);
         for piece in 0..pieces {
@@ -122,17 +125,17 @@ fn many_pieces_are_counted() {
             script.took(run, 100, ending);
         }
         let tree = Tree::of(&script.events);
-        let text = TreeText::new(&tree).all(all).to_string();
+        let text = TreeText { shows, ..TreeText::new(&tree) }.to_string();
         assert_eq!(text.lines().count(), lines, "{text}");
         assert_eq!(text.lines().last(), Some(last));
         assert!(text.contains("failed  0.1 s  exited with code 1"), "{text}");
     };
     let piece = "└─ main (depth 1)  completed  0.1 s";
     // One line would only be replaced by another.
-    check(17, false, 1 + 17, piece);
-    check(18, false, 1 + 1 + 15 + 1, "└─ … 2 more completed");
-    check(1001, false, 1 + 1 + 15 + 1, "└─ … 985 more completed");
-    check(1001, true, 1 + 1001, piece);
+    check(17, Shows::Usual, 1 + 17, piece);
+    check(18, Shows::Usual, 1 + 1 + 15 + 1, "└─ … 2 more completed");
+    check(1001, Shows::Usual, 1 + 1 + 15 + 1, "└─ … 985 more completed");
+    check(1001, Shows::All, 1 + 1001, piece);
 }
 
 #[test]
@@ -156,7 +159,45 @@ fn what_has_something_to_show_is_never_counted_away() {
         text.contains("│  └─ scout (depth 2)  lost  5 ms  interrupted with its supervisor"),
         "{text}"
     );
-    // Agents' own children are not pieces: they are few, and each was wanted.
-    assert_eq!(text.matches("─ scout (depth 1)").count(), 40);
-    assert!(text.ends_with("└─ … 25 more queued"), "{text}");
+    assert_eq!(text.matches("─ scout (depth 1)").count(), 15);
+    assert!(
+        text.ends_with("└─ … 25 more completed, 25 more queued")
+            || text.ends_with("└─ … 25 more queued, 25 more completed"),
+        "{text}"
+    );
+    // So it is however few lines there may be, and it is all that is left where failures are asked for.
+    let lost = "└─ scout (depth 2)  lost  5 ms  interrupted with its supervisor";
+    let few = TreeText { limit: Some(2), ..TreeText::new(&tree) }.to_string();
+    assert!(few.contains(lost), "{few}");
+    assert_eq!(few.lines().count(), 1 + 2 + 1, "{few}");
+    let failed = TreeText { shows: Shows::Failed, ..TreeText::new(&tree) }.to_string();
+    assert!(failed.contains(lost), "{failed}");
+    assert_eq!(failed.lines().count(), 1 + 2 + 1, "{failed}");
+    assert!(failed.ends_with("└─ … 40 more queued, 40 more completed"), "{failed}");
+    let shallow = TreeText { depth: Some(1), ..TreeText::new(&tree) }.to_string();
+    assert!(!shallow.contains("(depth 2)"), "{shallow}");
+    assert!(
+        shallow.contains("   └─ … 1 more lost") || shallow.contains("│  └─ … 1 more lost"),
+        "{shallow}"
+    );
+}
+
+#[test]
+fn two_thousand_nested_runs_are_not_two_thousand_lines() {
+    let mut script = script();
+    let root = script.admit(None, "main", 0, Origin::Root);
+    for _ in 0..40 {
+        let parent = script.admit(Some(root), "main", 1, Origin::Agent);
+        for _ in 0..50 {
+            let child = script.admit(Some(parent), "scout", 2, Origin::Agent);
+            script.took(child, 5, completed());
+        }
+        script.took(parent, 9, completed());
+    }
+    let tree = Tree::of(&script.events);
+    let text = TreeText { limit: Some(30), ..TreeText::new(&tree) }.to_string();
+    assert!(text.lines().count() <= 1 + 30 + 16, "{text}");
+    assert!(text.contains("… 25 more completed"), "{text}");
+    let all = TreeText { shows: Shows::All, ..TreeText::new(&tree) }.to_string();
+    assert_eq!(all.lines().count(), 2041, "all of them");
 }

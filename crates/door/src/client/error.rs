@@ -18,7 +18,6 @@ pub enum ClientError {
         /// The socket.
         path: PathBuf,
         /// The error of the system.
-        #[source]
         source: io::Error,
     },
     /// The socket cannot be connected to.
@@ -27,7 +26,6 @@ pub enum ClientError {
         /// The socket.
         path: PathBuf,
         /// The error of the system.
-        #[source]
         source: io::Error,
     },
     /// Another process listens there. Nothing was said to it.
@@ -42,7 +40,6 @@ pub enum ClientError {
         /// The file.
         path: PathBuf,
         /// The error of the system.
-        #[source]
         source: io::Error,
     },
     /// The supervisor does not answer the greeting.

@@ -1,6 +1,8 @@
 //! Values that agents read and write.
 
-use offshoot_model::{ContentHash, JsonText, ValueKind};
+use std::path::PathBuf;
+
+use offshoot_model::{ContentHash, JsonText, PathText, ValueKind, path_text};
 use serde::{Deserialize, Serialize};
 
 use super::Word;
@@ -20,22 +22,19 @@ pub struct ContextPut {
 }
 
 /// `context.get`: a value, a part of it, or the lines of it in which something stands.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContextGet {
     /// The name of the value.
     pub name: String,
     /// From this byte; from the first where absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
     /// At most so many bytes. The supervisor may give fewer, and then says that there is more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length: Option<u64>,
     /// Only the lines in which this regular expression is found, from `offset` on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grep: Option<String>,
     /// With `grep`: so many lines around each of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_lines: Option<u32>,
 }
 
@@ -62,10 +61,11 @@ pub enum Value {
     /// it is never opened. The supervisor copies the file from its beginning.
     File(String),
     /// From the supervisor only: the absolute path of a file with the value, where that is too large for a line.
-    Path(String),
+    Path(PathText),
 }
 
 /// A value without its content.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Variable {
@@ -78,10 +78,9 @@ pub struct Variable {
     /// Of its content.
     pub hash: ContentHash,
     /// The path at which the caller can read it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub path: Option<String>,
+    #[serde(default, with = "path_text")]
+    pub path: Option<PathBuf>,
     /// Since when it exists, RFC 3339.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<String>,
 }
 

@@ -1,13 +1,15 @@
 //! The result of a run.
 
 use offshoot_model::{
-    AgentId, Cost, Envelope, EnvelopeError, JsonText, Payload, RunId, RunStatus, SessionKey, Usage,
+    AgentId, Changes, Cost, Envelope, EnvelopeError, JsonText, Payload, RunId, RunStatus,
+    SessionKey, Usage,
 };
 use serde::{Deserialize, Serialize};
 
 use super::Word;
 
 /// The envelope of a run, as a reader of any version sees it.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WireEnvelope {
@@ -15,17 +17,16 @@ pub struct WireEnvelope {
     pub status: Word<RunStatus>,
     /// The answer of the run, whatever the ending: text as a JSON string, everything else as itself. Where it is large, `{"ref":
     /// …, "path": …, "head": …, "tail": …}`: its beginning, its end, and the file that holds it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<JsonText>,
     /// The name by which `context.get` has the whole answer, where `data` is a part of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The reason why the run is not a success.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<EnvelopeError>,
     /// True if `data` is only what there was when the run failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
+    /// The changes that it made, where it worked in a folder of its own: the patch is a value of the store.
+    pub changes: Option<Box<Changes>>,
     /// The session.
     pub session_key: SessionKey,
     /// The run.
@@ -57,6 +58,7 @@ impl From<&Envelope> for WireEnvelope {
             name: None,
             error: envelope.error.clone(),
             partial: envelope.partial,
+            changes: envelope.changes.clone(),
             session_key: envelope.session_key.clone(),
             run_id: envelope.run_id,
             agent: envelope.agent.clone(),

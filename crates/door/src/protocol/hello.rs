@@ -1,7 +1,5 @@
 //! The first words of a connection.
 
-use std::fmt;
-
 use offshoot_model::RunId;
 use serde::{Deserialize, Serialize};
 
@@ -16,16 +14,15 @@ pub const PROTOCOL: u32 = 1;
 pub const FEATURES: &[&str] = &["progress", "cancel_request"];
 
 /// `hello`, the first request of every connection.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Hello {
     /// The highest version that the client speaks.
     pub protocol: u32,
     /// The client's ticket. Absent: who is calling follows from its process alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     ticket: Option<TicketText>,
     /// Name and version of the client, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
     /// The features of the client.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -54,7 +51,8 @@ pub struct Welcome {
 }
 
 /// A ticket on its way, which may be none.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize, derive_more::Debug)]
+#[debug("[redacted]")]
 #[serde(transparent)]
 struct TicketText(String);
 
@@ -72,11 +70,5 @@ impl Hello {
     /// The ticket; `Err` for a text that cannot be one.
     pub(crate) fn ticket(&self) -> Option<Result<Ticket, crate::ParseTicketError>> {
         self.ticket.as_ref().map(|text| text.0.parse())
-    }
-}
-
-impl fmt::Debug for TicketText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("[redacted]")
     }
 }

@@ -6,16 +6,15 @@ use serde::{Deserialize, Serialize};
 use super::{EntryKind, RunName};
 
 /// `history`: the lines of one session that the caller may see.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct History {
     /// The run.
     pub run: RunName,
     /// Only what came after this number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
     /// At most so many.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 

@@ -1,12 +1,10 @@
 //! The number of a request, as its sender wrote it.
 
-use std::fmt;
-
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 /// A number or a string. Kept as written, so that an answer bears exactly the id of its request.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, derive_more::Display)]
 pub(crate) struct RequestId(Box<str>);
 
 impl RequestId {
@@ -23,12 +21,6 @@ impl RequestId {
         let text = raw.get();
         let first = text.bytes().next()?;
         matches!(first, b'"' | b'-' | b'0'..=b'9').then(|| Self(text.into()))
-    }
-}
-
-impl fmt::Display for RequestId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

@@ -1,12 +1,13 @@
 //! The table of methods: a name, what it takes, what it answers.
 
-use offshoot_model::Refusal;
+use offshoot_model::{Refusal, json_error};
 use serde_json::value::RawValue;
 
 use super::{
-    Cancel, ContextGet, ContextInfo, ContextPut, ContextRead, Done, History, HistoryPage, List,
-    Merge, Merged, Pause, RaiseBudget, Report, Runs, Send, Spawn, SpawnMany, Spawned, SpawnedMany,
-    Status, StatusAnswer, Tree, Trees, Variable, Variables, Wait, Waited,
+    Activities, Activity, Cancel, ContextGet, ContextInfo, ContextPut, ContextRead, Delegate,
+    Delegated, Done, History, HistoryPage, List, Merge, Merged, Output, OutputWritten, Pause,
+    RaiseBudget, Report, Runs, Send, Spawn, SpawnMany, Spawned, SpawnedMany, Status, StatusAnswer,
+    Tree, Trees, Variable, Variables, Wait, Waited,
 };
 
 /// A type of parameters that knows its method and what is answered to it.
@@ -25,7 +26,7 @@ pub trait Ask: Into<Request> {
 #[derive(Debug)]
 pub(crate) enum ParamsError {
     UnknownMethod,
-    Invalid(serde_json::Error),
+    Invalid(String),
 }
 
 macro_rules! methods {
@@ -62,7 +63,7 @@ macro_rules! methods {
                     $( $name => serde_json::from_str(params).map(Self::$Request), )*
                     _ => return Err(ParamsError::UnknownMethod),
                 };
-                request.map_err(ParamsError::Invalid)
+                request.map_err(|error| ParamsError::Invalid(json_error(params, &error)))
             }
 
             pub(crate) fn params(&self) -> Box<RawValue> {
@@ -125,6 +126,8 @@ macro_rules! methods {
 methods! {
     /// A child.
     "spawn" Spawn => Spawned(Spawned);
+    /// A child by the agent that fits.
+    "delegate" Delegate => Delegated(Delegated);
     /// Several children.
     "spawn_many" SpawnMany => SpawnedMany(SpawnedMany);
     /// Until runs have ended.
@@ -143,6 +146,8 @@ methods! {
     "tree" Tree => Tree(Trees);
     /// A list of runs.
     "list" List => List(Runs);
+    /// The words of agents, written to files.
+    "output" Output => OutputWritten(OutputWritten);
     /// The history of a session.
     "history" History => History(HistoryPage);
     /// Results as one answer.
@@ -155,12 +160,14 @@ methods! {
     "context.info" ContextInfo => ContextInfo(Variables);
     /// The caller itself.
     "status" Status => Status(StatusAnswer);
+    /// The silence of the runs that hold a slot.
+    "activity" Activity => Activity(Activities);
 }
 
 impl ParamsError {
     /// The same as the refusal that a request gets which is wrong in itself.
-    pub(crate) fn refusal(error: &serde_json::Error) -> Refusal {
-        Refusal::invalid("params", error.to_string())
+    pub(crate) fn refusal(error: &str) -> Refusal {
+        Refusal::invalid("params", error)
     }
 }
 
@@ -178,20 +185,20 @@ mod tests {
                     request.params().get().to_owned()
                 }
                 Err(ParamsError::UnknownMethod) => "no such method".to_owned(),
-                Err(ParamsError::Invalid(error)) => error.to_string(),
+                Err(ParamsError::Invalid(error)) => error,
             };
             assert_eq!(found, expected, "{method} {params}");
         }
         check("spawn", r#"{"task":"x"}"#, r#"{"task":"x"}"#);
         check("spawn", r#"{"task":"x","tomorrow":[1]}"#, r#"{"task":"x"}"#);
         check("spawn", r#"{"task":"x","agent":null}"#, r#"{"task":"x"}"#);
-        check("spawn", "{}", "missing field `task` at line 1 column 2");
+        check("spawn", "{}", "missing field `task`");
         check("wait", "{}", "{}");
         check("wait", r#"{"mode":"any","runs":["0198"]}"#, r#"{"runs":["0198"],"mode":"any"}"#);
         check(
             "wait",
             r#"{"mode":"most"}"#,
-            "unknown variant `most`, expected `all` or `any` at line 1 column 14",
+            "`mode`: unknown variant `most`, expected `all` or `any`",
         );
         check(
             "context.put",
@@ -207,7 +214,14 @@ mod tests {
         for method in Request::METHODS {
             let needs_none = matches!(
                 *method,
-                "spawn_many" | "wait" | "tree" | "list" | "context.info" | "status"
+                "spawn_many"
+                    | "wait"
+                    | "tree"
+                    | "list"
+                    | "output"
+                    | "context.info"
+                    | "status"
+                    | "activity"
             );
             assert_eq!(Request::parse(method, None).is_ok(), needs_none, "{method}");
         }

@@ -1,21 +1,13 @@
 //! The name by which a caller names a run.
 
-use std::fmt;
-
 use offshoot_model::{RunId, SessionKey};
 use serde::{Deserialize, Serialize};
 
 /// A run id, a unique beginning of one, a session key, or `main`. The supervisor looks it up in its record, among the
 /// runs that the caller may see; what is meant is never read off the text.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, derive_more::Display)]
 #[serde(transparent)]
 pub struct RunName(pub String);
-
-impl fmt::Display for RunName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 impl From<RunId> for RunName {
     fn from(run: RunId) -> Self {

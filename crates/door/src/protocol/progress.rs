@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Merged;
 
 /// The content of the notification `progress` about a request that is still open. May be thinned: only the last one counts.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Progress {
@@ -13,9 +14,7 @@ pub struct Progress {
     /// Of how many.
     pub total: u64,
     /// The last sign of life, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// The part of a merged answer that there is so far.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merged: Option<Merged>,
 }

@@ -4,6 +4,7 @@ use offshoot_model::{JsonText, Refusal};
 use serde::{Deserialize, Serialize};
 
 /// The answer no. Like [`Refusal`], with the code as text: a later version may have rules that this one does not know.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WireRefusal {
@@ -12,15 +13,12 @@ pub struct WireRefusal {
     /// The rule, for programs.
     pub code: String,
     /// The field of the request that is wrong.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
     /// The rule, for people and models.
     pub message: String,
     /// Advice on what to do next.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// The setting that decided: `{ key, agent, value, origin }`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub governed_by: Option<JsonText>,
 }
 

@@ -1,11 +1,12 @@
 //! Asking for several children at once.
 
-use offshoot_model::{RunId, SessionKey};
+use offshoot_model::{LoweredLimit, RunId, SessionKey};
 use serde::{Deserialize, Serialize};
 
 use super::{Spawn, Wait, Waited, WireRefusal};
 
 /// `spawn_many`: children whose budgets are one share, divided. Either `children`, or `template` with `split`.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SpawnMany {
@@ -13,13 +14,10 @@ pub struct SpawnMany {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<Spawn>,
     /// The same request for each piece of a value.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<Spawn>,
     /// The value and how it is cut; each child finds its piece under the value's name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<Split>,
     /// Wait for those that were admitted, in the same request: what `wait` takes, but for `runs`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<Wait>,
 }
 
@@ -29,7 +27,7 @@ pub struct SpawnMany {
 pub struct Split {
     /// The caller's name for the value.
     pub name: String,
-    /// `lines:N`, `chunks:N`, `bytes:N`, `bytes:N@lines`, `paragraphs:N` or `jsonl:N`.
+    /// `lines:N`, `chunks:N`, `chunks:N@bytes`, `bytes:N`, `bytes:N@lines`, `paragraphs:N` or `jsonl:N`.
     pub by: String,
 }
 
@@ -45,16 +43,17 @@ pub struct SpawnedMany {
 }
 
 /// The answer to one child's request: `runId` and `sessionKey`, or `refusal`.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChildAnswer {
     /// The child.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
     /// The session key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_key: Option<SessionKey>,
+    /// The limits of which it got less than was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lowered: Vec<LoweredLimit>,
     /// The reason why there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<Box<WireRefusal>>,
 }

@@ -1,11 +1,15 @@
 //! A run in a tree.
 
-use offshoot_model::{AgentId, Cost, RunId, RunStatus, SessionKey, TreeNode, Usage};
+use offshoot_model::{
+    AgentId, Cost, OpenBreaker, Reason, RunId, RunStatus, SessionKey, Timestamp, TreeNode, Usage,
+    from_rfc3339, rfc3339,
+};
 use serde::{Deserialize, Serialize};
 
 use super::Word;
 
 /// A run with what is below it, as a reader of any version sees it.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WireTreeNode {
@@ -16,38 +20,41 @@ pub struct WireTreeNode {
     /// The running agent.
     pub agent: AgentId,
     /// A short name for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The status of the run.
     pub status: Word<RunStatus>,
     /// The reason why it ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<EndReason>,
+    /// The last words in which it reported how it goes. Absent from the answers of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported: Option<String>,
+    /// The time since which the tree is paused, at the topmost run of an answer. Absent from the answers of earlier versions.
+    #[serde(default, serialize_with = "rfc3339", deserialize_with = "from_rfc3339")]
+    pub paused_since: Option<Timestamp>,
+    /// The agents of which no run starts for a while, at the topmost run of an answer. Absent from the answers of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open_breakers: Vec<OpenBreaker>,
+    /// The other attempt that the run waits for. Absent from the answers of earlier versions.
+    pub parked: Option<WireParked>,
     /// Levels below the root.
     pub depth: u32,
     /// The run that asked for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<RunId>,
     /// RFC 3339.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<String>,
     /// RFC 3339.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<String>,
     /// From start to end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_time_ms: Option<u64>,
     /// The usage of the run itself.
     pub own_usage: Usage,
     /// The cost of the run itself. Absent from the answers of earlier versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_cost: Option<Cost>,
     /// With everything below.
     pub subtree_usage: Usage,
     /// With everything below.
     pub cost: Cost,
     /// The reason why its folder is still there although it was to be removed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_removed: Option<String>,
     /// In the order in which they were asked for.
     #[serde(default)]
@@ -57,14 +64,35 @@ pub struct WireTreeNode {
     pub deleted: u32,
 }
 
+/// A wait for another attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WireParked {
+    /// The time at which the attempt before ended.
+    #[serde(serialize_with = "rfc3339", deserialize_with = "from_rfc3339")]
+    pub since: Timestamp,
+    /// The time before which the attempt does not begin.
+    #[serde(serialize_with = "rfc3339", deserialize_with = "from_rfc3339")]
+    pub until: Timestamp,
+    /// The number of the attempt that is to come.
+    pub attempt: u32,
+    /// The end of the attempt before, in words.
+    pub after: String,
+}
+
 /// The reason why a run ended.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EndReason {
     /// The word for programs.
     pub code: String,
-    /// In words.
+    /// In words, with the cause that the run named.
     pub message: String,
+    /// The exit code of its process, where that is how it ended; absent where it is 0.
+    pub exit_code: Option<i32>,
+    /// The signal that ended its process.
+    pub signal: Option<i32>,
 }
 
 impl From<&TreeNode> for WireTreeNode {
@@ -77,7 +105,28 @@ impl From<&TreeNode> for WireTreeNode {
             status: node.status.into(),
             reason: node.reason.as_ref().map(|reason| EndReason {
                 code: reason.code().to_owned(),
-                message: reason.to_string(),
+                message: match &node.cause {
+                    Some(cause) => format!("{reason}: {cause}"),
+                    None => reason.to_string(),
+                },
+                exit_code: match reason {
+                    Reason::Completed { exit_code } => exit_code.filter(|code| *code != 0),
+                    Reason::ExitCode { code } => Some(*code),
+                    _ => None,
+                },
+                signal: match reason {
+                    Reason::Signal { signal } => Some(*signal),
+                    _ => None,
+                },
+            }),
+            reported: node.reported.as_deref().map(str::to_owned),
+            paused_since: node.paused_since,
+            open_breakers: node.open_breakers.clone(),
+            parked: node.parked.as_ref().map(|parked| WireParked {
+                since: parked.since,
+                until: parked.until,
+                attempt: parked.attempt,
+                after: parked.after.to_string(),
             }),
             depth: node.depth,
             parent: node.parent,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{MergeOrder, Merged, RunName, WireEnvelope};
 
 /// `wait`: blocks until runs have ended. The caller's slot is lent meanwhile. Asking again gives the same results.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Wait {
@@ -13,14 +14,11 @@ pub struct Wait {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<RunName>,
     /// For all of them, or for one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<WaitMode>,
     /// After this many milliseconds the answer names what is still pending. Absent: no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// Results as one answer, in the order asked. What it does not need any more it cancels: `first` and `quorum:N` end
     /// the others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge: Option<MergeOrder>,
     /// Tell how it goes, by the notification `progress`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -1,18 +1,17 @@
 //! Words in answers. A word of a later version is read as `Unknown`.
 
-use std::fmt;
-
 use offshoot_model::RunStatus;
 use serde::de::DeserializeOwned;
 use serde::de::value::{self, StrDeserializer};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A word of an answer, which a later version may have added to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, derive_more::Display)]
 pub enum Word<T> {
     /// A word that is known here.
     Known(T),
     /// A word of a later version.
+    #[display("unknown")]
     Unknown,
 }
 
@@ -80,15 +79,6 @@ impl Word<RunStatus> {
 impl<T> From<T> for Word<T> {
     fn from(known: T) -> Self {
         Self::Known(known)
-    }
-}
-
-impl<T: fmt::Display> fmt::Display for Word<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Known(known) => known.fmt(f),
-            Self::Unknown => f.pad("unknown"),
-        }
     }
 }
 

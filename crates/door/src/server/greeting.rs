@@ -1,12 +1,15 @@
 //! The first request of a connection, and as whom it asks.
 
-use offshoot_model::Refusal;
+use std::sync::LazyLock;
+
+use offshoot_model::{Refusal, json_error};
 
 use super::Shared;
 use super::slots::ConnectionSlot;
 use crate::caller::{PeerFacts, Supervised, TicketFact, decide};
 use crate::lineage::Lineage;
 use crate::lines::{LineError, Lines};
+use crate::peer::supervisor_by_name;
 use crate::protocol::{
     Answer, ErrorCode, FEATURES, Hello, Incoming, Malformed, PROTOCOL, RawError, RequestId,
     Welcome, line,
@@ -93,7 +96,7 @@ fn read(text: &[u8]) -> Result<(RequestId, Hello), (Option<RequestId>, RawError)
             match serde_json::from_str(params) {
                 Ok(hello) => Ok((id, hello)),
                 Err(error) => {
-                    let error = RawError::new(ErrorCode::InvalidParams, error.to_string());
+                    let error = RawError::new(ErrorCode::InvalidParams, json_error(params, &error));
                     Err((Some(id), error))
                 }
             }
@@ -116,6 +119,15 @@ async fn identify(
     let others: Vec<_> =
         shared.registry.supervisors().into_iter().map(|other| other.process).collect();
     let is_stray = lineage.is_some_and(|lineage| shared.registry.comes_from_a_tree(lineage));
+    // A tree that a command of the operator's has opened has a supervisor of its own, whatever the registry says.
+    // Only asked for what is below such a command.
+    let is_of_a_tree_below = LazyLock::new(|| {
+        lineage.zip(shared.own.as_ref()).is_some_and(|(lineage, own)| {
+            shared.registry.comes_from_a_tree_below(lineage)
+                || supervisor_by_name(lineage)
+                    .is_some_and(|supervisor| lineage.is_below(supervisor, own))
+        })
+    });
     let look = |tickets: &Tickets| {
         let ticket = match &presented {
             None => TicketFact::Absent,
@@ -125,11 +137,12 @@ async fn identify(
         let facts = match (lineage, &shared.own) {
             (Some(lineage), Some(own)) => {
                 let facts = lineage.place(same_user, tickets, own, &others);
+                let of_operator = facts.of_operator && !*is_of_a_tree_below;
                 match facts.supervised {
                     Supervised::No if is_stray => {
                         PeerFacts { supervised: Supervised::Elsewhere, ..facts }
                     }
-                    _ => facts,
+                    _ => PeerFacts { of_operator, ..facts },
                 }
             }
             _ => PeerFacts::unknown(same_user),

@@ -1,9 +1,10 @@
 //! The number of connections, and to which party each belongs.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use offshoot_model::RunId;
+use parking_lot::Mutex;
 
 use super::Limits;
 use crate::CallerKind;
@@ -33,7 +34,7 @@ pub(super) enum Holder {
 impl ConnectionSlots {
     /// Takes a place; the error says why there is none.
     pub(super) fn take(&self, holder: Holder, limits: &Limits) -> Result<ConnectionSlot, String> {
-        let mut held = self.held();
+        let mut held = self.0.lock();
         let all: usize = held.values().sum();
         let most = match holder {
             Holder::Outside => limits.connections,
@@ -48,13 +49,8 @@ impl ConnectionSlots {
 
     /// True if no place is left but those of the operator.
     pub(super) fn are_scarce(&self, limits: &Limits) -> bool {
-        let all: usize = self.held().values().sum();
+        let all: usize = self.0.lock().values().sum();
         all >= limits.connections.saturating_sub(limits.reserved)
-    }
-
-    fn held(&self) -> MutexGuard<'_, HashMap<Holder, usize>> {
-        // A panic elsewhere leaves numbers that are right: each is changed in one step.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -63,10 +59,10 @@ impl ConnectionSlot {
     pub(super) fn belongs_to(&mut self, caller: CallerKind, limits: &Limits) -> Result<(), String> {
         let holder = match caller {
             CallerKind::Run(run) => Holder::Run(run),
-            CallerKind::Operator => Holder::Outside,
+            CallerKind::Operator | CallerKind::OperatorCommand => Holder::Outside,
         };
         if holder != self.holder {
-            let mut held = self.slots.held();
+            let mut held = self.slots.0.lock();
             enter(&mut held, holder, limits)?;
             leave(&mut held, self.holder);
             self.holder = holder;
@@ -77,7 +73,7 @@ impl ConnectionSlot {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        leave(&mut self.slots.held(), self.holder);
+        leave(&mut self.slots.0.lock(), self.holder);
     }
 }
 
@@ -136,6 +132,6 @@ mod tests {
         let full = slots.take(Holder::Outside, &limits).unwrap_err();
         assert_eq!(full, "the supervisor has 10 connections already");
         drop((strays, of_a, of_b, operators));
-        assert!(slots.held().is_empty());
+        assert!(slots.0.lock().is_empty());
     }
 }

@@ -38,7 +38,7 @@ async fn a_refusal_is_an_answer() {
 async fn what_cannot_be_done_is_said() {
     let house = House::new();
     let client = house.client().await;
-    let order = MergeOrder { strategy: "sum".into(), on_failure: None };
+    let order = MergeOrder { strategy: "sum".into(), ..MergeOrder::default() };
     let merge = Merge { order, runs: vec![], results: vec![] };
     let error = client.call(merge).await.unwrap_err();
     assert_eq!(error.to_string(), "the supervisor cannot answer `merge`: no merge here");

@@ -143,7 +143,7 @@ async fn the_last_words_of_a_supervisor_are_heard_also_while_one_speaks() {
     let path = folder.path().join("a.sock");
     let listener = tokio::net::UnixListener::bind(&path).unwrap();
     let registry = Registry::in_folders([folder.path().join("user")]);
-    let _registered = registry.register(&path).unwrap();
+    let _registered = registry.register(&path, None).unwrap();
     let ask = || async {
         let client = Client::connect(&path, &registry, None).await.unwrap();
         // More than the buffers of the system take, so that it is still being written.

@@ -81,6 +81,7 @@ impl Service for Fake {
                 Request::Spawn(_) => Spawn::respond(Spawned {
                     run_id: run(7),
                     session_key: SessionKey::parse("agent:main:subagent:7").expect("a key"),
+                    lowered: Vec::new(),
                 }),
                 // At once, after some signs of life, or never.
                 Request::Wait(wait) if wait.timeout_ms == Some(0) => {
@@ -184,6 +185,7 @@ fn status_answer(kind: CallerKind) -> StatusAnswer {
         session_key: None,
         agent: None,
         depth: 0,
+        delegation: None,
         max_depth: 3,
         may_spawn: true,
         budget: None,

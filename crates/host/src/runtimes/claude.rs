@@ -9,7 +9,7 @@ use offshoot_config::{AgentDefinition, Config, Park, RuntimeSettings};
 use offshoot_model::AgentId;
 use offshoot_process::{ProgramError, resolve_program};
 use offshoot_runtime_claude::{
-    AgentOptions, CheckError, ClaudeOptions, ClaudeRuntime, OwnServer, Parking,
+    AgentOptions, CheckError, ClaudeOptions, ClaudeRuntime, OwnServer, Parking, preview,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -49,7 +49,10 @@ struct More {
 fn check(request: &CheckRequest<'_>) -> Result<CheckedRuntime, HostError> {
     let options = options(request.config, request.environment)?;
     find(&options, request.folder, request.environment).map_err(unusable)?;
-    Ok(CheckedRuntime { command: [options.command].into(), cost: ClaudeRuntime::ABILITIES.cost })
+    // A run that would not start says so when it is started.
+    let command = request.launch.and_then(|launch| preview(launch, &options).ok());
+    let command = command.unwrap_or_else(|| vec![options.command]);
+    Ok(CheckedRuntime { command: command.into(), cost: ClaudeRuntime::ABILITIES.cost })
 }
 
 /// Builds the runtime where the program is there: an agent of a tree of programs may ask for it too.

@@ -44,7 +44,7 @@ fn runtime(parts: RuntimeParts<'_>) -> ExecRuntime {
 
 /// Finds the program. Behind a wrapper only the wrapper can know.
 fn check(request: &CheckRequest<'_>) -> Result<CheckedRuntime, HostError> {
-    let CheckRequest { config, environment, agent, folder, command, plain } = *request;
+    let CheckRequest { config, environment, agent, folder, command, plain, launch: _ } = *request;
     let settings = config.runtime(EXEC.name);
     let own = config.agent(agent).and_then(|agent| agent.command.as_ref());
     let general = settings.and_then(|settings| settings.command.as_ref());

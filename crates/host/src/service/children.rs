@@ -4,7 +4,8 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
 use offshoot_door::{
-    CallError, ChildAnswer, ProgressSink, Spawn, SpawnMany, Spawned, SpawnedMany, Split,
+    CallError, ChildAnswer, Delegate, Delegated, ProgressSink, Spawn, SpawnInput, SpawnMany,
+    Spawned, SpawnedMany, Split,
 };
 use offshoot_model::{
     ContextEntry, InputRange, Refusal, RunId, SpawnRequest, ValueKind, VariableRef,
@@ -28,8 +29,18 @@ impl TreeService {
     /// One child.
     pub(super) async fn spawn(&self, caller: RunId, spawn: Spawn) -> Result<Spawned, CallError> {
         let child = self.child(caller, spawn).await?;
-        let Accepted { run, key } = self.agents.spawn(caller, child).await?;
-        Ok(Spawned { run_id: run, session_key: key })
+        let Accepted { run, key, lowered } = self.agents.spawn(caller, child).await?;
+        Ok(Spawned { run_id: run, session_key: key, lowered })
+    }
+
+    /// One child, by the agent that fits its task.
+    pub(super) async fn delegate(
+        &self,
+        caller: RunId,
+        Delegate { spawn, choose_only }: Delegate,
+    ) -> Result<Delegated, CallError> {
+        let child = self.child(caller, spawn).await?;
+        Ok(self.agents.delegate(caller, child, choose_only).await?)
     }
 
     /// Several children in one step, which share what the caller has left. A refusal undoes none of the others.
@@ -43,8 +54,10 @@ impl TreeService {
         if wait.as_ref().is_some_and(|wait| !wait.runs.is_empty()) {
             return Err(invalid("wait.runs", "the runs are those that are asked for"));
         }
+        let merges = wait.as_ref().is_some_and(|wait| wait.merge.is_some());
         let asked = match (template, split) {
-            (None, None) if children.is_empty() => {
+            // None at all make an empty answer, where one is asked for.
+            (None, None) if children.is_empty() && !merges => {
                 return Err(invalid("children", "no child is asked for"));
             }
             (None, None) => self.each(caller, children).await?,
@@ -113,7 +126,7 @@ impl TreeService {
             .parse()
             .map_err(|error: split::ParseSplitError| invalid("split.by", error.to_string()))?;
         let whole = self.value(caller, "split.name", &name).await?;
-        let opened = self.agents.store().open(&whole).map_err(|error| failed(&error))?;
+        let opened = self.agents.store().open(&whole).map_err(failed)?;
         let source = split::Source::Open(opened.into_file().into(), PathBuf::from(&name));
         let ranges = blocking(move || {
             let cuts = split::cut([source], by).map_err(|error| split_failed(&error))?;
@@ -150,14 +163,14 @@ impl TreeService {
             ValueKind::Text | ValueKind::Json | ValueKind::Result => ValueKind::Text,
         };
         let folder = self.agents.folder().clone();
-        let whole = self.agents.store().open(whole).map_err(|error| failed(&error))?;
+        let whole = self.agents.store().open(whole).map_err(failed)?;
         let copied = blocking(move || {
             copy(&folder, whole, &range)
                 .map_err(|error| CallError::failed(format!("cannot cut: {error}")))
         })
         .await?;
         let value = NewValue::adopt(kind, copied);
-        self.agents.store().put(value).await.map_err(|error| failed(&error))
+        self.agents.store().put(value).await.map_err(failed)
     }
 
     /// Spawns a child, as the engine is asked for it.
@@ -168,7 +181,11 @@ impl TreeService {
             let value = self.value(caller, "context", from).await?;
             context.push(ContextEntry { name: grant.name.into(), value });
         }
-        let folder = spawn.cwd.map(PathBuf::from);
+        let input = match spawn.input {
+            Some(input) => Some(self.input(caller, input).await?),
+            None => None,
+        };
+        let folder = spawn.cwd;
         if folder.as_ref().is_some_and(|folder| !folder.is_absolute()) {
             return Err(invalid("cwd", "the folder is not absolute"));
         }
@@ -183,17 +200,37 @@ impl TreeService {
             run_timeout_seconds: spawn.run_timeout_seconds,
             tools: spawn.tools,
             budget: spawn.budget,
+            weight: spawn.weight,
             no_queue: spawn.queue == Some(false),
+            max_depth: spawn.max_depth,
+            ok_exit: spawn.ok_exit.map(Into::into),
+            output: spawn.output,
+            schema: spawn.schema,
+            isolation: spawn.isolation,
             cleanup: spawn.cleanup,
+            merges: None,
         };
-        Ok(ChildRequest { request, folder })
+        Ok(ChildRequest { request, folder, input })
+    }
+
+    /// The part of a value that a child reads, where the store has the value.
+    async fn input(&self, caller: RunId, input: SpawnInput) -> Result<InputRange, CallError> {
+        let SpawnInput { name, offset, length, header } = input;
+        let value = self.value(caller, "input.name", &name).await?;
+        let end = offset.checked_add(length);
+        if end.is_none_or(|end| end > value.size) || header > value.size {
+            let size = value.size;
+            return Err(invalid("input", format!("the value `{name}` has {size} bytes only")));
+        }
+        let path = self.agents.store().path(&value).map_err(failed)?.into();
+        Ok(InputRange { path, offset, length, header, hash: None })
     }
 }
 
 fn answer(answer: Result<Accepted, Refusal>) -> ChildAnswer {
     match answer {
-        Ok(Accepted { run, key }) => {
-            ChildAnswer { run_id: Some(run), session_key: Some(key), refusal: None }
+        Ok(Accepted { run, key, lowered }) => {
+            ChildAnswer { run_id: Some(run), session_key: Some(key), lowered, refusal: None }
         }
         Err(refusal) => {
             ChildAnswer { refusal: Some(Box::new((&refusal).into())), ..ChildAnswer::default() }

@@ -57,7 +57,7 @@ impl GivenFile {
         kind: Option<ValueKind>,
         gone: &Gone,
     ) -> Result<NewValue, CallError> {
-        let (mut into, path) = folder.spool_file().map_err(|error| failed(&error))?;
+        let (mut into, path) = folder.spool_file().map_err(failed)?;
         let copied = self.copy_into(&mut into, gone).map_err(|error| {
             CallError::failed(format!("cannot copy `{}`: {}", self.title, plain(&error)))
         });

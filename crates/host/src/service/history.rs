@@ -37,7 +37,7 @@ impl TreeService {
         let (store, root) = (Arc::clone(self.agents.store()), self.agents.root());
         let read = move |_: &Gone| {
             let page = history(&*store, root, run, after.unwrap_or(0), limit);
-            page.map_err(|error| failed(&error))
+            page.map_err(failed)
         };
         self.searches.read(caller, read).await
     }
@@ -134,7 +134,7 @@ fn answer(store: &dyn Store, ending: &Ending) -> Result<String, StoreError> {
         return Ok(output);
     }
     let gap = if output.is_empty() { "" } else { "\n" };
-    Ok(format!("{status}: {}{gap}{output}", ending.reason))
+    Ok(format!("{status}: {}{gap}{output}", ending.why()))
 }
 
 /// A payload as text: its beginning and its end, where it is large.

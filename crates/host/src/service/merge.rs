@@ -1,12 +1,11 @@
 //! Many results as one answer.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use offshoot_door::{CallError, KeyedResult, Merge, Merged};
 use offshoot_merge::{Answer, MergeError};
-use offshoot_model::{Envelope, JsonText, Payload, RunId, VariableRef, error_chain};
+use offshoot_model::{Envelope, JsonText, PathText, Payload, RunId, VariableRef, error_chain};
 use offshoot_spawner::{Excerpt, Gathering, StoredValues};
 use serde::Serialize;
 
@@ -74,6 +73,7 @@ impl RunResults {
             name: None,
             failed: self.gathering.failed().filter_map(run).collect(),
             error: None,
+            chosen: self.gathering.chosen().cloned(),
         }
     }
 }
@@ -85,7 +85,7 @@ impl TreeService {
         let gathering = self.order(caller, &order).await?;
         let all = runs.is_empty() && results.is_empty();
         let runs = if all {
-            self.agents.children(caller).await?
+            self.agents.children_with_results(caller).await?
         } else {
             self.all_named(caller, &runs).await?
         };
@@ -117,7 +117,7 @@ impl TreeService {
         blocking(move || {
             let mut keys = Vec::with_capacity(runs.len());
             for (number, run) in (1_u32..).zip(&runs) {
-                let admitted = store.admitted(root, *run).map_err(|error| failed(&error))?;
+                let admitted = store.admitted(root, *run).map_err(failed)?;
                 let label = admitted.and_then(|admitted| admitted.label);
                 keys.push(label.unwrap_or_else(|| number.to_string().into()));
             }
@@ -130,7 +130,7 @@ impl TreeService {
     pub(super) async fn envelopes(&self, runs: Vec<RunId>) -> Result<Vec<Envelope>, CallError> {
         let agents = self.agents.clone();
         blocking(move || {
-            let envelope = |run| agents.envelope(run).map_err(|error| failed(&error)).transpose();
+            let envelope = |run| agents.envelope(run).map_err(failed).transpose();
             runs.into_iter().filter_map(envelope).collect()
         })
         .await
@@ -170,7 +170,7 @@ impl TreeService {
             let store = Arc::clone(self.agents.store());
             let excerpt = blocking(move || {
                 let excerpt = Excerpt::of(&*store, &Payload::Stored(value), limit);
-                excerpt.map_err(|error| failed(&error))
+                excerpt.map_err(failed)
             });
             merged.data = Some(excerpt_json(&excerpt.await?));
         }
@@ -186,14 +186,14 @@ pub(super) fn excerpt_json(excerpt: &Excerpt) -> JsonText {
     #[derive(Serialize)]
     struct Part<'a> {
         r#ref: &'a VariableRef,
-        path: Cow<'a, str>,
+        path: PathText,
         head: &'a str,
         tail: &'a str,
     }
     match excerpt {
         Excerpt::Whole(payload) => payload.to_json(),
         Excerpt::Part { value, path, head, tail } => {
-            let path = path.to_string_lossy();
+            let path = PathText(path.clone());
             let part = JsonText::of(&Part { r#ref: value, path, head, tail });
             part.expect("texts and references are plain data")
         }

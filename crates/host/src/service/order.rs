@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use offshoot_door::{CallError, MergeOrder};
-use offshoot_merge::{OnFailure, ParseOnFailureError};
+use offshoot_merge::{OnFailure, ParseOnFailureError, Strategy};
 use offshoot_model::{Refusal, RefusalCode, RunId, error_chain};
 use offshoot_runtime::MergeFault;
 use offshoot_spawner::{Gathering, StoredValues};
@@ -30,8 +30,24 @@ impl TreeService {
         let on_failure = on_failure
             .map_err(|error: ParseOnFailureError| invalid("merge.onFailure", error.to_string()))?;
         let values = StoredValues::new(Arc::clone(self.agents.store()));
+        let separator = order.separator.as_deref();
+        if separator.is_some() && merging != Merging::Strategy(Strategy::Concatenate) {
+            let message = format!("a separator is of concatenated answers, and not of `{merging}`");
+            return Err(invalid("merge.separator", message));
+        }
+        if merging == Merging::Patch {
+            let message = "`patch` is a merge of the operator's map or fanout";
+            return Err(invalid("merge", message));
+        }
         if let Merging::Strategy(ours) = merging {
-            return Ok(Gathering::by_strategy(ours, on_failure, values));
+            let gathering = Gathering::by_strategy(ours, on_failure, values);
+            return Ok(match separator {
+                Some(separator) => gathering.separate_by(separator),
+                None => gathering,
+            });
+        }
+        if let Merging::Asking(asking) = merging {
+            return Ok(Gathering::by_asking(asking, on_failure, &self.agents, caller));
         }
         let plugins = Arc::clone(&self.plugins);
         let external = blocking(move || {

@@ -4,7 +4,7 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 
 use data_encoding::BASE64;
 use offshoot_door::{CallError, CallerKind, ContextGet, ContextRead, Value};
-use offshoot_model::{JsonText, RunId, ValueKind, VariableRef};
+use offshoot_model::{JsonText, PathText, RunId, ValueKind, VariableRef};
 use offshoot_store::ValueReader;
 use regex::bytes::RegexBuilder;
 
@@ -45,27 +45,24 @@ impl TreeService {
         let value = self.value(caller, "name", &name).await?;
         let at = self.agents.kept(caller, &name).map(|kept| kept.at);
         let variable = self.describe(caller, name, value, at).await?;
-        let path = self.agents.store().path(&value).map_err(|error| failed(&error))?;
+        let path = self.agents.store().path(&value).map_err(failed)?;
         let bound = length.unwrap_or(INLINE_BYTES).min(PART_BYTES);
         let whole = offset.is_none() && length.is_none();
         let store = self.agents.store().clone();
         let read = move |gone: &Gone| {
             if let Some(pattern) = grep {
                 let around = context_lines.unwrap_or(0).min(MOST_AROUND) as usize;
-                let file = store.open(&value).map_err(|error| failed(&error))?;
+                let file = store.open(&value).map_err(failed)?;
                 return lines(file, &pattern, around, offset.unwrap_or(0), bound, gone);
             }
             if whole && (value.size > INLINE_BYTES || value.kind == ValueKind::Bytes) {
-                let path = path.to_str().map(str::to_owned);
-                let path =
-                    path.ok_or_else(|| CallError::failed("the data folder has no name in UTF-8"))?;
-                return Ok(Part { value: Value::Path(path), next: None });
+                return Ok(Part { value: Value::Path(PathText(path)), next: None });
             }
             if whole {
-                let bytes = store.read(&value).map_err(|error| failed(&error))?;
+                let bytes = store.read(&value).map_err(failed)?;
                 return Ok(Part { value: all(bytes, value), next: None });
             }
-            let file = store.open(&value).map_err(|error| failed(&error))?;
+            let file = store.open(&value).map_err(failed)?;
             part(file, value, offset.unwrap_or(0), bound).map_err(|error| unread(&error))
         };
         let Part { value, next } = self.searches.read(CallerKind::Run(caller), read).await?;

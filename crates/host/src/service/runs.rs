@@ -6,11 +6,11 @@ use offshoot_door::{
     CallError, CallerKind, Cancel, List, RaiseBudget, RunName, Runs, Send, Tree as AskedTree,
     Trees, WireTreeNode,
 };
-use offshoot_model::{BudgetGrant, BudgetRequest, RunId, Tree};
+use offshoot_model::{BudgetGrant, BudgetRequest, RootId, RunId, Tree};
 use offshoot_spawner::Agents;
 use offshoot_store::FIND_LIMIT;
 
-use super::{TreeService, blocking, failed, invalid, operator};
+use super::{TreeService, blocking, failed, invalid, lets_more_happen, operator};
 
 impl TreeService {
     /// Ends a run below the caller; for the operator, any.
@@ -19,7 +19,9 @@ impl TreeService {
         let run = self.named(caller, "run", &name).await?;
         match caller {
             CallerKind::Run(caller) => self.agents.cancel(caller, run, only).await?,
-            CallerKind::Operator => self.agents.cancel_as_operator(run, only)?,
+            CallerKind::Operator | CallerKind::OperatorCommand => {
+                self.agents.cancel_as_operator(run, only)?;
+            }
         }
         Ok(())
     }
@@ -31,6 +33,9 @@ impl TreeService {
         raise: RaiseBudget,
     ) -> Result<(), CallError> {
         operator(caller)?;
+        if caller == CallerKind::OperatorCommand {
+            return Err(lets_more_happen());
+        }
         let RaiseBudget { run: name, add: BudgetRequest { tokens, usd } } = raise;
         let run = self.named(caller, "run", &name).await?;
         Ok(self.agents.raise_as_operator(run, BudgetGrant { tokens, usd }).await?)
@@ -46,6 +51,7 @@ impl TreeService {
         match caller {
             CallerKind::Run(caller) => self.agents.send(caller, run, &text).await?,
             CallerKind::Operator => self.agents.send_as_operator(run, &text).await?,
+            CallerKind::OperatorCommand => return Err(lets_more_happen()),
         }
         Ok(())
     }
@@ -59,12 +65,15 @@ impl TreeService {
         let top = match (&asked.run, caller) {
             (Some(name), _) => self.named(caller, "run", name).await?,
             (None, CallerKind::Run(run)) => run,
-            (None, CallerKind::Operator) => self.agents.root().run(),
+            (None, CallerKind::Operator | CallerKind::OperatorCommand) => self.agents.root().run(),
         };
         let tree = self.tree(caller).await?;
         let mut roots = tree.get(top).map(|node| WireTreeNode::from(&tree.view(node)));
         if !asked.all {
             roots.iter_mut().for_each(|root| hide_deleted(&tree, root));
+        }
+        if let Some(top) = &mut roots {
+            tell_holds(&tree, self.agents.root(), top);
         }
         Ok(Trees { roots: roots.into_iter().collect() })
     }
@@ -84,6 +93,9 @@ impl TreeService {
         if let Some(limit) = list.limit {
             let first = runs.len().saturating_sub(limit as usize);
             runs.drain(..first);
+        }
+        if let Some(top) = runs.iter_mut().min_by_key(|run| run.depth) {
+            tell_holds(&tree, self.agents.root(), top);
         }
         Ok(Runs { runs })
     }
@@ -128,6 +140,12 @@ impl TreeService {
     }
 }
 
+/// Tells at the topmost run of an answer why nothing more of its tree starts.
+fn tell_holds(tree: &Tree, root: RootId, top: &mut WireTreeNode) {
+    top.paused_since = tree.paused(root);
+    top.open_breakers = tree.open_breakers(root).cloned().collect();
+}
+
 /// Leaves out what is below a run and deleted, and counts it. What it used stays in the sums.
 fn hide_deleted(tree: &Tree, node: &mut WireTreeNode) {
     let before = node.children.len();
@@ -144,16 +162,16 @@ fn candidates(
 ) -> Result<Vec<RunId>, CallError> {
     let sees = |run: RunId| match caller {
         CallerKind::Run(caller) if run == caller => Ok(true),
-        CallerKind::Run(caller) => agents.is_below(run, caller).map_err(|error| failed(&error)),
-        CallerKind::Operator => {
+        CallerKind::Run(caller) => agents.is_below(run, caller).map_err(failed),
+        CallerKind::Operator | CallerKind::OperatorCommand => {
             let root = agents.root().run();
-            Ok(run == root || agents.is_below(run, root).map_err(|error| failed(&error))?)
+            Ok(run == root || agents.is_below(run, root).map_err(failed)?)
         }
     };
     if let Ok(run) = RunId::from_str(&name.0) {
         return Ok(if sees(run)? { vec![run] } else { Vec::new() });
     }
-    let found = agents.store().find(&name.0).map_err(|error| failed(&error))?;
+    let found = agents.store().find(&name.0).map_err(failed)?;
     if found.len() < FIND_LIMIT {
         let mut runs = Vec::new();
         for run in found.into_iter().map(|found| found.run) {
@@ -164,7 +182,7 @@ fn candidates(
         return Ok(runs);
     }
     // Runs of others stand before ours: look at our own alone.
-    let tree = agents.tree().map_err(|error| failed(&error))?;
+    let tree = agents.tree().map_err(failed)?;
     let meant = |run: RunId, key: &str| run.to_string().starts_with(&name.0) || key == name.0;
     let nodes = tree.nodes().filter(|node| meant(node.run, node.key.as_str()));
     Ok(nodes.map(|node| node.run).filter(|run| may_see(&tree, caller, *run)).collect())

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use offshoot_door::{CallError, CallerKind};
 use offshoot_model::RunId;
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use super::blocking;
@@ -35,7 +36,7 @@ impl Searches {
             CallerKind::Run(run) => {
                 Some(self.turns(run).acquire_owned().await.expect("it is never closed"))
             }
-            CallerKind::Operator => None,
+            CallerKind::Operator | CallerKind::OperatorCommand => None,
         };
         let gone = Gone::default();
         let _caller = Caller(gone.clone());
@@ -48,7 +49,7 @@ impl Searches {
     }
 
     fn turns(&self, run: RunId) -> Arc<Semaphore> {
-        let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut runs = self.0.lock();
         if let Some(turns) = runs.get(&run).and_then(Weak::upgrade) {
             return turns;
         }

@@ -1,6 +1,8 @@
 //! The caller itself: where it stands, and what it may do.
 
-use offshoot_door::{AgentSummary, BudgetLeft, CallError, CallerWord, StatusAnswer};
+use std::time::Duration;
+
+use offshoot_door::{Activities, BudgetLeft, CallError, CallerWord, RunActivity, StatusAnswer};
 use offshoot_model::{BudgetGrant, Rights, RunId};
 use offshoot_spawner::SpawnAllowance;
 
@@ -14,19 +16,30 @@ impl TreeService {
         let grant = &asking.grant;
         let may_spawn =
             grant.may_spawn && asking.depth < grant.max_depth && grant.tools.permits("spawn");
-        let summary = |(id, description)| AgentSummary { id, description };
         Ok(StatusAnswer {
             caller: CallerWord::Run,
             run_id: Some(caller),
             session_key: Some(asking.key),
             agent: Some(asking.agent),
             depth: asking.depth,
+            delegation: Some(asking.delegation),
             max_depth: grant.max_depth,
             may_spawn,
             budget: left(budget),
             tools: Some(Rights::clone(&grant.tools)),
-            agents: if may_spawn { agents.into_iter().map(summary).collect() } else { Vec::new() },
+            agents: if may_spawn { agents } else { Vec::new() },
         })
+    }
+}
+
+impl TreeService {
+    /// Returns how long the runs that hold a slot have been silent.
+    pub(super) async fn activity(&self) -> Result<Activities, CallError> {
+        let silent_ms = |silence: Duration| u64::try_from(silence.as_millis()).unwrap_or(u64::MAX);
+        let runs = self.agents.silences().await?.into_iter();
+        let runs =
+            runs.map(|(run_id, silence)| RunActivity { run_id, silent_ms: silent_ms(silence) });
+        Ok(Activities { runs: runs.collect() })
     }
 }
 

@@ -43,7 +43,7 @@ impl TreeService {
             .searches
             .read(CallerKind::Run(caller), move |gone| new_value(&folder, value, kind, file, gone));
         let new = new.await?;
-        let value = self.agents.store().put(new).await.map_err(|error| failed(&error))?;
+        let value = self.agents.store().put(new).await.map_err(failed)?;
         self.keep(caller, name, value).await
     }
 
@@ -110,11 +110,10 @@ impl TreeService {
     async fn result(&self, caller: RunId, run: RunId) -> Result<Option<VariableRef>, CallError> {
         let agents = self.agents.clone();
         let output = blocking(move || {
-            if !agents.is_below(run, caller).map_err(|error| failed(&error))? {
+            if !agents.is_below(run, caller).map_err(failed)? {
                 return Ok(None);
             }
-            let ending =
-                agents.store().ending(agents.root(), run).map_err(|error| failed(&error))?;
+            let ending = agents.store().ending(agents.root(), run).map_err(failed)?;
             Ok(ending.and_then(|ending| ending.output))
         })
         .await?;
@@ -131,7 +130,7 @@ impl TreeService {
             Payload::Text(text) => NewValue::bytes(ValueKind::Text, text.as_bytes()),
             Payload::Json(json) => NewValue::bytes(ValueKind::Result, json.as_str().as_bytes()),
         };
-        self.agents.store().put(new).await.map_err(|error| failed(&error))
+        self.agents.store().put(new).await.map_err(failed)
     }
 
     /// Describes a value, and where this session can read it.
@@ -142,7 +141,7 @@ impl TreeService {
         value: VariableRef,
         at: Option<Timestamp>,
     ) -> Result<Variable, CallError> {
-        let file = file_name(&name, value.kind).map_err(|error| failed(&error))?;
+        let file = file_name(&name, value.kind).map_err(failed)?;
         let file = self.agents.folder().run_folder(caller).join("context").join(file);
         let path = if file.exists() { file } else { self.link(caller, &name, value).await? };
         Ok(Variable {
@@ -150,7 +149,7 @@ impl TreeService {
             kind: value.kind.into(),
             size: value.size,
             hash: value.hash,
-            path: path.to_str().map(str::to_owned),
+            path: Some(path),
             created_at: at.map(|at| at.to_string()),
         })
     }
@@ -165,7 +164,7 @@ impl TreeService {
         let (agents, name) = (self.agents.clone(), name.to_owned());
         blocking(move || {
             let linked = agents.folder().context_link(&**agents.store(), caller, &name, &value);
-            linked.map_err(|error| failed(&error))
+            linked.map_err(failed)
         })
         .await
     }

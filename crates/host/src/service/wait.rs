@@ -40,7 +40,7 @@ impl TreeService {
             }
             match wait.merge {
                 // A merge is one of the results of all children.
-                Some(_) => self.agents.children(caller).await?,
+                Some(_) => self.agents.children_with_results(caller).await?,
                 None => self.agents.unnamed(caller).await?,
             }
         } else {
@@ -202,12 +202,13 @@ fn outcome(store: &dyn Store, envelope: &Envelope, limit: u64) -> WireEnvelope {
                 outcome.name = Some(result_name(envelope.run_id));
                 outcome.error.get_or_insert_with(|| EnvelopeError {
                     code: "result_unreadable".to_owned(),
-                    message: format!("its result cannot be read: {}", failed(&error)),
+                    message: format!("its result cannot be read: {}", failed(error)),
                     recovery_suggestion: Some(format!(
                         "wait for it again, or read {} with context.get",
                         result_name(envelope.run_id)
                     )),
                     parent_can_retry: true,
+                    said: None,
                 });
             }
         }

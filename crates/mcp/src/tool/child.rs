@@ -1,11 +1,12 @@
 //! The description of a child, for `sessions_spawn` and for each child of `sessions_spawn_many`.
 
 use offshoot_door::{Cleanup, ContextGrant, Spawn};
-use offshoot_model::{AgentId, BudgetRequest, MicroUsd, Rights};
+use offshoot_model::{AgentId, BudgetRequest, JsonText, MicroUsd, Rights};
 use rmcp::schemars::{self, JsonSchema};
 use serde::Deserialize;
+use serde_json::Value;
 
-use crate::answer::CallFailure;
+use crate::answer::{CallFailure, json};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -29,6 +30,9 @@ pub(super) struct Child {
     cleanup: Option<Cleanup>,
     /// Fewer rights: `read`, `write`, `exec`, `search`, `fetch`, `spawn`, `mcp:{server}/{tool}`, names of the runtime.
     tools: Option<ToolRights>,
+    /// JSON Schema.
+    #[schemars(with = "Option<String>")]
+    schema: Option<Value>,
     /// To reserve for it.
     budget: Option<Reservation>,
 }
@@ -36,7 +40,7 @@ pub(super) struct Child {
 /// One value that a child may read.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Grant {
+pub(super) struct Grant {
     /// (The child's name for it.)
     name: String,
     /// If this session has another name for it.
@@ -64,6 +68,14 @@ struct Reservation {
     usd: Option<f64>,
 }
 
+impl Grant {
+    /// As the door is asked for it.
+    pub(super) fn request(self) -> ContextGrant {
+        let Self { name, from } = self;
+        ContextGrant { name, from }
+    }
+}
+
 impl Child {
     /// As the door is asked for it.
     pub(super) fn request(self) -> Result<Spawn, CallFailure> {
@@ -74,7 +86,7 @@ impl Child {
             task: self.task,
             agent: agent.map_err(|error| CallFailure::invalid("agentId", error))?,
             label: self.label,
-            context: context.map(|Grant { name, from }| ContextGrant { name, from }).collect(),
+            context: context.map(Grant::request).collect(),
             model: self.model,
             thinking: self.thinking,
             run_timeout_seconds: self.run_timeout_seconds,
@@ -84,8 +96,19 @@ impl Child {
                 deny: tools.deny.into_iter().collect(),
             }),
             budget,
+            schema: self.schema.map(schema).transpose()?,
             ..Spawn::default()
         })
+    }
+}
+
+/// Returns a schema from its text. One that is no text is taken too: models write both.
+fn schema(schema: Value) -> Result<JsonText, CallFailure> {
+    match schema {
+        Value::String(text) => {
+            JsonText::parse(text).map_err(|error| CallFailure::invalid("schema", error))
+        }
+        other => Ok(json(&other)),
     }
 }
 
@@ -104,7 +127,6 @@ impl Reservation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answer::json;
 
     #[test]
     fn arguments_become_a_request_of_the_door() {
@@ -129,6 +151,15 @@ mod tests {
             r#"{"task":"x","model":"m","thinking":"low","runTimeoutSeconds":9,"tools":{"allow":["read"]},"cleanup":"delete"}"#,
             r#"{"task":"x","model":"m","thinking":"low","runTimeoutSeconds":9,"tools":{"allow":["read"],"deny":[]},"cleanup":"delete"}"#,
         );
+        check(
+            r#"{"task":"x","schema":{"type":"object"}}"#,
+            r#"{"task":"x","schema":{"type":"object"}}"#,
+        );
+        check(
+            r#"{"task":"x","schema":"{\"type\":\"object\"}"}"#,
+            r#"{"task":"x","schema":{"type":"object"}}"#,
+        );
+        check(r#"{"task":"x","schema":"{"}"#, "invalid_request: schema");
         check(r#"{"task":"x","agentId":"no such: name"}"#, "invalid_request: agentId");
         check(r#"{"task":"x","budget":{"usd":-1}}"#, "invalid_request: budget.usd");
     }

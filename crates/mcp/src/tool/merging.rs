@@ -35,6 +35,6 @@ impl Merging {
             OnFailure::Skip => "skip".to_owned(),
             OnFailure::Include => "include".to_owned(),
         });
-        MergeOrder { strategy, on_failure }
+        MergeOrder { strategy, on_failure, ..MergeOrder::default() }
     }
 }

@@ -1,7 +1,7 @@
 //! The tool `sessions_spawn`.
 
-use offshoot_door::{Client, Wait, WireEnvelope};
-use offshoot_model::{JsonText, RunId, SessionKey};
+use offshoot_door::{Client, Spawned, Wait, WireEnvelope};
+use offshoot_model::{JsonText, LoweredLimit, RunId, SessionKey};
 use rmcp::schemars::{self, JsonSchema};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -32,6 +32,8 @@ struct Answer {
     status: &'static str,
     run_id: RunId,
     session_key: SessionKey,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    lowered: Vec<LoweredLimit>,
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<WireEnvelope>,
 }
@@ -42,15 +44,20 @@ pub(super) async fn call(
     patience: &Patience<'_>,
 ) -> Result<JsonText, CallFailure> {
     let Arguments { child, wait } = arguments;
-    let spawned = client.call(child.request()?).await?;
-    let (run_id, session_key) = (spawned.run_id, spawned.session_key);
+    let Spawned { run_id, session_key, lowered } = client.call(child.request()?).await?;
     if !wait {
-        return Ok(json(&Answer { status: "accepted", run_id, session_key, outcome: None }));
+        return Ok(json(&Answer {
+            status: "accepted",
+            run_id,
+            session_key,
+            lowered,
+            outcome: None,
+        }));
     }
     let wait = Wait { runs: vec![run_id.into()], ..Wait::default() };
     let outcome = patience.wait(client, wait, None).await?.ended.pop();
     let status = if outcome.is_some() { "ended" } else { "pending" };
-    Ok(json(&Answer { status, run_id, session_key, outcome }))
+    Ok(json(&Answer { status, run_id, session_key, lowered, outcome }))
 }
 
 /// By hand, because a flattened field accepts unknown arguments, and a mistyped argument must not be passed over.

@@ -42,16 +42,14 @@ struct Cut {
 }
 
 /// The states of the children so far, in the order asked.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer {
     status: &'static str,
     children: Vec<ChildAnswer>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     ended: Option<Vec<WireEnvelope>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pending: Option<Vec<RunId>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     merged: Option<Merged>,
 }
 

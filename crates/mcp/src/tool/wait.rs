@@ -27,16 +27,15 @@ pub(super) struct Arguments {
     merge: Option<Merging>,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer {
     status: &'static str,
     ended: Vec<WireEnvelope>,
     pending: Vec<RunId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     merged: Option<Merged>,
     /// For a model that asks in a loop.
-    #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
 

@@ -1,8 +1,8 @@
 //! The request of each tool at the door, and its answer.
 
 use offshoot_door::{
-    Cancel, ContextGet, ContextInfo, ContextPut, History, KeyedResult, List, Merge, MergeOrder,
-    Report, RunName, Send, Spawn, SpawnMany,
+    Cancel, ContextGet, ContextGrant, ContextInfo, ContextPut, Delegate, History, KeyedResult,
+    List, Merge, MergeOrder, Report, RunName, Send, Spawn, SpawnMany,
 };
 use serde_json::{Value as Json, json};
 
@@ -10,8 +10,8 @@ use super::*;
 
 #[tokio::test]
 async fn only_what_the_session_may_use_is_listed() {
-    async fn check(may_spawn: bool, expected: &[&str]) {
-        let house = House::with(may_spawn, Options::default()).await;
+    async fn check(may_spawn: bool, prefers: bool, expected: &[&str]) {
+        let house = House::of(may_spawn, prefers, Options::default()).await;
         let tools = house.client.list_all_tools().await.expect("a list");
         let names: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
         assert_eq!(names, expected);
@@ -19,7 +19,7 @@ async fn only_what_the_session_may_use_is_listed() {
     }
     let always =
         ["sessions_report", "sessions_status", "context_put", "context_info", "context_read"];
-    check(false, &always).await;
+    check(false, true, &always).await;
     let all = [
         "sessions_spawn",
         "sessions_spawn_many",
@@ -35,7 +35,9 @@ async fn only_what_the_session_may_use_is_listed() {
         "context_info",
         "context_read",
     ];
-    check(true, &all).await;
+    check(true, false, &all).await;
+    let with_choice: Vec<_> = [&all[..1], &["sessions_delegate"], &all[1..]].concat();
+    check(true, true, &with_choice).await;
 }
 
 #[tokio::test]
@@ -59,6 +61,8 @@ async fn a_hidden_tool_is_answered_by_the_door() {
 async fn each_tool_asks_its_question() {
     let mut house = House::new().await;
     let spawn = Spawn { label: Some("l".into()), ..Spawn::task("count") };
+    let plan = ContextGrant { name: "plan".into(), from: None };
+    let planned = Spawn { context: vec![plan], ..Spawn::task("count") };
     let cancel = Cancel { run: RunName("0198".into()), only: true };
     let put = ContextPut::new("plan", Value::Text("tea".into()));
     let get = ContextGet { name: "plan".into(), offset: Some(1), ..ContextGet::default() };
@@ -70,7 +74,11 @@ async fn each_tool_asks_its_question() {
     let send = Send { to: RunName("0198".into()), text: "stop counting".into() };
     let value = JsonText::parse("[1,2]".into()).expect("JSON");
     let merge = Merge {
-        order: MergeOrder { strategy: "structured".into(), on_failure: Some("skip".into()) },
+        order: MergeOrder {
+            strategy: "structured".into(),
+            on_failure: Some("skip".into()),
+            ..MergeOrder::default()
+        },
         runs: vec![RunName("0198".into())],
         results: vec![KeyedResult { key: "mine".into(), value }],
     };
@@ -88,6 +96,12 @@ async fn each_tool_asks_its_question() {
             json!({ "task": "count", "label": "l" }),
             spawn.into(),
             json!({ "status": "accepted", "runId": run(7), "sessionKey": key() }),
+        ),
+        (
+            "sessions_delegate",
+            json!({ "task": "count", "context": [{ "name": "plan" }] }),
+            Delegate { spawn: planned, choose_only: false }.into(),
+            json!({ "status": "execute_directly", "reason": "no_match", "message": "no preferred agent fits" }),
         ),
         (
             "sessions_spawn_many",
@@ -154,8 +168,18 @@ async fn what_goes_wrong_is_a_result() {
     let house = House::new().await;
     let cases = [
         ("sessions_spawn", json!({}), "invalid_request", "missing field `task`"),
-        ("sessions_spawn", json!({ "task": 3 }), "invalid_request", "invalid type: integer `3`"),
-        ("sessions_wait", json!({ "mode": "most" }), "invalid_request", "unknown variant `most`"),
+        (
+            "sessions_spawn",
+            json!({ "task": 3 }),
+            "invalid_request",
+            "`task`: found integer `3`, expected a string",
+        ),
+        (
+            "sessions_wait",
+            json!({ "mode": "most" }),
+            "invalid_request",
+            "`mode`: unknown variant `most`",
+        ),
         ("context_put", json!({ "name": "n" }), "invalid_request", "takes exactly one of"),
         ("sessions_spawn", json!({ "task": "impossible" }), "failed", "out of paper"),
     ];

@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use offshoot_door::{
-    Ask, Call, CallError, CallerKind, Cancel, ChildAnswer, Client, ContextGet, ContextInfo,
-    ContextPut, ContextRead, Done, DoorSocket, History, HistoryPage, Limits, List, Merge, Merged,
-    Progress, ProgressSink, Registry, Report, Request, Response, Runs, Send, Server, Service,
-    SharedTickets, Spawn, SpawnMany, Spawned, SpawnedMany, Status, StatusAnswer, Value, Variable,
-    Variables, Wait, Waited, WireEnvelope, WireRefusal,
+    AgentSummary, Ask, Call, CallError, CallerKind, Cancel, ChildAnswer, Client, ContextGet,
+    ContextInfo, ContextPut, ContextRead, Delegate, Delegated, Done, DoorSocket, History,
+    HistoryPage, Limits, List, Merge, Merged, Progress, ProgressSink, Registry, Report, Request,
+    Response, Runs, Send, Server, Service, SharedTickets, Spawn, SpawnMany, Spawned, SpawnedMany,
+    Status, StatusAnswer, Value, Variable, Variables, Wait, Waited, WireEnvelope, WireRefusal,
 };
 use offshoot_mcp::{Options, ServeError, serve};
 use offshoot_model::{
-    AgentId, ContentHash, Ending, Envelope, GovernedBy, JsonText, Payload, Refusal, RefusalCode,
-    RunId, SessionKey, ValueKind,
+    AgentId, ContentHash, Directly, Ending, Envelope, GovernedBy, JsonText, Payload, Refusal,
+    RefusalCode, RunId, SessionKey, ValueKind,
 };
 use rmcp::model::{CallToolRequestParams, CallToolResult, JsonObject, ProgressNotificationParam};
 use rmcp::service::{NotificationContext, RunningService};
@@ -40,6 +40,8 @@ enum Heard {
 /// An engine that does as the question says.
 struct Fake {
     may_spawn: bool,
+    /// True if the session prefers some agent.
+    prefers: bool,
     heard: mpsc::UnboundedSender<Heard>,
 }
 
@@ -77,14 +79,23 @@ impl Service for Fake {
             self.heard.send(Heard::Asked(request.clone())).expect("the test listens");
         }
         let (heard, kind, may_spawn) = (self.heard.clone(), caller.kind, self.may_spawn);
+        let prefers = self.prefers;
         async move {
             Ok(match request {
-                Request::Status(_) => Status::respond(status_answer(kind, may_spawn)),
+                Request::Status(_) => Status::respond(status_answer(kind, may_spawn, prefers)),
                 Request::Spawn(_) if !may_spawn => return Err(too_deep().into()),
                 Request::Spawn(spawn) if spawn.task == "impossible" => {
                     return Err(CallError::failed("out of paper"));
                 }
-                Request::Spawn(_) => Spawn::respond(Spawned { run_id: run(7), session_key: key() }),
+                Request::Spawn(_) => {
+                    let lowered = Vec::new();
+                    Spawn::respond(Spawned { run_id: run(7), session_key: key(), lowered })
+                }
+                Request::Delegate(_) => {
+                    let message = "no preferred agent fits".to_owned();
+                    let (reason, scores) = (Directly::NoMatch, Vec::new());
+                    Delegate::respond(Delegated::ExecuteDirectly { reason, message, scores })
+                }
                 Request::SpawnMany(many) => return Ok(SpawnMany::respond(spawned_many(*many))),
                 Request::Send(_) => Send::respond(Done {}),
                 Request::History(_) => History::respond(HistoryPage::default()),
@@ -136,6 +147,7 @@ fn sum(number: &str) -> Merged {
         name: Some("merged-1".into()),
         failed: vec![],
         error: None,
+        chosen: None,
     }
 }
 
@@ -197,18 +209,21 @@ fn variable(name: String) -> Variable {
     Variable { name, kind, size: 3, hash, path: None, created_at: None }
 }
 
-fn status_answer(kind: CallerKind, may_spawn: bool) -> StatusAnswer {
+fn status_answer(kind: CallerKind, may_spawn: bool, prefers: bool) -> StatusAnswer {
+    let id = AgentId::parse("scout").expect("an id");
+    let scout = AgentSummary { id, description: None, why: Some("For a look".into()) };
     StatusAnswer {
         caller: kind.word(),
         run_id: kind.run(),
         session_key: None,
         agent: None,
         depth: 3,
+        delegation: None,
         max_depth: 3,
         may_spawn,
         budget: None,
         tools: None,
-        agents: vec![],
+        agents: prefers.then_some(scout).into_iter().collect(),
     }
 }
 
@@ -218,12 +233,16 @@ impl House {
     }
 
     async fn with(may_spawn: bool, options: Options) -> Self {
+        Self::of(may_spawn, false, options).await
+    }
+
+    async fn of(may_spawn: bool, prefers: bool, options: Options) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let registry = Registry::in_folders([folder.path().join("user")]);
         let socket = DoorSocket::bind(&folder.path().join("doors"), "a.sock", &registry)
             .expect("no other connection is open");
         let (sender, heard) = mpsc::unbounded_channel();
-        let service = Fake { may_spawn, heard: sender };
+        let service = Fake { may_spawn, prefers, heard: sender };
         let door = Server::start(
             socket,
             registry.clone(),

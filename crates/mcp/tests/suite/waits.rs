@@ -54,7 +54,7 @@ async fn many_children_can_be_waited_for_and_merged() {
     });
     let result = house.call("sessions_spawn_many", arguments).await;
     let children = vec![Spawn::task("count"), Spawn::task("impossible")];
-    let order = MergeOrder { strategy: "sum".into(), on_failure: None };
+    let order = MergeOrder { strategy: "sum".into(), ..MergeOrder::default() };
     let (mode, timeout_ms) = (Some(WaitMode::All), Some(20));
     let wait = Wait { runs: vec![], mode, timeout_ms, merge: Some(order), ..Wait::default() };
     let many = SpawnMany { children, wait: Some(wait), ..SpawnMany::default() };

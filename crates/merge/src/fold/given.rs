@@ -10,7 +10,7 @@ pub(crate) struct Given {
 }
 
 impl Given {
-    pub(super) fn give(&mut self, answer: Payload, early: bool) {
+    pub(crate) fn give(&mut self, answer: Payload, early: bool) {
         (self.answer, self.early) = (Some(answer), early);
     }
 

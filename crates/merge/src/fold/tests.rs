@@ -100,7 +100,7 @@ fn every_strategy() {
             json("[]"),
         ],
         concat!(
-            r#"{"winner":1,"votes":{"\"no\"":{"count":1,"value":"no"},"1":{"count":2,"value":1},"#,
+            r#"{"winner":1,"tie":true,"votes":{"\"no\"":{"count":1,"value":"no"},"1":{"count":2,"value":1},"#,
             r#""\"yes\"":{"count":2,"value":"yes"},"[]":{"count":1,"value":[]}}}"#
         ),
     );
@@ -148,22 +148,25 @@ fn stored_values_pass_through() {
     check("concatenate", &[text.clone(), text.clone()], Some(twice.len()), &twice);
     check(
         "structured",
-        &[bytes.clone(), text.clone(), object.clone(), string.clone()],
+        &[text.clone(), object.clone(), string.clone()],
         None,
-        &format!(
-            r#"{{"k0":"a{}b","k1":{quoted},"k2":{{"a":[]}},"k3":"s\ud83e\udd80"}}"#,
-            '\u{fffd}'
-        ),
+        &format!(r#"{{"k0":{quoted},"k1":{{"a":[]}},"k2":"s\ud83e\udd80"}}"#),
     );
     check(
         "vote",
-        &[bytes.clone(), object.clone(), bytes.clone()],
+        &[string.clone(), object.clone(), object.clone()],
         None,
-        &format!(
-            r#"{{"winner":"a{0}b","votes":{{"\"a{0}b\"":{{"count":2,"value":"a{0}b"}},"{{\"a\":[]}}":{{"count":1,"value":{{"a":[]}}}}}}}}"#,
-            '\u{fffd}'
+        concat!(
+            r#"{"winner":{"a":[]},"votes":{"\"s\\ud83e\\udd80\"":{"count":1,"value":"s\ud83e\udd80"},"#,
+            r#""{\"a\":[]}":{"count":2,"value":{"a":[]}}}}"#
         ),
     );
+    // What makes text of its results takes no others, and changes none.
+    for strategy in ["structured", "vote", "summarize"] {
+        let refused = fold(strategy, &[text.clone(), bytes.clone(), bytes.clone()]).check(3);
+        let refused = refused.expect_err(strategy).to_string();
+        assert_eq!(refused, format!("{strategy}: the result of `k1` is not UTF-8 text"));
+    }
     check(
         "summarize",
         &[object.clone(), string],

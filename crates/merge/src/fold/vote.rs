@@ -87,6 +87,13 @@ impl Vote {
         self.candidates.values().max_by_key(|candidate| (candidate.count, Reverse(candidate.first)))
     }
 
+    /// Returns how many values were given most often, and how often, where it is more than one.
+    pub(crate) fn tie(&self) -> Option<(usize, u64)> {
+        let most = self.winner()?.count;
+        let tied = self.candidates.values().filter(|candidate| candidate.count == most).count();
+        (tied > 1).then_some((tied, most))
+    }
+
     pub(crate) fn values(&self) -> impl Iterator<Item = &Payload> {
         self.candidates.values().map(|candidate| &candidate.value)
     }
@@ -96,6 +103,9 @@ impl Vote {
         match self.winner() {
             Some(winner) => text::json(&winner.value, source, out)?,
             None => out.write_all(b"null")?,
+        }
+        if self.tie().is_some() {
+            out.write_all(b",\"tie\":true")?;
         }
         out.write_all(b",\"votes\":{")?;
         let mut ordered: Vec<&Candidate> = self.candidates.values().collect();

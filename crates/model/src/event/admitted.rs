@@ -9,10 +9,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Cleanup, ContentHash, ContextEntry, Grant, JsonText, Payload, Rules, RunId, SpawnRequest,
+    Cleanup, ContentHash, ContextEntry, Grant, Isolation, JsonText, Need, OnNeedFailed,
+    OutputFormat, PathText, Payload, Rules, RunId, SpawnRequest, path_text,
 };
 
 /// All that is known of a run when it is created, and all that a later start needs.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Admitted {
@@ -20,6 +22,7 @@ pub struct Admitted {
     #[schemars(with = "String")]
     pub key: SessionKey,
     /// The run that asked for this one; none for a root.
+    #[serialize_always]
     pub parent: Option<RunId>,
     /// The running agent, which the key of a deep session does not name.
     #[schemars(with = "String")]
@@ -29,40 +32,41 @@ pub struct Admitted {
     /// The origin of the request.
     pub origin: Origin,
     /// A short name for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<Arc<str>>,
     /// The runtime; none for a root that only holds pieces.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<Arc<str>>,
     /// The task: text while it is small, a reference otherwise.
     pub task: Payload,
     /// For a piece: what was cut out of which file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<InputRange>,
     /// For a piece: its place among all pieces that the root's owner asked for, from 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<u32>,
+    /// For a piece that runs again: the run that had its place, and ended without an answer.
+    pub instead: Option<RunId>,
+    /// For a piece: the runs whose answers it needs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<Need>,
+    /// The fate of the run when one that it needs does not complete.
+    #[serde(default, skip_serializing_if = "OnNeedFailed::is_skip")]
+    pub on_need_failed: OnNeedFailed,
     /// The other fields of the request; none where the root's plan has them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub particulars: Option<Box<Particulars>>,
     /// The terms.
     pub grant: Arc<Grant>,
     /// The limits on its own spawns, where they are not those of its parent. A root always has them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<Arc<Rules>>,
     /// The treatment of the session once its result was handed over.
     #[serde(default, skip_serializing_if = "Cleanup::is_keep")]
     pub cleanup: Cleanup,
     /// For a root: so many minutes after its last event it is shown only on request. Never where
     /// absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archive_after_minutes: Option<u64>,
     /// For a root: the plan it was opened with, as JSON.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<JsonText>,
 }
 
 /// The fields of a request beside its task, as far as a later start of the same run needs them.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Particulars {
@@ -70,42 +74,75 @@ pub struct Particulars {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<ContextEntry>,
     /// A command of the caller's choosing.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<Arc<[String]>>,
     /// Another model than the configured one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Another thinking level than the configured one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<String>,
     /// Another folder to work in than that of the tree.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(with = "path_text")]
+    #[schemars(with = "Option<PathText>")]
     pub folder: Option<Arc<PathBuf>>,
+    /// Other exit codes that mean success than those of the tree.
+    pub ok_exit: Option<Arc<[i32]>>,
+    /// Another format of the answer than that of the tree.
+    pub output: Option<OutputFormat>,
+    /// The form that its answer must have, as a JSON Schema.
+    pub schema: Option<JsonText>,
+    /// The folder in which it works, where that is one of its own.
+    pub isolation: Option<Isolation>,
     /// The requested treatment of the session. The treatment that holds stands beside this.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cleanup: Option<Cleanup>,
+    /// Of a run that a merge has asked for: the hash of all that it was asked, by which a later start knows it again.
+    pub merges: Option<ContentHash>,
+}
+
+impl Admitted {
+    /// Returns the hash of what the run was asked, if a merge has asked for it: its answer is no result of a piece or a child.
+    pub fn merges(&self) -> Option<ContentHash> {
+        self.particulars.as_ref()?.merges
+    }
 }
 
 impl Particulars {
     /// Returns the fields of a request; none where it asked for nothing but its task.
     pub fn of(request: &SpawnRequest, folder: Option<Arc<PathBuf>>) -> Option<Box<Self>> {
-        let SpawnRequest { context, command, model, thinking, cleanup, .. } = request;
+        let SpawnRequest {
+            context,
+            command,
+            model,
+            thinking,
+            ok_exit,
+            output,
+            schema,
+            isolation,
+            cleanup,
+            ..
+        } = request;
+        let merges = request.merges;
         let particulars = Self {
             context: context.clone(),
             command: command.clone(),
             model: model.clone(),
             thinking: thinking.clone(),
             folder,
+            ok_exit: ok_exit.clone(),
+            output: *output,
+            schema: schema.clone(),
+            isolation: isolation.clone(),
             cleanup: *cleanup,
+            merges,
         };
         particulars.unless_empty()
     }
 
     /// Only what was chosen for it alone; none where nothing was.
     pub fn chosen(request: &SpawnRequest) -> Option<Box<Self>> {
-        let SpawnRequest { model, thinking, cleanup, .. } = request;
-        let (model, thinking, cleanup) = (model.clone(), thinking.clone(), *cleanup);
-        Self { model, thinking, cleanup, ..Self::default() }.unless_empty()
+        let SpawnRequest { model, thinking, schema, isolation, cleanup, merges, .. } = request;
+        let (model, thinking, schema) = (model.clone(), thinking.clone(), schema.clone());
+        let (isolation, cleanup, merges) = (isolation.clone(), *cleanup, *merges);
+        Self { model, thinking, schema, isolation, cleanup, merges, ..Self::default() }
+            .unless_empty()
     }
 
     fn unless_empty(self) -> Option<Box<Self>> {
@@ -125,18 +162,35 @@ pub enum Origin {
     Agent,
 }
 
-/// Part of a file that a piece reads. The file is not copied.
+/// Part of a file that a piece reads. The file itself is not kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InputRange {
     /// Absolute, and without symbolic links when it was cut: later it is not opened over one.
+    #[serde(with = "path_text")]
+    #[schemars(with = "PathText")]
     pub path: Arc<PathBuf>,
     /// First byte.
     pub offset: u64,
     /// Number of bytes.
     pub length: u64,
-    /// Of these bytes, taken while cutting.
+    /// The first so many bytes of the file come before them: lines that are repeated in every piece.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub header: u64,
+    /// Of the header and these bytes, taken while cutting.
     pub hash: Option<ContentHash>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands fields in by reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl InputRange {
+    /// Returns the number of bytes that the piece has with its header.
+    pub fn size(&self) -> u64 {
+        self.header.saturating_add(self.length)
+    }
 }
 
 impl fmt::Display for Admitted {

@@ -113,6 +113,7 @@ struct Used {
     cost: Cost,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Tool {
@@ -123,9 +124,7 @@ struct Tool {
     /// The input. Where size and digest are beside it, a text: the beginning of the input's JSON.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     input: Value,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     input_size: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     input_digest: Option<ContentHash>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_error: bool,

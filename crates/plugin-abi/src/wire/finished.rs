@@ -5,22 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use abi_stable::std_types::RVec;
-use offshoot_model::{Cost, JsonText, Reason, Usage, ValueKind};
+use offshoot_model::{Cost, JsonText, Reason, Usage, ValueKind, path_text};
 use offshoot_runtime::{Finished, Output};
 use serde::{Deserialize, Serialize};
 
 use super::word::{self, Word};
-use super::{Must, Version, from_json, text_path, to_json};
+use super::{Must, Version, from_json, to_json};
 use crate::{AbiError, Outcome};
 
 /// The outcome of a finished run. Its answer is copied once, as the bytes that it is.
 ///
 /// # Errors
-/// [`AbiError::INVALID`] where the path of an output file is not UTF-8.
+/// [`AbiError::INVALID`] where it cannot be written.
 pub fn encode(finished: &Finished) -> Result<Outcome, AbiError> {
-    if let Output::File { path, .. } = &finished.output {
-        text_path("the answer", path)?;
-    }
     let (output, body): (_, &[u8]) = match &finished.output {
         Output::None => (Body::None, &[]),
         Output::Text(text) => (Body::Text, text.as_bytes()),
@@ -72,6 +69,7 @@ pub fn decode(outcome: Outcome) -> Result<Finished, AbiError> {
     Ok(Finished { reason, output, diagnostics, usage, cost, retry_after })
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Head {
@@ -81,15 +79,11 @@ struct Head {
     #[serde(deserialize_with = "word::reason")]
     reason: Reason,
     output: Word<Body>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     diagnostics: Option<String>,
     /// The usage of the run. Where it is absent, the usage that the run told last holds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     usage: Option<Usage>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     cost: Option<Cost>,
     /// The time after which it may be tried again, where the party that refused it said so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     retry_after_ms: Option<u64>,
 }
 
@@ -102,6 +96,7 @@ enum Body {
     Json,
     Bytes,
     File {
+        #[serde(with = "path_text")]
         path: PathBuf,
         #[serde(deserialize_with = "word::kind")]
         kind: ValueKind,

@@ -3,35 +3,23 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use offshoot_model::{AgentId, Grant, InputRange, RootId, RunId, SessionKey, VariableRef};
+use offshoot_model::{
+    AgentId, AgentSummary, DelegationContext, Grant, InputRange, JsonText, RootId, RunId,
+    SessionKey, VariableRef, path_text,
+};
 use offshoot_runtime::{ContextFile, Input, Launch, OutputFormat, Pass};
 use serde::{Deserialize, Serialize};
 
 use super::word::{self, Word};
-use super::{Must, Version, from_json, text_path, to_json};
+use super::{Must, Version, from_json, to_json};
 use crate::AbiError;
 
 /// The document of a launch.
 ///
 /// # Errors
-/// [`AbiError::INVALID`] where a path is not UTF-8: JSON has no other text.
+/// [`AbiError::INVALID`] where it cannot be written.
 pub fn encode(launch: Launch) -> Result<String, AbiError> {
-    paths_are_text(&launch)?;
     to_json(&Document::from(launch), "launch")
-}
-
-fn paths_are_text(launch: &Launch) -> Result<(), AbiError> {
-    text_path("the working folder", &launch.working_folder)?;
-    text_path("the folder of the run", &launch.run_folder)?;
-    text_path("the folder for large output", &launch.spool_folder)?;
-    if let Input::Piece(range) = &launch.input {
-        text_path("the input", &range.path)?;
-    }
-    if let Some(pass) = &launch.pass {
-        text_path("the supervisor's socket", &pass.socket)?;
-    }
-    launch.context_manifest.iter().try_for_each(|path| text_path("the list of values", path))?;
-    launch.context.iter().try_for_each(|value| text_path("a value", &value.path))
 }
 
 /// The launch of a document.
@@ -42,6 +30,7 @@ pub fn decode(json: &str) -> Result<Launch, AbiError> {
     from_json::<Document>(json, "launch").map(Launch::from)
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {
@@ -53,44 +42,48 @@ struct Document {
     key: SessionKey,
     agent: AgentId,
     depth: u32,
+    delegation: Option<DelegationContext>,
     task: Arc<str>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     context: Vec<Value>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "path_text")]
     context_manifest: Option<PathBuf>,
-    input: Source,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(with = "Source")]
+    input: Input,
     command: Option<Arc<[String]>>,
     #[serde(default, skip_serializing_if = "<[i32]>::is_empty")]
     ok_exit: Arc<[i32]>,
     output: Word<Format>,
+    schema: Option<JsonText>,
+    #[serde(with = "path_text")]
     working_folder: Arc<PathBuf>,
+    #[serde(with = "path_text")]
     run_folder: PathBuf,
+    #[serde(with = "path_text")]
     spool_folder: Arc<PathBuf>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<Arc<str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     thinking: Option<Arc<str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     system_prompt: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "<[AgentSummary]>::is_empty")]
+    sub_agents: Arc<[AgentSummary]>,
     #[serde(with = "terms")]
     grant: Arc<Grant>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     continues: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pass: Option<Way>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Value {
     name: Arc<str>,
+    #[serde(with = "path_text")]
     path: PathBuf,
     #[serde(with = "word::Reference")]
     value: VariableRef,
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(remote = "Input", rename_all = "camelCase")]
 enum Source {
     Prompt,
     Piece(InputRange),
@@ -108,7 +101,7 @@ enum Format {
 mod terms {
     use std::sync::Arc;
 
-    use offshoot_model::{AgentId, BudgetGrant, Grant, Rights};
+    use offshoot_model::{AgentId, BudgetGrant, Grant, Pooled, Rights};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     #[derive(Serialize, Deserialize)]
@@ -122,6 +115,9 @@ mod terms {
         tools: Arc<Rights>,
         #[serde(default, skip_serializing_if = "bounds_nothing")]
         budget: BudgetGrant,
+        /// A launch says what the run may use: where that comes from is the supervisor's.
+        #[serde(skip)]
+        pooled: Pooled,
         #[serde(default, skip_serializing_if = "is_none")]
         run_timeout_seconds: u64,
         #[serde(default, skip_serializing_if = "is_none")]
@@ -160,6 +156,7 @@ mod terms {
 /// The way to the supervisor. The ticket crosses in memory only.
 #[derive(Serialize, Deserialize)]
 struct Way {
+    #[serde(with = "path_text")]
     socket: Arc<PathBuf>,
     ticket: Arc<str>,
 }
@@ -175,28 +172,27 @@ impl From<Launch> for Document {
             key: launch.key,
             agent: launch.agent,
             depth: launch.depth,
+            delegation: Some(launch.delegation).filter(|known| !known.trace.is_empty()),
             task: launch.task,
             context: context
                 .map(|ContextFile { name, path, value }| Value { name, path, value })
                 .collect(),
             context_manifest: launch.context_manifest,
-            input: match launch.input {
-                Input::Prompt => Source::Prompt,
-                Input::Piece(range) => Source::Piece(range),
-                Input::Empty => Source::Empty,
-            },
+            input: launch.input,
             command: launch.command,
             ok_exit: launch.ok_exit,
             output: Word::Known(match launch.output {
                 OutputFormat::Text => Format::Text,
                 OutputFormat::Json => Format::Json,
             }),
+            schema: launch.schema,
             working_folder: launch.working_folder,
             run_folder: launch.run_folder,
             spool_folder: launch.spool_folder,
             model: launch.model,
             thinking: launch.thinking,
             system_prompt: launch.system_prompt,
+            sub_agents: launch.sub_agents,
             grant: launch.grant,
             continues: launch.continues,
             pass: launch.pass.map(|Pass { socket, ticket }| Way { socket, ticket }),
@@ -213,16 +209,13 @@ impl From<Document> for Launch {
             key: document.key,
             agent: document.agent,
             depth: document.depth,
+            delegation: document.delegation.unwrap_or_default(),
             task: document.task,
             context: context
                 .map(|Value { name, path, value }| ContextFile { name, path, value })
                 .collect(),
             context_manifest: document.context_manifest,
-            input: match document.input {
-                Source::Prompt => Input::Prompt,
-                Source::Piece(range) => Input::Piece(range),
-                Source::Empty => Input::Empty,
-            },
+            input: document.input,
             command: document.command,
             ok_exit: document.ok_exit,
             output: match document.output {
@@ -230,12 +223,14 @@ impl From<Document> for Launch {
                 // Any answer is text.
                 Word::Known(Format::Text) | Word::Other(_) => OutputFormat::Text,
             },
+            schema: document.schema,
             working_folder: document.working_folder,
             run_folder: document.run_folder,
             spool_folder: document.spool_folder,
             model: document.model,
             thinking: document.thinking,
             system_prompt: document.system_prompt,
+            sub_agents: document.sub_agents,
             grant: document.grant,
             continues: document.continues,
             pass: document.pass.map(|Way { socket, ticket }| Pass { socket, ticket }),

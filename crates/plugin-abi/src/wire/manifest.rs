@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use offshoot_model::JsonText;
 use offshoot_runtime::{Abilities, CostKnowledge};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::word::Word;
 use super::{Must, Version, from_json, to_json};
@@ -45,15 +45,19 @@ pub enum Panic {
 }
 
 /// A runtime.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct RuntimeEntry {
     /// By which configuration names it.
     pub name: String,
     /// One line about it.
+    #[serde(default)]
     pub description: String,
     /// Abilities, unless the answer to a request for this runtime gives others; see [`encode_made`].
+    #[serde(with = "Able")]
     pub abilities: Abilities,
     /// A JSON Schema of its settings, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_schema: Option<JsonText>,
 }
 
@@ -93,7 +97,7 @@ pub fn decode(json: &str) -> Result<Manifest, AbiError> {
 
 /// The answer of a program to a request for a runtime: with abilities where its settings change them.
 pub fn encode_made(abilities: Option<Abilities>) -> String {
-    let made = Made { v: Version, must: Must, abilities: abilities.map(Able::from) };
+    let made = Made { v: Version, must: Must, abilities: abilities.map(OfSettings) };
     to_json(&made, "runtime").expect("abilities are words")
 }
 
@@ -102,7 +106,8 @@ pub fn encode_made(abilities: Option<Abilities>) -> String {
 /// # Errors
 /// [`AbiError::INVALID`] where it is none.
 pub fn decode_made(json: &str) -> Result<Option<Abilities>, AbiError> {
-    from_json::<Made>(json, "runtime").map(|made| made.abilities.map(Abilities::from))
+    from_json::<Made>(json, "runtime")
+        .map(|made| made.abilities.map(|OfSettings(abilities)| abilities))
 }
 
 #[derive(Serialize, Deserialize)]
@@ -111,8 +116,11 @@ struct Made {
     #[serde(default, skip_serializing_if = "Must::is_empty")]
     must: Must,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    abilities: Option<Able>,
+    abilities: Option<OfSettings>,
 }
+
+#[derive(Serialize, Deserialize)]
+struct OfSettings(#[serde(with = "Able")] Abilities);
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -135,25 +143,17 @@ struct Document {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     config_schema: Option<JsonText>,
     #[serde(default)]
-    runtimes: Vec<Entry>,
+    runtimes: Vec<RuntimeEntry>,
     #[serde(default)]
     merges: Vec<MergeEntry>,
 }
 
+/// Abilities: `serde`'s `with`.
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Entry {
-    name: String,
-    #[serde(default)]
-    description: String,
-    abilities: Able,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    config_schema: Option<JsonText>,
-}
-
-#[derive(Serialize, Deserialize)]
+#[serde(remote = "Abilities")]
 struct Able {
-    cost: Word<Known>,
+    #[serde(deserialize_with = "cost")]
+    cost: CostKnowledge,
     #[serde(default)]
     turns: bool,
     #[serde(default)]
@@ -163,13 +163,9 @@ struct Able {
     enforces: Option<BTreeSet<String>>,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-enum Known {
-    None,
-    Reported,
-    Bounded,
-    Unknown,
+/// The knowledge of a cost. A word that is not known promises none.
+fn cost<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CostKnowledge, D::Error> {
+    Ok(Word::deserialize(deserializer)?.known().unwrap_or(CostKnowledge::Unknown))
 }
 
 /// The rights that a runtime takes away if it does not say any.
@@ -179,12 +175,6 @@ fn none_at_all() -> Option<BTreeSet<String>> {
 
 impl From<Manifest> for Document {
     fn from(manifest: Manifest) -> Self {
-        let runtimes = manifest.runtimes.into_iter().map(|entry| Entry {
-            name: entry.name,
-            description: entry.description,
-            abilities: entry.abilities.into(),
-            config_schema: entry.config_schema,
-        });
         Self {
             v: Version,
             must: Must,
@@ -195,7 +185,7 @@ impl From<Manifest> for Document {
             description: manifest.description,
             license: manifest.license,
             config_schema: manifest.config_schema,
-            runtimes: runtimes.collect(),
+            runtimes: manifest.runtimes,
             merges: manifest.merges,
         }
     }
@@ -203,12 +193,6 @@ impl From<Manifest> for Document {
 
 impl From<Document> for Manifest {
     fn from(document: Document) -> Self {
-        let runtimes = document.runtimes.into_iter().map(|entry| RuntimeEntry {
-            name: entry.name,
-            description: entry.description,
-            abilities: entry.abilities.into(),
-            config_schema: entry.config_schema,
-        });
         Self {
             name: document.name,
             version: document.version,
@@ -217,34 +201,8 @@ impl From<Document> for Manifest {
             description: document.description,
             license: document.license,
             config_schema: document.config_schema,
-            runtimes: runtimes.collect(),
+            runtimes: document.runtimes,
             merges: document.merges,
         }
-    }
-}
-
-impl From<Abilities> for Able {
-    fn from(abilities: Abilities) -> Self {
-        let cost = Word::Known(match abilities.cost {
-            CostKnowledge::None => Known::None,
-            CostKnowledge::Reported => Known::Reported,
-            CostKnowledge::Bounded => Known::Bounded,
-            CostKnowledge::Unknown => Known::Unknown,
-        });
-        let Abilities { turns, resumes, enforces, .. } = abilities;
-        Self { cost, turns, resumes, enforces }
-    }
-}
-
-impl From<Able> for Abilities {
-    fn from(able: Able) -> Self {
-        let cost = match able.cost {
-            Word::Known(Known::None) => CostKnowledge::None,
-            Word::Known(Known::Reported) => CostKnowledge::Reported,
-            Word::Known(Known::Bounded) => CostKnowledge::Bounded,
-            Word::Known(Known::Unknown) | Word::Other(_) => CostKnowledge::Unknown,
-        };
-        let Able { turns, resumes, enforces, .. } = able;
-        Self { cost, turns, resumes, enforces }
     }
 }

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use offshoot_model::{RunStatus, ValueKind};
+use offshoot_model::{RunStatus, ValueKind, path_text};
 use serde::{Deserialize, Serialize};
 
-use super::{Must, Version, from_json, text_path, to_json, word};
+use super::{Must, Version, from_json, to_json, word};
 use crate::AbiError;
 
 /// A result, without its value.
@@ -24,6 +24,7 @@ pub struct Meta {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct File {
     /// The path, which is absolute.
+    #[serde(with = "path_text")]
     pub path: PathBuf,
     /// The kind of value that the file holds.
     #[serde(deserialize_with = "word::kind")]
@@ -35,10 +36,9 @@ pub struct File {
 /// The document of a result's description.
 ///
 /// # Errors
-/// [`AbiError::INVALID`] where the path is not UTF-8.
+/// [`AbiError::INVALID`] where it cannot be written.
 pub fn encode(meta: Meta) -> Result<String, AbiError> {
     let Meta { key, status, file } = meta;
-    file.iter().try_for_each(|file| text_path("a result", &file.path))?;
     to_json(&Document { v: Version, must: Must, key, status, file }, "result")
 }
 

@@ -2,17 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use offshoot_model::path_text;
 use serde::{Deserialize, Serialize};
 
-use super::{Must, Version, from_json, text_path, to_json};
+use super::{Must, Version, from_json, to_json};
 use crate::AbiError;
 
 /// The document of a path. None where the host is no part of the command.
 ///
 /// # Errors
-/// [`AbiError::INVALID`] where the path is not UTF-8.
+/// [`AbiError::INVALID`] where it cannot be written.
 pub fn encode(path: Option<&Path>) -> Result<String, AbiError> {
-    path.iter().try_for_each(|path| text_path("the command", path))?;
     let path = path.map(Path::to_owned);
     to_json(&Document { v: Version, must: Must, path }, "offshoot")
 }
@@ -30,6 +30,6 @@ struct Document {
     v: Version,
     #[serde(default, skip_serializing_if = "Must::is_empty")]
     must: Must,
-    #[serde(default)]
+    #[serde(default, with = "path_text")]
     path: Option<PathBuf>,
 }

@@ -53,17 +53,13 @@ struct Document {
     request: SpawnRequest,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 struct AnswerDocument {
     v: Version,
     #[serde(default, skip_serializing_if = "Must::is_empty")]
     must: Must,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     run: Option<RunId>,
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "word::refusal_if_any"
-    )]
+    #[serde(default, deserialize_with = "word::refusal_if_any")]
     refusal: Option<Refusal>,
 }

@@ -12,6 +12,14 @@ use super::*;
 
 const RUN: RunId = RunId::from_uuid(Uuid::from_u128(7));
 
+fn delegation() -> DelegationContext {
+    let step = |agent: &str, run| TraceStep {
+        agent: agent.parse().expect("an agent"),
+        run_id: RunId::from_uuid(Uuid::from_u128(run)),
+    };
+    DelegationContext::new(vec![step("lead", 8), step("main", 7)], "count all".into())
+}
+
 fn launch() -> Launch {
     Launch {
         continues: true,
@@ -20,6 +28,7 @@ fn launch() -> Launch {
         key: "agent:main:subagent:a".parse().expect("a key"),
         agent: "main".parse().expect("an agent"),
         depth: 1,
+        delegation: delegation(),
         task: "count \"words\"\n".into(),
         context: vec![ContextFile {
             name: "data".into(),
@@ -31,17 +40,25 @@ fn launch() -> Launch {
             path: Arc::new("/data/in".into()),
             offset: 3,
             length: u64::MAX,
+            header: 0,
             hash: Some(ContentHash::of(b"in")),
         }),
         command: Some(["wc".to_owned(), "-l".to_owned()].into()),
         ok_exit: [0, 1].into(),
         output: OutputFormat::Json,
+        schema: None,
         working_folder: Arc::new("/".into()),
         run_folder: "/runs/7".into(),
         spool_folder: Arc::new("/spool".into()),
         model: Some("m".into()),
         thinking: Some("high".into()),
         system_prompt: Some("be brief".into()),
+        sub_agents: [AgentSummary {
+            id: "scout".parse().expect("an agent"),
+            description: Some("looks around".into()),
+            why: Some("for a look".into()),
+        }]
+        .into(),
         grant: Arc::new(Grant { max_depth: 3, ..Grant::unbounded() }),
         pass: Some(Pass { socket: Arc::new("/s".into()), ticket: "t".into() }),
     }
@@ -95,35 +112,35 @@ fn what_says_nothing_is_left_out_or_null_and_means_the_same() {
 }
 
 #[test]
-fn a_path_that_is_no_text_is_refused() {
+fn paths_that_are_no_text_cross_whole() {
     use std::os::unix::ffi::OsStringExt;
     let path = || PathBuf::from(std::ffi::OsString::from_vec(vec![b'/', 0xff]));
-    let piece = InputRange { path: Arc::new(path()), offset: 0, length: 1, hash: None };
-    let pass = Pass { socket: Arc::new(path()), ticket: "t".into() };
+    let piece = InputRange { path: Arc::new(path()), offset: 0, length: 1, header: 0, hash: None };
     let mut context = launch().context;
     context[0].path = path();
-    for (what, launch) in [
-        ("the working folder", Launch { working_folder: Arc::new(path()), ..launch() }),
-        ("the folder of the run", Launch { run_folder: path(), ..launch() }),
-        ("the folder for large output", Launch { spool_folder: Arc::new(path()), ..launch() }),
-        ("the list of values", Launch { context_manifest: Some(path()), ..launch() }),
-        ("the input", Launch { input: Input::Piece(piece), ..launch() }),
-        ("the supervisor's socket", Launch { pass: Some(pass), ..launch() }),
-        ("a value", Launch { context, ..launch() }),
-    ] {
-        let error = launch::encode(launch).expect_err(what);
-        assert_eq!(error.code, AbiError::INVALID);
-        let told = format!(
-            "{what}: \"/\\xFF\" is not UTF-8, and plugins are told paths as text; rename it"
-        );
-        assert!(error.message.starts_with(&told), "{error}");
-    }
+    let launch = Launch {
+        working_folder: Arc::new(path()),
+        run_folder: path(),
+        spool_folder: Arc::new(path()),
+        context_manifest: Some(path()),
+        input: Input::Piece(piece),
+        pass: Some(Pass { socket: Arc::new(path()), ticket: "t".into() }),
+        context,
+        ..launch()
+    };
+    let json = launch::encode(launch.clone()).expect("plain data");
+    assert_eq!(json.matches(r#"{"base64":"L/8="}"#).count(), 7, "{json}");
+    same(&launch::decode(&json).expect("the same document"), &launch);
     let file = merge::File { path: path(), kind: ValueKind::Text, size: 1 };
     let meta = merge::Meta { key: "k".into(), status: RunStatus::Completed, file: Some(file) };
-    assert!(merge::encode(meta).expect_err("a result").message.contains("rename it"));
+    let json = merge::encode(meta.clone()).expect("plain data");
+    assert_eq!(merge::decode(&json).expect("the same document"), meta);
     let output = Output::File { path: path(), kind: ValueKind::Text };
     let finished = Finished { output, ..Finished::text("") };
-    assert!(finished::encode(&finished).expect_err("an answer").message.contains("rename it"));
+    let outcome = finished::encode(&finished).expect("plain data");
+    assert_eq!(finished::decode(outcome).expect("the same document").output, finished.output);
+    let json = offshoot::encode(Some(&path())).expect("plain data");
+    assert_eq!(offshoot::decode(&json).expect("the same document"), Some(path()));
 }
 
 #[test]

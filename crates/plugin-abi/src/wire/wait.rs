@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::{
-    AgentId, Cost, Envelope, EnvelopeError, JsonText, Payload, RunId, RunStatus, SessionKey, Usage,
-    VariableRef,
+    AgentId, Cost, Envelope, EnvelopeError, JsonText, Payload, RunId, RunStatus, SaidError,
+    SessionKey, Usage, VariableRef,
 };
 use offshoot_runtime::{WaitAnswer, WaitFor, WaitMode};
 use serde::{Deserialize, Serialize};
@@ -20,10 +20,7 @@ pub fn encode(wait: WaitFor) -> String {
         v: Version,
         must: Must,
         runs: wait.runs,
-        mode: match wait.mode {
-            WaitMode::All => Mode::All,
-            WaitMode::Any => Mode::Any,
-        },
+        mode: wait.mode,
         timeout_ms: wait
             .timeout
             .map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
@@ -37,10 +34,6 @@ pub fn encode(wait: WaitFor) -> String {
 /// [`AbiError::INVALID`] where it is none.
 pub fn decode(json: &str) -> Result<WaitFor, AbiError> {
     let Document { runs, mode, timeout_ms, .. } = from_json(json, "wait")?;
-    let mode = match mode {
-        Mode::All => WaitMode::All,
-        Mode::Any => WaitMode::Any,
-    };
     Ok(WaitFor { runs, mode, timeout: timeout_ms.map(Duration::from_millis) })
 }
 
@@ -72,17 +65,9 @@ struct Document {
     #[serde(default)]
     runs: Vec<RunId>,
     #[serde(default)]
-    mode: Mode,
+    mode: WaitMode,
     #[serde(default)]
     timeout_ms: Option<u64>,
-}
-
-#[derive(Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-enum Mode {
-    #[default]
-    All,
-    Any,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -130,6 +115,8 @@ struct Fault {
     #[serde(default)]
     recovery_suggestion: Option<String>,
     parent_can_retry: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    said: Option<Box<SaidError>>,
 }
 
 impl From<Payload> for Data {
@@ -159,6 +146,7 @@ impl From<Fault> for EnvelopeError {
             message: fault.message,
             recovery_suggestion: fault.recovery_suggestion,
             parent_can_retry: fault.parent_can_retry,
+            said: fault.said,
         }
     }
 }
@@ -173,6 +161,7 @@ impl From<Envelope> for Ended {
                 message: error.message,
                 recovery_suggestion: error.recovery_suggestion,
                 parent_can_retry: error.parent_can_retry,
+                said: error.said,
             }),
             partial: envelope.partial,
             session_key: envelope.session_key,
@@ -195,6 +184,7 @@ impl From<Ended> for Envelope {
                 code: word,
                 recovery_suggestion: None,
                 parent_can_retry: false,
+                said: None,
             });
         };
         let status = match ended.status {
@@ -217,6 +207,7 @@ impl From<Ended> for Envelope {
             data,
             error,
             partial: ended.partial,
+            changes: None,
             session_key: ended.session_key,
             run_id: ended.run_id,
             agent: ended.agent,

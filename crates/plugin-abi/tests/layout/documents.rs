@@ -4,8 +4,11 @@
 //! a file of its own. In `later` lies what a later version may write.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fmt::Debug;
 use std::fs;
+use std::num::NonZeroU32;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +33,7 @@ fn launch() -> Launch {
         path: Arc::new("/data/in".into()),
         offset: 3,
         length: u64::MAX,
+        header: 0,
         hash: Some(hash),
     };
     let grant = Grant {
@@ -47,19 +51,34 @@ fn launch() -> Launch {
             path: "/data/data".into(),
             value: VariableRef { hash, size: 1, kind: ValueKind::Text },
         }],
+        delegation: DelegationContext::new(
+            ["a", "main"].map(step).into(),
+            "count \"everything\"\n".into(),
+        ),
         context_manifest: Some("/data/context.json".into()),
         input: Input::Piece(piece),
         command: Some(["wc".to_owned(), "-l".to_owned()].into()),
         ok_exit: [0, 1].into(),
         output: OutputFormat::Json,
+        schema: None,
         model: Some("m".into()),
         thinking: Some("high".into()),
         system_prompt: Some("be brief".into()),
+        sub_agents: [AgentSummary {
+            id: "a".parse().expect("an agent"),
+            description: Some("looks around".into()),
+            why: Some("for a look".into()),
+        }]
+        .into(),
         grant: Arc::new(grant),
         continues: true,
         pass: Some(Pass { socket: Arc::new("/s".into()), ticket: "t".into() }),
         ..Launch::bare("count \"words\"\n")
     }
+}
+
+fn step(agent: &str) -> TraceStep {
+    TraceStep { agent: agent.parse().expect("an agent"), run_id: Launch::bare("").run }
 }
 
 fn folder() -> PathBuf {
@@ -190,8 +209,15 @@ fn offers(files: &mut Files) {
     let write = |path: &Option<PathBuf>| offshoot::encode(path.as_deref()).expect("UTF-8");
     files.both_ways("offshoot", Some("/usr/bin/offshoot".into()), write, offshoot::decode);
     files.both_ways("offshoot-none", None, write, offshoot::decode);
+    let bytes = Some(not_text(b"/opt/\xff/offshoot"));
+    files.both_ways("offshoot-bytes", bytes, write, offshoot::decode);
     let write = |forced: &usize| shutdown::encode(*forced);
     files.both_ways("shutdown", 3, write, shutdown::decode);
+}
+
+/// A path that is not UTF-8.
+fn not_text(bytes: &[u8]) -> PathBuf {
+    OsStr::from_bytes(bytes).into()
 }
 
 fn runs(files: &mut Files) {
@@ -200,6 +226,9 @@ fn runs(files: &mut Files) {
     files.both_ways("launch-bare", Launch::bare("x"), write, launch::decode);
     let empty = Launch { input: Input::Empty, ..Launch::bare("x") };
     files.both_ways("launch-empty", empty, write, launch::decode);
+    let folder = Arc::new(not_text(b"/home/\xff"));
+    let paths = Launch { working_folder: folder, ..Launch::bare("x") };
+    files.both_ways("launch-paths", paths, write, launch::decode);
 
     let finished = |reason, output| Finished {
         output,
@@ -237,6 +266,7 @@ fn runs(files: &mut Files) {
         Reason::Signal { signal: 9 },
         Reason::CannotStart { message: message() },
         Reason::NoRoom { message: message() },
+        Reason::InputUnreadable { message: message() },
         Reason::RuntimeError { message: message(), retryable: true },
         Reason::PluginPanic { message: message() },
         Reason::TurnLimit,
@@ -297,6 +327,8 @@ fn runs(files: &mut Files) {
 
 fn requests(files: &mut Files) {
     let request = SpawnRequest {
+        schema: None,
+        isolation: None,
         task: "t".into(),
         agent: Some("a".parse().expect("an agent")),
         label: Some("l".into()),
@@ -312,9 +344,24 @@ fn requests(files: &mut Files) {
         budget: Some(BudgetRequest { tokens: Some(5), usd: Some(MicroUsd::from_micros(250_000)) }),
         no_queue: true,
         cleanup: Some(Cleanup::Delete),
+        weight: None,
+        merges: None,
+        max_depth: None,
+        ok_exit: None,
+        output: None,
     };
     let write = |request: &SpawnRequest| spawn::encode(request.clone());
     files.both_ways("spawn", request, write, spawn::decode);
+    let request = SpawnRequest {
+        task: "t".into(),
+        weight: NonZeroU32::new(3),
+        max_depth: Some(2),
+        ok_exit: Some([0, 1].into()),
+        output: Some(OutputFormat::Json),
+        schema: None,
+        ..SpawnRequest::default()
+    };
+    files.both_ways("spawn-limits", request, write, spawn::decode);
     let write = |answer: &Result<RunId, Refusal>| spawn::encode_answer(answer.clone());
     files.both_ways("spawn-run", Ok(RUN), write, spawn::decode_answer);
     files.both_ways("spawn-refusal", Err(refusal()), write, spawn::decode_answer);
@@ -339,6 +386,11 @@ fn requests(files: &mut Files) {
         let ending = Ending { output, usage: usage(), ..Ending::of(reason) };
         Envelope::of(&ending, launch().key, RUN, launch().agent, 1)
     };
+    let said =
+        "{\"error\":\"no route\",\"recovery_suggestion\":\"ask again\",\"parent_can_retry\":true}";
+    let mut with_words = envelope(None, Reason::Interrupted);
+    let error = with_words.error.as_mut().expect("it is no success");
+    error.said = SaidError::read(said).map(Box::new);
     let json = JsonText::parse("[1]".into()).expect("JSON");
     let completed = || Reason::Completed { exit_code: None };
     let answer = WaitAnswer {
@@ -347,7 +399,7 @@ fn requests(files: &mut Files) {
             envelope(Some(Payload::Json(json)), Reason::Timeout { seconds: 1 }),
             envelope(Some(Payload::Stored(reference)), Reason::TurnLimit),
             envelope(None, Reason::Cancelled { by: CancelledBy::Parent }),
-            envelope(None, Reason::Interrupted),
+            with_words,
             envelope(None, Reason::ClientGone),
         ],
         pending: vec![RUN],

@@ -42,13 +42,8 @@ impl fmt::Display for PackageProblem {
 impl fmt::Display for PackageProblems {
     /// One problem a line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, problem) in self.0.iter().enumerate() {
-            if index > 0 {
-                f.write_str("\n")?;
-            }
-            problem.fmt(f)?;
-        }
-        Ok(())
+        let lines: Vec<_> = self.0.iter().map(PackageProblem::to_string).collect();
+        f.write_str(&lines.join("\n"))
     }
 }
 

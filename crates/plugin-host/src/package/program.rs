@@ -46,7 +46,7 @@ impl Package {
     /// program.
     ///
     /// # Errors
-    /// Where the folder cannot be read.
+    /// Fails if the folder cannot be read.
     pub fn code(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
         let Some(process) = &self.process else {
             return Ok(self.library().map(|library| library.path.clone()).into_iter().collect());

@@ -52,7 +52,8 @@ impl PrivateCopy {
 /// The folder for temporary files.
 fn place(environment: &[(OsString, OsString)]) -> PathBuf {
     let named = environment.iter().find(|(name, _)| name == "TMPDIR").map(|(_, path)| path.into());
-    named.filter(|path: &PathBuf| path.is_absolute()).unwrap_or_else(|| "/tmp".into())
+    let usable = |path: &PathBuf| path.is_absolute() && path.is_dir();
+    named.filter(usable).unwrap_or_else(|| "/tmp".into())
 }
 
 /// Removes what killed processes of this user have left. What cannot be removed stays, and is tried again by the next program.

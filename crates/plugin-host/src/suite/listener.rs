@@ -8,7 +8,7 @@ use offshoot_plugin_abi::RunHostRef;
 use offshoot_runtime::{Host, RunEvent, RunHost, Secrets, WaitAnswer, WaitFor};
 use tokio::sync::Notify;
 
-use crate::host::{Log, LogLine, UNREADABLE, run_host};
+use crate::host::{Log, LogLine, UNREADABLE, cross, run_host};
 
 /// Notes what a run tells. It admits no children.
 #[derive(Clone, Default)]
@@ -28,7 +28,7 @@ impl Listener {
                 unreadable.push(line.message.to_owned());
             }
         });
-        run_host(self.host(), Secrets::default(), None, None, Some(log))
+        cross(&run_host(self.host(), Secrets::default(), None, None, Some(log)))
     }
 
     pub(super) fn host(&self) -> RunHost {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all, poll_immediate};
 use offshoot_model::{JsonText, RunStatus};
 use offshoot_plugin_abi::abi_stable::std_types::RResult;
@@ -14,7 +15,7 @@ use super::listener::Listener;
 use super::probing::{self, Probing};
 use super::{Book, PATIENCE, Suite, soon};
 use crate::plugin::{Plugin, words};
-use crate::runtime::{PluginRuntime, carry};
+use crate::runtime::{PluginRuntime, carry, secrets_of};
 
 /// Between the request to stop and its end, in milliseconds.
 const GRACE_MS: u64 = 500;
@@ -130,7 +131,8 @@ impl Runtime for AsItIs {
     }
 
     fn start(&self, launch: Launch, cx: RunContext) -> BoxFuture<'static, Finished> {
-        carry(&self.runtime, launch, cx, self.made.abilities().turns, None, None)
+        let (secrets, turns) = (secrets_of(&launch), self.made.abilities().turns);
+        carry(&self.runtime, launch, cx, secrets, turns, None, None).boxed()
     }
 }
 

@@ -41,7 +41,8 @@ def start(id, task):
     elif task == "offshoot":
         send(id=1, op="call", name="offshoot", args={"v": 1})
         heard = json.loads(sys.stdin.readline())
-        answer(id, heard["ok"]["path"] + " " + os.environ["OFFSHOOT"])
+        ticket = os.environ.get("OFFSHOOT_TICKET", "no ticket")
+        answer(id, f'{heard["ok"]["path"]} {os.environ["OFFSHOOT"]} {ticket}')
     elif task == "pid":
         answer(id, str(os.getpid()))
     elif task == "strange":
@@ -76,7 +77,8 @@ for line in sys.stdin:
     elif op == "start":
         start(id, line["launch"]["task"])
     elif op == "init" and line["config"].get("refuse"):
-        send(id=id, error={"code": 1, "message": "no such settings"})
+        send(id=id, error={"code": 1, "message": "no such settings",
+                             "details": {"v": 1, "hint": "set `refuse` to false"}})
     elif op == "runtime" and "turns" in line["config"]:
         send(id=id, ok={"v": 1, "abilities": {"cost": "reported", "turns": line["config"]["turns"]}})
     elif op in ("init", "runtime", "merge"):

@@ -74,10 +74,14 @@ impl Program {
         Plugin::load(&self.checked(), surroundings, &json(config))
     }
 
-    /// The environment of this test, with another folder for temporary files.
+    /// The environment of this test, with another folder for temporary files, and as of a supervisor that runs inside an agent.
     fn environment(&self) -> Vec<(OsString, OsString)> {
         let others = std::env::vars_os().filter(|(name, _)| name != "TMPDIR");
-        others.chain([("TMPDIR".into(), self.temporary.clone().into())]).collect()
+        let own = [
+            ("TMPDIR".into(), self.temporary.clone().into()),
+            ("OFFSHOOT_TICKET".into(), "outer".into()),
+        ];
+        others.chain(own).collect()
     }
 
     /// The private copies of its files.
@@ -325,6 +329,17 @@ async fn copies_are_private_and_those_of_killed_processes_are_removed() {
 }
 
 #[tokio::test]
+async fn a_folder_for_temporary_files_that_is_not_there_keeps_no_plugin_from_starting() {
+    let _no_shutdown = SHUTDOWN.read().await;
+    let mut program = Program::awkward("run");
+    program.temporary = program.place.path().join("missing");
+    let plugin = program.load();
+    let runtime = plugin.runtime("awkward", &json("{}")).expect("it has one");
+    assert_eq!(run(&runtime, "here").await.0.output, Output::Text("here".into()));
+    plugin.shutdown(Duration::from_secs(5)).await.expect("it ends");
+}
+
+#[tokio::test]
 async fn settings_are_held_against_a_schema_and_may_change_abilities() {
     let _no_shutdown = SHUTDOWN.read().await;
     let program = Program::awkward("run");
@@ -345,7 +360,7 @@ async fn settings_are_held_against_a_schema_and_may_change_abilities() {
     plugin.merge("numbers", &json(r#"{"base":10}"#)).expect("settings that fit");
     let runtime = plugin.runtime("awkward", &json("{}")).expect("it has one");
     let (finished, _) = run(&runtime, "offshoot").await;
-    assert_eq!(finished.output, Output::Text("/opt/offshoot /opt/offshoot".into()));
+    assert_eq!(finished.output, Output::Text("/opt/offshoot /opt/offshoot no ticket".into()));
     plugin.shutdown(Duration::from_secs(5)).await.expect("it ends");
 }
 
@@ -356,7 +371,9 @@ fn a_program_that_cannot_be_used_is_named() {
         let error = program.load_with(config).expect_err(expected);
         assert!(error.to_string().contains(expected), "{error}");
     };
-    check(&Program::awkward("run"), "{\"refuse\":true}", "refused to begin: no such settings");
+    let error = Program::awkward("run").load_with("{\"refuse\":true}").expect_err("it refuses");
+    assert!(error.to_string().ends_with("refused to begin: no such settings"), "{error}");
+    assert_eq!(error.hint().as_deref(), Some("set `refuse` to false"), "its own words");
     let ends = Program::new("ends", "run", "raise SystemExit('not today')");
     check(
         &ends,

@@ -38,12 +38,14 @@ fn check_recursion(question: &Question<'_>) -> Result<(), Refusal> {
         RefusalCode::RecursionDisabled,
         "Recursive spawning is not enabled for this agent. Set subagents.allowRecursiveSpawn: true in config.",
     )
-    .with_hint(format!("{DO_IT_YOURSELF}; only the operator can change this"));
+    .with_hint(format!("{DO_IT_YOURSELF}; only the operator can allow it, by --allow-recursive-spawn when the tree begins"));
     Err(question.governed_by(refusal, "allowRecursiveSpawn"))
 }
 
 fn check_depth(question: &Question<'_>) -> Result<(), Refusal> {
-    let max_depth = question.caller.terms.max_depth();
+    let by_terms = question.caller.terms.max_depth();
+    // Its requester may have given it less.
+    let max_depth = by_terms.min(question.caller.grant.max_depth);
     if question.caller.depth < max_depth {
         return Ok(());
     }
@@ -52,6 +54,9 @@ fn check_depth(question: &Question<'_>) -> Result<(), Refusal> {
         format!("Maximum subagent depth reached ({max_depth}). Cannot spawn deeper."),
     )
     .with_hint(format!("{DO_IT_YOURSELF}, or hand a smaller part of it back to the parent"));
+    if max_depth < by_terms {
+        return Err(refusal);
+    }
     Err(question.governed_by(refusal, "maxDepth"))
 }
 

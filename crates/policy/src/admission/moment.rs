@@ -22,7 +22,9 @@ pub(super) fn check(question: &Question<'_>) -> Result<(), Refusal> {
     if request.no_queue && !load.slot_free {
         let refusal =
             Refusal::new(RefusalCode::Busy, "no slot is free, and the request does not wait")
-                .with_hint("ask again without `noQueue`, or wait for a child");
+                .with_hint(
+                    "ask with `queue: true`, which waits for a slot, or wait for a child first",
+                );
         return Err(question.governed_by(refusal, "maxConcurrent"));
     }
     // Pieces that the operator has planned stand in line until the pause is over.

@@ -42,7 +42,12 @@ pub(super) fn check(request: &SpawnRequest, origin: Origin) -> Result<(), Refusa
     Ok(())
 }
 
-fn check_label(label: &str) -> Result<(), Refusal> {
+/// Makes sure that people can read a label in a list: 1 to 100 characters, none of them a control character.
+///
+/// # Errors
+///
+/// `invalid_request`, with the reason.
+pub fn check_label(label: &str) -> Result<(), Refusal> {
     let characters = label.chars().count();
     let message = if label.trim().is_empty() {
         "the label is empty".to_owned()

@@ -1,7 +1,8 @@
 //! The share of the budget that a child gets.
 
 use offshoot_model::{
-    BudgetGrant, BudgetRequest, CostKnowledge, MicroUsd, Refusal, RefusalCode, SpawnRequest,
+    BudgetGrant, BudgetRequest, CostKnowledge, MicroUsd, Origin, Pooled, Refusal, RefusalCode,
+    SpawnRequest,
 };
 
 use super::Question;
@@ -9,15 +10,22 @@ use crate::budget::Unit;
 use crate::{RuntimeFacts, Terms};
 
 /// Returns the reservation for the child and everything below it: the amount that was asked for, else a share of what the caller
-/// has left; never more than the child's own budget.
+/// has left; never more than the child's own budget. A piece that asks for nothing draws its part when it starts.
 pub(super) fn check(
     question: &Question<'_>,
     terms: &Terms,
     may_spawn: bool,
-) -> Result<BudgetGrant, Refusal> {
-    let Question { caller, load, request, runtime, .. } = *question;
+) -> Result<(BudgetGrant, Pooled), Refusal> {
+    let Question { caller, load, request, origin, runtime, .. } = *question;
     let left = load.books.ledger.left(caller.run);
-    let share = caller.terms.budget.share();
+    let part = caller.terms.spawn_part();
+    // A run that costs nothing and cannot pass a budget on needs no reservation.
+    let is_free = runtime.cost == CostKnowledge::None && !may_spawn;
+    let pools = origin == Origin::Piece && caller.terms.pools_pieces() && !is_free;
+    let pooled = |unit: Unit| {
+        let is_bounded = unit.of(left).is_some() && unit.of(terms.budget()) != Some(0);
+        pools && is_bounded && asked(request, unit).is_none()
+    };
     let reserve = |unit: Unit| -> Result<Option<u64>, Refusal> {
         let (left, asked) = (unit.of(left), asked(request, unit));
         let amount = match (asked, left) {
@@ -25,14 +33,13 @@ pub(super) fn check(
                 return Err(exhausted(caller.terms, unit, asked, left));
             }
             (Some(asked), _) => Some(asked),
-            // A run that costs nothing and cannot pass a budget on needs no reservation.
-            (None, Some(_)) if runtime.cost == CostKnowledge::None && !may_spawn => Some(0),
-            (None, Some(left)) => Some(share.of(left)),
+            (None, Some(_)) if is_free || pooled(unit) => Some(0),
+            (None, Some(left)) => Some(part.of(left)),
             (None, None) => None,
         };
         let amount = least(amount, unit.of(terms.budget()));
         match amount {
-            Some(0) if runtime.cost != CostKnowledge::None => {
+            Some(0) if runtime.cost != CostKnowledge::None && !pooled(unit) => {
                 Err(exhausted(caller.terms, unit, asked.unwrap_or(0), left.unwrap_or(0)))
             }
             _ => Ok(amount),
@@ -40,7 +47,7 @@ pub(super) fn check(
     };
     let grant = grant(reserve(Unit::Tokens)?, reserve(Unit::Usd)?);
     check_bounded(&grant, terms, runtime)?;
-    Ok(grant)
+    Ok((grant, Pooled { tokens: pooled(Unit::Tokens), usd: pooled(Unit::Usd) }))
 }
 
 /// Returns the budget of a root and its whole tree, or less where less was asked for.
@@ -101,7 +108,7 @@ fn exhausted(terms: &Terms, unit: Unit, asked: u64, left: u64) -> Refusal {
     refusal
 }
 
-fn asked(request: &SpawnRequest, unit: Unit) -> Option<u64> {
+pub(super) fn asked(request: &SpawnRequest, unit: Unit) -> Option<u64> {
     let BudgetRequest { tokens, usd } = request.budget?;
     unit.of(BudgetGrant { tokens, usd })
 }

@@ -12,14 +12,14 @@ pub(super) fn check(question: &Question<'_>) -> Result<(), Refusal> {
     // The caller's own agent exists, defined or not: it is running.
     if target != caller && !question.config.is_defined(target) {
         let message = format!("the agent `{target}` is not defined; {}", allowed(question));
-        let refusal = Refusal::new(RefusalCode::UnknownAgent, message);
-        return Err(refusal.with_hint("name one of the allowed agents"));
+        let nearest = question.config.nearest_agent(target).filter(|id| is_allowed(question, id));
+        let hint = match nearest {
+            Some(nearest) => format!("name one of the allowed agents; the nearest is `{nearest}`"),
+            None => "name one of the allowed agents".to_owned(),
+        };
+        return Err(Refusal::new(RefusalCode::UnknownAgent, message).with_hint(hint));
     }
-    let is_allowed = match terms.allow_agents.as_ref().map(|term| &term.value) {
-        None => target == caller,
-        Some(agents) => agents.allows(target),
-    };
-    if is_allowed {
+    if is_allowed(question, target) {
         return Ok(());
     }
     let message = format!("the agent `{caller}` may not spawn `{target}`; {}", allowed(question));
@@ -32,6 +32,14 @@ pub(super) fn check(question: &Question<'_>) -> Result<(), Refusal> {
     refusal.governed_by =
         governed_by("subagents.allowAgents", terms.allow_agents.as_ref(), Some(&itself));
     Err(refusal)
+}
+
+fn is_allowed(question: &Question<'_>, target: &AgentId) -> bool {
+    let terms = question.caller.terms;
+    match terms.allow_agents.as_ref().map(|term| &term.value) {
+        None => target == terms.agent(),
+        Some(agents) => agents.allows(target),
+    }
 }
 
 /// The agents that would have been allowed.

@@ -86,7 +86,7 @@ fn a_probe_that_fails_opens_it_again_at_once() {
     let mut breaker = open();
     breaker.start(run(9), at(60));
     let turn = breaker.ended(run(9), &fault(), LIMITS, at(61));
-    assert_eq!(turn, Some(BreakerChange::Opened { until: at(121) }));
+    assert_eq!(turn, Some(BreakerChange::Opened { faults: LIMITS.failures + 1, until: at(121) }));
     assert_eq!(breaker.gate(at(120)), Gate::Open { until: at(121) });
 }
 

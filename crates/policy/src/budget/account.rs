@@ -2,16 +2,23 @@
 
 use offshoot_model::{BudgetGrant, Cost, Ending, MicroUsd, RunId, Usage};
 
+use super::pool::Pool;
 use super::{Mark, Unit, micro_usd};
 
 /// The account of one run.
 #[derive(Clone, Debug)]
 pub(super) struct Account {
     pub(super) parent: Option<RunId>,
+    /// True if it is the account of a root.
+    pub(super) is_root: bool,
     /// Accounts directly below this one.
     pub(super) children: u32,
     /// The run is over: what it has free is its parent's.
     pub(super) ended: bool,
+    /// The pool that its children draw from, once one has.
+    pub(super) pool: Option<Box<Pool>>,
+    /// True if it holds a part of the pool of its parent.
+    pub(super) has_drawn: bool,
     pub(super) tokens: Book,
     pub(super) usd: Book,
 }
@@ -19,12 +26,14 @@ pub(super) struct Account {
 /// An account in one unit.
 #[derive(Clone, Debug)]
 pub(super) struct Book {
-    granted: Option<u64>,
+    pub(super) granted: Option<u64>,
+    /// True if the grant is drawn from the parent's, as it is needed.
+    pub(super) is_pooled: bool,
     /// The amount that the run itself has reported.
     own: u64,
     /// True if everything it used is in `own`.
     is_known: bool,
-    below: Passed,
+    pub(super) below: Passed,
     /// The amounts of this account that the parent has counted.
     passed: Passed,
     level: Level,
@@ -38,7 +47,7 @@ pub(super) struct Passed {
     /// Used above its grant.
     above: u128,
     /// Still held for it.
-    held: u128,
+    pub(super) held: u128,
 }
 
 /// The last mark that was told.
@@ -62,9 +71,11 @@ pub struct Balance {
 }
 
 impl Account {
-    pub(super) fn new(parent: Option<RunId>, grant: BudgetGrant) -> Self {
+    pub(super) fn new(parent: Option<RunId>, is_root: bool, grant: BudgetGrant) -> Self {
         let book = |unit: Unit| Book::new(unit.of(grant));
-        Self { parent, children: 0, ended: false, tokens: book(Unit::Tokens), usd: book(Unit::Usd) }
+        let (tokens, usd) = (book(Unit::Tokens), book(Unit::Usd));
+        let (pool, has_drawn) = (None, false);
+        Self { parent, is_root, children: 0, ended: false, pool, has_drawn, tokens, usd }
     }
 
     pub(super) fn book(&self, unit: Unit) -> &Book {
@@ -115,6 +126,7 @@ impl Book {
     fn new(granted: Option<u64>) -> Self {
         Self {
             granted,
+            is_pooled: false,
             own: 0,
             is_known: false,
             below: Passed::default(),
@@ -139,7 +151,7 @@ impl Book {
     }
 
     /// By the run and everything below it.
-    fn spent(&self) -> u128 {
+    pub(super) fn spent(&self) -> u128 {
         u128::from(self.own) + self.below.within + self.below.above
     }
 
@@ -173,7 +185,7 @@ impl Book {
 
     /// The highest mark that is reached. A budget of which nothing was used reaches none, even if it is zero: an agent
     /// that costs nothing runs under it.
-    fn reached(&self) -> Level {
+    pub(super) fn reached(&self) -> Level {
         let (spent, granted) = (self.spent(), u128::from(self.granted?));
         match spent {
             0 => None,
@@ -183,7 +195,7 @@ impl Book {
         }
     }
 
-    fn left(&self) -> Option<u64> {
+    pub(super) fn left(&self) -> Option<u64> {
         let free = self.balance().free?;
         Some(u64::try_from(free).expect("what is free is a part of the grant"))
     }

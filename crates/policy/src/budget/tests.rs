@@ -186,6 +186,20 @@ fn a_child_that_outlives_its_parent_keeps_its_own_and_no_more() {
 }
 
 #[test]
+fn what_is_added_below_a_run_that_is_over_reaches_all_above_it() {
+    let mut ledger = family(1000, &[500]);
+    ledger.open(run(2), Some(run(1)), grant(300));
+    ledger.open(run(3), Some(run(2)), grant(0));
+    ledger.charge(run(3), &used(350), &Cost::NONE);
+    ledger.settle(run(2), &completed(0));
+    check(&ledger, 0, [350, 0, 150, 500, 0]);
+    // 50 of it pay for what the run that is over had spent too much. The rest is held by its parent.
+    ledger.raise(run(3), grant(100));
+    check(&ledger, 1, [350, 0, 0, 250, 0]);
+    check(&ledger, 0, [350, 0, 250, 500, 0]);
+}
+
+#[test]
 fn no_budget_is_no_account() {
     let mut ledger = Ledger::default();
     ledger.open(run(0), None, BudgetGrant::default());
@@ -363,6 +377,11 @@ proptest! {
         for account in (0..naive.0.len()).rev() {
             perform(&mut ledger, &mut naive, &Operation::Complete { account, tokens: 0 });
         }
-        prop_assert!(ledger.accounts.is_empty(), "nothing stays reserved");
+        prop_assert_eq!(ledger.accounts.len(), 1, "the tree may go on");
+        let root = ledger.balance(run(0), Unit::Tokens).expect("the root's");
+        prop_assert_eq!(root.reserved, 0, "nothing stays reserved");
+        let free = ledger.left(run(0)).tokens;
+        ledger.reopen(run(0));
+        prop_assert_eq!(ledger.left(run(0)).tokens, free, "what was used stays used");
     }
 }

@@ -1,29 +1,20 @@
 //! The limits of a chain: for each key the strictest explicit value, and the agent whose value it is.
 
-use std::ops::Deref;
-
 use offshoot_config::{
-    AgentId, BreakerSettings, BudgetSettings, OnParentEnd, RetrySettings, SubagentSettings,
-    built_in,
+    AgentId, BreakerSettings, BudgetSettings, Fraction, OnParentEnd, RetrySettings, Share,
+    SubagentSettings, built_in,
 };
-use offshoot_model::{BudgetGrant, GovernedBy, JsonText, Rules};
+use offshoot_model::{BudgetGrant, GovernedBy, JsonText, RetryOn, Rules};
 
 use super::Layer;
 
 /// Every limit of a chain. It reads as the settings of one agent: what is unset is what is built in.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, derive_more::Deref)]
 pub struct Limits {
+    #[deref]
     settings: SubagentSettings,
     /// The agents whose own values hold, by key. The others are those of the defaults.
     setters: Vec<(String, AgentId)>,
-}
-
-impl Deref for Limits {
-    type Target = SubagentSettings;
-
-    fn deref(&self) -> &SubagentSettings {
-        &self.settings
-    }
 }
 
 impl Limits {
@@ -69,6 +60,7 @@ impl Limits {
             }),
             // The most that any runtime may make of it.
             retries: Some(self.retries_count(true)),
+            retry_on: Some(self.retry_on()).filter(|on| !on.is_none()),
             breaker_failures: Some(self.breaker.failures()).filter(|&failures| failures > 0),
             breaker_cooldown_seconds: Some(self.breaker.cooldown_seconds()),
             deadline_seconds: self.deadline_seconds(),
@@ -81,9 +73,27 @@ impl Limits {
         BudgetGrant { tokens: self.budget.tokens(), usd: self.budget.usd() }
     }
 
+    /// True if the pieces of a map or a fanout draw from one pool; false where each gets its part as it is admitted.
+    pub fn pools_pieces(&self) -> bool {
+        self.budget.share.as_ref().is_none_or(|set| set.value == Share::Pool)
+    }
+
+    /// Returns the part of what is left that a spawn reserves when it asks for no amount.
+    pub fn spawn_part(&self) -> Fraction {
+        match self.budget.share() {
+            Share::Part(part) => part,
+            Share::Pool => built_in::BUDGET_PART,
+        }
+    }
+
     /// Seconds for the whole tree, or for what is below an agent deeper in it, queueing included; `None` without a deadline.
     pub fn deadline_seconds(&self) -> Option<u64> {
         self.settings.deadline_seconds().filter(|&seconds| seconds > 0)
+    }
+
+    /// Returns the endings after which a run has another attempt, besides faults that another attempt can mend.
+    pub fn retry_on(&self) -> RetryOn {
+        self.retries.on.as_ref().map(|set| set.value).unwrap_or_default()
     }
 
     /// Attempts after the first. The built-in number is that of a run whose runtime goes on where it was: to begin anew
@@ -98,7 +108,7 @@ impl Limits {
 /// the [`Rules`].
 const _: fn(&SubagentSettings) = |settings| {
     let SubagentSettings {
-        // Among the rules; of retries their number alone.
+        // Among the rules; of retries their number and endings alone.
         max_concurrent: _,
         max_concurrent_per_level: _,
         max_children_per_agent: _,
@@ -111,7 +121,7 @@ const _: fn(&SubagentSettings) = |settings| {
         deadline_seconds: _,
         run_timeout_seconds: _,
         breaker: BreakerSettings { failures: _, cooldown_seconds: _ },
-        retries: RetrySettings { count: _, backoff_seconds: _, jitter: _ },
+        retries: RetrySettings { count: _, on: _, backoff_seconds: _, jitter: _ },
         // In the grant of each run.
         allow_recursive_spawn: _,
         allow_agents: _,

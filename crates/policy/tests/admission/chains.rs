@@ -94,7 +94,7 @@ fn the_strictest_explicit_limit_of_a_chain_holds() {
     check("runTimeoutSeconds = 0", "", &timeout, 0);
     let spawns = |terms: &Terms| u64::from(terms.max_spawns());
     check("maxSpawns = 10", "maxSpawns = 100", &spawns, 10);
-    let keep = |terms: &Terms| u64::from(terms.budget.keep().as_millionths());
+    let keep = |terms: &Terms| terms.budget.keep().of(1_000_000);
     check("budget = { keep = 0.1 }", "budget = { keep = 0.5 }", &keep, 500_000);
     let cooldown = |terms: &Terms| terms.breaker.cooldown_seconds();
     check("breaker = { cooldownSeconds = 9 }", "breaker = { cooldownSeconds = 99 }", &cooldown, 99);

@@ -1,6 +1,7 @@
 //! Whole questions: a configuration, sessions in a tree, requests, and the answers.
 
 mod budgets;
+mod capabilities;
 mod chains;
 mod order;
 mod properties;

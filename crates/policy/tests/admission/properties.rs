@@ -7,7 +7,7 @@ use offshoot_model::{CostKnowledge, Grant, Origin, SpawnRequest};
 use offshoot_policy::{Difference, Limits, Terms};
 use proptest::prelude::*;
 use proptest::sample::subsequence;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::tree::{Tree, agent, config, paid, rights, tokens};
 
@@ -96,6 +96,14 @@ fn limit(key: String, schema: &Value) -> BoxedStrategy<String> {
         _ => schema["maximum"].as_u64().unwrap_or(9).clamp(4, 10),
     };
     let (share, value) = match (&schema["type"], &schema["enum"]) {
+        _ if key == "retries.on" => {
+            let values = [json!(["exit:75", "timeout"]), json!("signal"), json!([])];
+            (0.2, prop::sample::select(values.to_vec()).boxed())
+        }
+        _ if key == "budget.share" => {
+            let values = [json!("pool"), json!(0.0), json!(0.25), json!(0.5), json!(1.0)];
+            (0.2, prop::sample::select(values.to_vec()).boxed())
+        }
         (_, Value::Array(words)) => (0.2, prop::sample::select(words.clone()).boxed()),
         (Value::String(it), _) if it == "boolean" => {
             (0.4, prop::bool::weighted(0.8).prop_map(Value::from).boxed())

@@ -50,7 +50,27 @@ fn every_refusal_letter_by_letter() {
     tools(&mut answers);
     budget(&mut answers);
     moment(&mut answers);
+    answers.0.values().for_each(is_on_the_page);
     insta::assert_json_snapshot!("refusals", answers.0);
+}
+
+/// The page about refusals names the code and the setting that decided.
+fn is_on_the_page(refusal: &Value) {
+    let page = include_str!("../../../../docs/refusals.md");
+    let code = refusal["code"].as_str().expect("a code");
+    let row = page.lines().find(|line| line.starts_with(&format!("| `{code}` |")));
+    let setting = row.and_then(|row| row.split('|').nth(3));
+    let setting = setting.unwrap_or_else(|| panic!("docs/refusals.md has no row for `{code}`"));
+    if let Some(key) = refusal["governedBy"]["key"].as_str() {
+        // A level is one of many.
+        let key = key
+            .trim_start_matches("subagents.")
+            .trim_end_matches(|c: char| !c.is_ascii_alphabetic());
+        assert!(
+            setting.contains(&format!("`{key}`")),
+            "{key} does not stand in the row of `{code}`"
+        );
+    }
 }
 
 fn session(answers: &mut Answers) {
@@ -73,6 +93,7 @@ fn session(answers: &mut Answers) {
 
 fn target(answers: &mut Answers) {
     answers.refused("an agent that is not defined", &open_with(""), 0, &ask("nobody"));
+    answers.refused("an agent whose name has a slip", &open_with(""), 0, &ask("bb"));
     answers.refused("an agent that no setting allows", &Tree::new(AGENTS), 0, &ask("a"));
     let main = "[[agents.list]]\nid = \"main\"\nsubagents = { allowAgents = [\"b\"] }\n";
     let tree = Tree::new(&format!("{AGENTS}{main}"));

@@ -5,13 +5,14 @@ mod own_open_files;
 mod proc;
 mod spawn;
 
-pub(crate) use cgroup::{ControlGroups, control_group, process_namespace, wait_until_empty};
+pub use cgroup::process_namespace;
+pub(crate) use cgroup::{ControlGroups, control_group, wait_until_empty};
 pub(crate) use own_open_files::OpenFiles;
-pub use proc::boot_id;
 pub(crate) use proc::{
-    ChildList, ProcessFolder, Stat, all_processes, child_numbers, environment_has,
-    environment_value, has_open, ignores_broken_pipes, name, own_threads, stat,
+    ChildList, ProcessFolder, all_processes, child_numbers, environment_has, environment_value,
+    has_open, ignores_broken_pipes, name, own_threads,
 };
+pub use proc::{Stat, boot_id, stat};
 pub(crate) use spawn::{Image, spawn};
 
 use std::fs::File;
@@ -149,8 +150,9 @@ pub(crate) fn own_group() -> u32 {
     group.unsigned_abs()
 }
 
-/// The session this process is in, in the same way.
-pub(crate) fn own_session() -> u32 {
+/// The session this process is in: one for each terminal. It is 0 where the session was made outside of our namespace of
+/// processes, as in some containers. A number to compare with and to name things by, never to signal.
+pub fn own_session() -> u32 {
     #[expect(unsafe_code, reason = "the safe wrapper takes the answer for a number above 0")]
     // SAFETY: it takes a number and asks for this process, for which it does not fail.
     let session = unsafe { libc::getsid(0) };

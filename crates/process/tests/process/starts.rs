@@ -1,9 +1,11 @@
 //! Starts that fail.
 
 use std::error::Error;
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
 
 use offshoot_process::{StartError, Stdin};
 
@@ -45,18 +47,39 @@ async fn what_cannot_be_started_is_named() {
         ("orphan", "/orphan is of no executable format"),
         ("", "/ is a directory"),
     ] {
-        // A child that another test starts at this moment may hold the file open for writing until it runs its own program.
-        let (message, error) = loop {
-            let refused = refusal(program(&folder.path().join(name), &[]), folder.path());
-            if !refused.0.contains("Text file busy") {
-                break refused;
-            }
-        };
+        let (message, error) = refusal(program(&folder.path().join(name), &[]), folder.path());
         assert_eq!(message, expected);
         assert!(error.hint().is_some() && !error.is_retryable(), "{message}");
     }
     let (message, _) = refusal(program(Path::new("sh"), &[]), folder.path());
     assert_eq!(message, "program path sh is not absolute");
+}
+
+#[tokio::test]
+async fn a_program_that_is_open_for_writing_for_a_moment_starts() {
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let open = |number: u32| {
+        let path = folder.path().join(number.to_string());
+        fs::copy("/bin/true", &path).expect("a program");
+        let held = OpenOptions::new().append(true).open(&path).expect("a program may be changed");
+        (path, held)
+    };
+    for number in 0..20 {
+        let (path, held) = open(number);
+        let (start, started) = mpsc::channel();
+        let closer = thread::spawn(move || {
+            started.recv().expect("it starts");
+            drop(held);
+        });
+        let processes = processes();
+        start.send(()).expect("the other thread waits");
+        processes.spawn(program(&path, &[])).expect("the file is closed soon");
+        closer.join().expect("it closes the file");
+    }
+    let (path, _held) = open(20);
+    let (message, error) = refusal(program(&path, &[]), folder.path());
+    assert!(message.contains("Text file busy"), "{message}");
+    assert!(error.is_retryable(), "{message}");
 }
 
 #[tokio::test]

@@ -149,7 +149,15 @@ fn what_the_options_say() {
     check(&launch(), of(agent(&[])), &["--fallback-model=a,b"]);
     check(&launch(), of(ClaudeOptions { max_turns: Some(3), ..new() }), &["--max-turns=3"]);
     let json_schema = Some("{}".to_owned());
-    check(&launch(), of(ClaudeOptions { json_schema, ..new() }), &["--json-schema={}"]);
+    check(
+        &launch(),
+        of(ClaudeOptions { json_schema: json_schema.clone(), ..new() }),
+        &["--json-schema={}"],
+    );
+    let schema = JsonText::parse(r#"{"type":"object"}"#.to_owned()).ok();
+    let with_schema = Launch { schema, ..launch() };
+    let expected = ["--json-schema={\"type\":\"object\"}"];
+    check(&with_schema, of(ClaudeOptions { json_schema, ..new() }), &expected);
     let mode = |mode: &str| ClaudeOptions { permission_mode: Some(mode.into()), ..new() };
     check(&launch(), of(mode("plan")), &["--permission-mode=plan"]);
     let bypass = "--permission-mode=bypassPermissions";

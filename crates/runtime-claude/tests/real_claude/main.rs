@@ -132,7 +132,7 @@ async fn a_piece_of_the_input_arrives() {
     let piece = |offset, length| {
         let path = Arc::new(path.clone());
         let mut launch = stage.place.launch("count");
-        launch.input = Input::Piece(InputRange { path, offset, length, hash: None });
+        launch.input = Input::Piece(InputRange { path, offset, length, header: 0, hash: None });
         launch
     };
     assert_eq!(stage.says(piece(3, 4)).await, "you said count\n\n3456");
@@ -302,9 +302,7 @@ async fn one_that_is_stopped_in_a_call_of_the_model_tells_what_it_cost() {
     let stage = Stage::new(clients, rules);
     let (handle, stop) = StopHandle::new();
     let when_it_hangs = async {
-        while stage.api.conversations().len() < 2 {
-            stage.api.arrived(stage.api.requests().len() + 1).await;
-        }
+        stage.api.conversed(2).await;
         handle.stop(Stop::Soft { grace: Duration::from_secs(20) });
     };
     let run = stage.place.run_until(stage.place.launch("x"), stop);

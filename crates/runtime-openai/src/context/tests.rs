@@ -64,7 +64,13 @@ fn a_piece_is_what_the_task_is_about() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = file(&folder, "big", ValueKind::Text, b"onetwothree").path;
     let piece = || {
-        Input::Piece(InputRange { path: Arc::new(path.clone()), offset: 3, length: 3, hash: None })
+        Input::Piece(InputRange {
+            path: Arc::new(path.clone()),
+            offset: 3,
+            length: 3,
+            header: 0,
+            hash: None,
+        })
     };
     let (prompt, sources) = first(&launch(Vec::new(), piece()), 100).expect("readable");
     assert_eq!(prompt, "Count.\n\ntwo");

@@ -84,6 +84,27 @@ async fn json_where_json_was_asked_for() {
 }
 
 #[tokio::test]
+async fn the_service_is_asked_for_the_form_of_the_answer() {
+    let schema = || offshoot_model::JsonText::parse(r#"{"type":"object"}"#.to_owned()).ok();
+    let rules = || [Rule::always(Reply::text("{}"))];
+    let place = Place::new(rules());
+    let with_schema = Launch { schema: schema(), ..launch("t") };
+    place.run_with(with_schema, Listener::default()).await;
+    place.run("t").await;
+    let bodies: Vec<_> = place.api.requests().into_iter().map(|request| request.body).collect();
+    let format = json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": {"type": "object"}}});
+    assert_eq!(bodies[0]["response_format"], format);
+    assert_eq!(bodies[1].get("response_format"), None);
+    // One that the service cannot do is switched off with another one.
+    let other = Place::with(rules(), |options| {
+        options.request.insert("response_format".into(), json!({"type": "text"}));
+    });
+    let with_schema = Launch { schema: schema(), ..launch("t") };
+    other.run_with(with_schema, Listener::default()).await;
+    assert_eq!(other.api.requests()[0].body["response_format"], json!({"type": "text"}));
+}
+
+#[tokio::test]
 async fn what_it_used_and_what_it_cost() {
     let million = |text: &str| text.parse::<MicroUsd>().expect("dollars");
     let price = Price {

@@ -1,14 +1,17 @@
 //! The engine as running agents reach it from outside: by the run that asks, which the caller has verified.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
+use offshoot_config::Config;
 use offshoot_model::{
-    AgentId, BudgetGrant, CancelledBy, ContextEntry, Envelope, Origin, Refusal, RootId, RunId,
-    SessionKey, SpawnRequest, Timestamp, Tree, VariableRef, error_chain,
+    Admitted, AgentSummary, BudgetGrant, CancelledBy, ContextEntry, Envelope, InputRange,
+    LoweredLimit, Origin, Refusal, RootId, RunId, SessionKey, SpawnRequest, Timestamp, Tree,
+    VariableRef, error_chain,
 };
+use offshoot_policy::Terms;
 use offshoot_runtime::{WaitAnswer, WaitFor};
 use offshoot_store::{DataFolder, Store, StoreError};
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -22,14 +25,15 @@ use crate::message::{Asking, Children, Message, over};
 use crate::request::{Ask, Unresolved};
 use crate::run_spec::RunSpec;
 use crate::stored_values::recorded;
-use crate::tree_context::{MergeThreads, TreeContext};
+use crate::tree_context::{MergeThreads, TreeContext, summary};
 
 /// The longest report. It is a line for people, and stands in the record as it is.
 const REPORT_BYTES: usize = 4096;
 
 /// Requests of running agents to one tree. The caller is an argument here: hand this only to code that knows the caller
 /// from a ticket and from the kernel. Cheap to clone, and it does not keep the tree alive.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Agents({})", tree.root)]
 pub struct Agents {
     tree: Arc<TreeContext>,
     sender: mpsc::WeakUnboundedSender<Message>,
@@ -43,6 +47,8 @@ pub struct Accepted {
     pub run: RunId,
     /// The session key of the run.
     pub key: SessionKey,
+    /// The limits of which it got less than was asked for.
+    pub lowered: Vec<LoweredLimit>,
 }
 
 /// A child that is asked for.
@@ -50,8 +56,10 @@ pub struct Accepted {
 pub struct ChildRequest {
     /// The request.
     pub request: SpawnRequest,
-    /// The folder in which it works; that of the tree where absent.
+    /// The folder in which it works; that of its parent where absent.
     pub folder: Option<PathBuf>,
+    /// The part of a file that it reads. No symbolic link is accepted on its path.
+    pub input: Option<InputRange>,
 }
 
 /// Budget and agents that a session may still give to children.
@@ -59,13 +67,34 @@ pub struct ChildRequest {
 pub struct SpawnAllowance {
     /// The rest of the session's budget, less what it has promised. Nothing where no budget bounds it.
     pub budget: BudgetGrant,
-    /// The agents that it may name, each with what it is for.
-    pub agents: Vec<(AgentId, Option<String>)>,
+    /// The agents that it may name.
+    pub agents: Vec<AgentSummary>,
+}
+
+/// The agents that may be started under these terms, with what is known of each.
+pub fn allowed_agents(terms: &Terms, config: &Config) -> Vec<AgentSummary> {
+    let allowed = terms.allowed_agents(config);
+    allowed.into_iter().map(|id| summary(id, terms.agent(), config)).collect()
+}
+
+/// Returns the limits that a request names, which admission may lower; none where it names none.
+fn limits_of(request: &SpawnRequest) -> Option<Box<SpawnRequest>> {
+    let &SpawnRequest { run_timeout_seconds, max_depth, budget, ref tools, .. } = request;
+    let named =
+        run_timeout_seconds.is_some() || max_depth.is_some() || budget.is_some() || tools.is_some();
+    let limits = || SpawnRequest {
+        run_timeout_seconds,
+        max_depth,
+        budget,
+        tools: tools.clone(),
+        ..SpawnRequest::default()
+    };
+    named.then(|| Box::new(limits()))
 }
 
 impl From<SpawnRequest> for ChildRequest {
     fn from(request: SpawnRequest) -> Self {
-        Self { request, folder: None }
+        Self { request, folder: None, input: None }
     }
 }
 
@@ -81,6 +110,33 @@ impl Agents {
     /// The record of the tree, and of others in the same store.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.tree.store
+    }
+
+    /// Waits until agents said more than `after` times, or something was recorded after the event `seen`. Ends at once where the
+    /// tree is over.
+    pub async fn output_news(&self, after: u64, seen: u64) {
+        // Followed before the record is asked, so that nothing happens in between.
+        let Some(mut events) = self.follow.upgrade().map(|events| events.subscribe()) else {
+            return;
+        };
+        let (store, root) = (Arc::clone(&self.tree.store), self.tree.root);
+        let recorded = move || store.events(root, seen).next().is_some();
+        let recorded = tokio::task::spawn_blocking(recorded).await;
+        if recorded.expect("reading the record does not panic") {
+            return;
+        }
+        tokio::select! {
+            () = self.tree.outputs.said_after(after) => {}
+            // A follower that was too slow, and the end of the tree, are news too.
+            _ = events.recv() => {}
+        }
+    }
+
+    /// Has what the agents said up to now written to its files, and answers how often they said something.
+    pub async fn output_written(&self) -> u64 {
+        let said = self.tree.outputs.said();
+        self.tree.outputs.settle().await;
+        said
     }
 
     /// Returns the threads for external merges.
@@ -165,15 +221,18 @@ impl Agents {
     ///
     /// As [`Agents::session`].
     pub async fn spawn_allowance(&self, run: RunId) -> Result<SpawnAllowance, Refusal> {
-        let answer = self.ask(|reply| Message::Allowance { run, reply }).await?;
-        let (budget, terms) = answer.ok_or_else(over)?;
-        let config = &self.tree.config;
-        let describe = |id: &AgentId| {
-            let definition = config.agent(id).and_then(|agent| agent.description.as_ref());
-            (id.clone(), definition.map(|description| description.value.clone()))
-        };
-        let agents = terms.allowed_agents(config).into_iter().map(describe).collect();
-        Ok(SpawnAllowance { budget, agents })
+        let (budget, terms) = self.allowance(run).await?;
+        Ok(SpawnAllowance { budget, agents: allowed_agents(&terms, &self.tree.config) })
+    }
+
+    /// The rest of a session's budget, and the terms for what is below it.
+    pub(super) async fn allowance(&self, run: RunId) -> Result<(BudgetGrant, Arc<Terms>), Refusal> {
+        self.ask(|reply| Message::Allowance { run, reply }).await?.ok_or_else(over)
+    }
+
+    /// The configuration of the tree.
+    pub(super) fn config(&self) -> &Config {
+        &self.tree.config
     }
 
     /// Asks for a child.
@@ -184,9 +243,10 @@ impl Agents {
     ) -> Result<Accepted, Refusal> {
         let asking = self.session(caller).await?;
         let sender = self.sender.upgrade().ok_or_else(over)?;
-        let ask = self.resolve(&asking, child.into()).await?;
+        let ask = self.resolve(caller, &asking, child.into()).await?;
         asking.settle_up().await;
-        self.accepted(spawn(&sender, ask).await?)
+        let limits = limits_of(&ask.request);
+        self.accepted(caller, spawn(&sender, ask).await?, limits).await
     }
 
     /// Asks for several children in one step: those that name no budget share what the caller has left, less what it
@@ -199,11 +259,12 @@ impl Agents {
         let asking = self.session(caller).await?;
         let (mut asks, mut answers) = (Vec::new(), Vec::new());
         for child in children {
-            answers.push(match self.resolve(&asking, child).await {
+            answers.push(match self.resolve(caller, &asking, child).await {
                 Ok(ask) => {
                     let (reply, answer) = oneshot::channel();
+                    let limits = limits_of(&ask.request);
                     asks.push((ask, reply));
-                    Ok(answer)
+                    Ok((answer, limits))
                 }
                 Err(refusal) => Err(refusal),
             });
@@ -213,10 +274,10 @@ impl Agents {
         let mut accepted = Vec::with_capacity(answers.len());
         for answer in answers {
             accepted.push(match answer {
-                Ok(answer) => {
-                    let answer = answer.await.unwrap_or_else(|_| Err(over()));
-                    answer.and_then(|run| self.accepted(run))
-                }
+                Ok((answer, limits)) => match answer.await.unwrap_or_else(|_| Err(over())) {
+                    Ok(run) => self.accepted(caller, run, limits).await,
+                    Err(refusal) => Err(refusal),
+                },
                 Err(refusal) => Err(refusal),
             });
         }
@@ -224,9 +285,14 @@ impl Agents {
     }
 
     /// Fills in what a request leaves open.
-    async fn resolve(&self, asking: &Asking, child: ChildRequest) -> Result<Ask, Refusal> {
-        let ChildRequest { request, folder } = child;
-        let mut run_spec = Arc::clone(&self.tree.run_spec);
+    async fn resolve(
+        &self,
+        caller: RunId,
+        asking: &Asking,
+        child: ChildRequest,
+    ) -> Result<Ask, Refusal> {
+        let ChildRequest { request, folder, input } = child;
+        let mut run_spec = self.tree.run_spec_below(caller);
         if let Some(folder) = folder {
             run_spec =
                 Arc::new(RunSpec { working_folder: Arc::new(folder), ..(*run_spec).clone() });
@@ -236,17 +302,30 @@ impl Agents {
             agent: &asking.agent,
             origin: Origin::Agent,
             request,
-            input: None,
             run_spec,
-            place: 0,
+            decides: false,
         };
-        unresolved.resolve(&self.tree).await
+        let ask = unresolved.resolve(&self.tree).await?;
+        Ok(Ask { input, ..ask })
     }
 
-    fn accepted(&self, run: RunId) -> Result<Accepted, Refusal> {
+    /// The answer for a child that was admitted, with the limits of its request that were lowered.
+    async fn accepted(
+        &self,
+        caller: RunId,
+        run: RunId,
+        limits: Option<Box<SpawnRequest>>,
+    ) -> Result<Accepted, Refusal> {
         let admitted = self.tree.store.admitted(self.tree.root, run).ok().flatten();
-        let key = admitted.map(|admitted| admitted.key).ok_or_else(over)?;
-        Ok(Accepted { run, key })
+        let Admitted { key, agent, grant, .. } = admitted.ok_or_else(over)?;
+        let mut lowered = Vec::new();
+        if let Some(request) = limits
+            && let Some((_, terms)) =
+                self.ask(|reply| Message::Allowance { run: caller, reply }).await?
+        {
+            lowered = offshoot_policy::lowered(&self.tree.config, &terms, &agent, &request, &grant);
+        }
+        Ok(Accepted { run, key, lowered })
     }
 
     /// The runs that a wait is for which names none: the children of which the caller has not heard yet; all, where it has
@@ -267,6 +346,26 @@ impl Agents {
     /// `caller_ended` where the session is over.
     pub async fn children(&self, caller: RunId) -> Result<Vec<RunId>, Refusal> {
         self.children_of(caller, Children::All).await
+    }
+
+    /// The same without the runs that merges have asked for, whose answers are made of those of the others.
+    ///
+    /// # Errors
+    ///
+    /// `caller_ended` where the session is over, and those of the record.
+    pub async fn children_with_results(&self, caller: RunId) -> Result<Vec<RunId>, Refusal> {
+        let mut children = self.children(caller).await?;
+        let (store, root) = (Arc::clone(self.store()), self.root());
+        let read = move || {
+            let merges = |run| Ok(store.admitted(root, run)?.and_then(|it| it.merges()).is_some());
+            let asked: Result<Vec<bool>, StoreError> =
+                children.iter().copied().map(merges).collect();
+            let mut asked = asked?.into_iter();
+            children.retain(|_| asked.next() != Some(true));
+            Ok(children)
+        };
+        let read = tokio::task::spawn_blocking(read).await;
+        read.expect("reading the record does not panic").map_err(|error| unread(&error))
     }
 
     async fn children_of(&self, caller: RunId, which: Children) -> Result<Vec<RunId>, Refusal> {
@@ -301,7 +400,7 @@ impl Agents {
     ///
     /// # Errors
     ///
-    /// Where the run is not below the caller, is over, or reads no letters.
+    /// Fails if the run is not below the caller, is over, or reads no letters.
     pub async fn send(&self, caller: RunId, run: RunId, text: &str) -> Result<(), Refusal> {
         let asking = self.session(caller).await?;
         self.must_be_below(caller, run)?;
@@ -314,7 +413,7 @@ impl Agents {
     ///
     /// # Errors
     ///
-    /// Where the run is over, or reads no letters.
+    /// Fails if the run is over, or reads no letters.
     pub async fn send_as_operator(&self, run: RunId, text: &str) -> Result<(), Refusal> {
         let sender = self.sender.upgrade().ok_or_else(over)?;
         write(&self.tree, &sender, None, run, announce::letter(None, text)).await
@@ -336,9 +435,16 @@ impl Agents {
     }
 
     /// Stops admission and starts in this tree, or lets them go on; what runs goes on either way. For the operator. A
-    /// supervisor that takes the tree over begins unpaused.
-    pub fn pause_as_operator(&self, paused: bool) -> Result<(), Refusal> {
-        self.tell(Message::Pause(paused))
+    /// supervisor that takes the tree over begins unpaused. It is on record when this answers.
+    pub async fn pause_as_operator(&self, paused: bool) -> Result<(), Refusal> {
+        self.ask(|reply| Message::Pause { paused, reply }).await?
+    }
+
+    /// Returns the time since the last sign of life of each run that holds a slot.
+    pub async fn silences(&self) -> Result<Vec<(RunId, Duration)>, Refusal> {
+        let now = self.now();
+        let signs = self.ask(|reply| Message::Signs { reply }).await?;
+        Ok(signs.into_iter().map(|(run, at)| (run, now.since(at))).collect())
     }
 
     /// Adds to the budget of a run, and to every budget above it, so that no other run has less for it. For the operator. It is
@@ -346,7 +452,7 @@ impl Agents {
     ///
     /// # Errors
     ///
-    /// Where the run is over or is being stopped, has no budget in a unit, or nothing would be added.
+    /// Fails if the run is over or is being stopped, has no budget in a unit, or nothing would be added.
     pub async fn raise_as_operator(&self, run: RunId, more: BudgetGrant) -> Result<(), Refusal> {
         self.ask(|reply| Message::Raise { run, more, reply }).await?
     }
@@ -421,10 +527,4 @@ impl Agents {
 
 fn unread(error: &StoreError) -> Refusal {
     Refusal::invalid("run", format!("the record cannot be read: {}", error_chain(error)))
-}
-
-impl fmt::Debug for Agents {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Agents").field("root", &self.tree.root).finish_non_exhaustive()
-    }
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use offshoot_merge::{Fold, MergeError};
 use offshoot_model::{
-    Envelope, JsonText, Payload, Refusal, RefusalCode, RunId, RunStatus, SpawnRequest, ValueKind,
-    VariableRef,
+    Envelope, JsonText, Payload, Refusal, RefusalCode, RunId, RunStatus, SpawnRequest, Stream,
+    ValueKind, VariableRef,
 };
 use offshoot_runtime::{
     Host, Merge, MergeFault, MergeInput, MergeJob, MergeValue, Ruling, RunEvent, RunHost,
-    WaitAnswer, WaitFor,
+    ToolOffer, WaitAnswer, WaitFor,
 };
 use offshoot_store::Store;
 use tokio::sync::{Semaphore, mpsc};
@@ -24,7 +24,8 @@ use crate::task::AgentHost;
 use crate::tree_context::{MergeThreads, TreeContext};
 
 /// A merge with its parameters.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("ExternalMerge({}, {params:?})", merge.name())]
 pub struct ExternalMerge {
     /// The merge.
     pub merge: Arc<dyn Merge>,
@@ -51,7 +52,7 @@ impl ExternalMerge {
         agents: &Agents,
         caller: RunId,
     ) -> Result<ExternalMergeJob, MergeFault> {
-        let host = RunHost::new(CallerHost { agents: agents.clone(), caller });
+        let host = RunHost::new(MergeHost::Run { agents: agents.clone(), caller });
         ExternalMergeJob::begin(self, Arc::clone(agents.store()), agents.merging().clone(), host)
             .await
     }
@@ -61,7 +62,7 @@ impl ExternalMerge {
         &self,
         store: Arc<dyn Store>,
     ) -> Result<ExternalMergeJob, MergeFault> {
-        let host = RunHost::new(NoAgents);
+        let host = RunHost::new(MergeHost::NoAgents);
         ExternalMergeJob::begin(self, store, MergeThreads::default(), host).await
     }
 }
@@ -87,6 +88,7 @@ impl ExternalMergeJob {
         sender: &mpsc::UnboundedSender<Message>,
     ) -> Result<Self, MergeError> {
         let root = AgentHost {
+            attempt: 1,
             tree: Arc::clone(tree),
             run: RunIndex::ROOT,
             id: tree.root.run(),
@@ -95,10 +97,12 @@ impl ExternalMergeJob {
             sender: sender.clone(),
             // A merge has no process, and uses no tools.
             watch: AttemptWatch::default(),
+            output: None,
+            form: None,
             tools: Arc::new(Semaphore::new(0)),
         };
         let (store, threads) = (Arc::clone(&tree.store), tree.merging.clone());
-        let begun = Self::begin(external, store, threads, RunHost::new(RootHost(root)));
+        let begun = Self::begin(external, store, threads, RunHost::new(MergeHost::Root(root)));
         begun.await.map_err(failed)
     }
 
@@ -209,86 +213,63 @@ fn value(
     }
 }
 
-/// Answers for a merge, which has no turns.
-fn no_turns() -> BoxFuture<'static, Ruling> {
-    Box::pin(async { Ruling::End })
+/// The host of a merge: what the merge asks for is asked for by a run, through the same admission. Its events are no
+/// progress of any run, and it has no turns.
+enum MergeHost {
+    /// Of the root.
+    Root(AgentHost),
+    /// Of a run below it. A merge that keeps its host does not keep the tree.
+    Run { agents: Agents, caller: RunId },
+    /// Outside of any tree.
+    NoAgents,
 }
 
-/// The host of a merge of the root: its requests are requests of the root, through the same admission. Its events are no
-/// progress of any run.
-struct RootHost(AgentHost);
+fn no_agents<T>() -> Result<T, Refusal> {
+    Err(Refusal::new(RefusalCode::UnknownCaller, "a merge outside a tree has no agents"))
+}
 
 #[deny(clippy::missing_trait_methods, reason = "what a merge may ask for is decided here")]
-impl Host for RootHost {
+impl Host for MergeHost {
     fn hear(&self, _event: RunEvent) {}
 
     fn sign(&self) {}
 
+    fn said(&self, _stream: Stream, _bytes: &[u8]) {}
+
     fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
-        self.0.spawn(request)
+        match self {
+            Self::Root(root) => root.spawn(request),
+            Self::Run { agents, caller } => {
+                let (agents, caller) = (agents.clone(), *caller);
+                Box::pin(async move { Ok(agents.spawn(caller, request).await?.run) })
+            }
+            Self::NoAgents => Box::pin(async { no_agents() }),
+        }
     }
 
     fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
-        self.0.wait(wait)
+        match self {
+            Self::Root(root) => root.wait(wait),
+            Self::Run { agents, caller } => {
+                let (agents, caller) = (agents.clone(), *caller);
+                Box::pin(async move { agents.wait(caller, wait).await })
+            }
+            Self::NoAgents => Box::pin(async { no_agents() }),
+        }
+    }
+
+    // A merge starts agents, and has nothing else to ask.
+    fn tools(&self) -> BoxFuture<'static, Vec<ToolOffer>> {
+        Box::pin(async { Vec::new() })
+    }
+
+    fn call_tool(&self, name: &str, _arguments: &str) -> BoxFuture<'static, JsonText> {
+        let refusal = Refusal::invalid("name", format!("there is no tool `{name}`"));
+        Box::pin(async move { JsonText::of(&refusal).expect("a refusal is plain data") })
     }
 
     fn turn_ended(&self, _answer: Option<Arc<str>>, _taken: u32) -> BoxFuture<'static, Ruling> {
-        no_turns()
-    }
-}
-
-/// The same for a run below it. A merge that keeps its host does not keep the tree.
-struct CallerHost {
-    agents: Agents,
-    caller: RunId,
-}
-
-#[deny(clippy::missing_trait_methods, reason = "what a merge may ask for is decided here")]
-impl Host for CallerHost {
-    fn hear(&self, _event: RunEvent) {}
-
-    fn sign(&self) {}
-
-    fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
-        let (agents, caller) = (self.agents.clone(), self.caller);
-        Box::pin(async move { Ok(agents.spawn(caller, request).await?.run) })
-    }
-
-    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
-        let (agents, caller) = (self.agents.clone(), self.caller);
-        Box::pin(async move { agents.wait(caller, wait).await })
-    }
-
-    fn turn_ended(&self, _answer: Option<Arc<str>>, _taken: u32) -> BoxFuture<'static, Ruling> {
-        no_turns()
-    }
-}
-
-/// The host of a merge outside of any tree.
-struct NoAgents;
-
-impl NoAgents {
-    fn refusal() -> Refusal {
-        Refusal::new(RefusalCode::UnknownCaller, "a merge outside a tree has no agents")
-    }
-}
-
-#[deny(clippy::missing_trait_methods, reason = "what a merge may ask for is decided here")]
-impl Host for NoAgents {
-    fn hear(&self, _event: RunEvent) {}
-
-    fn sign(&self) {}
-
-    fn spawn(&self, _request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
-        Box::pin(async { Err(Self::refusal()) })
-    }
-
-    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
-        Box::pin(async { Err(Self::refusal()) })
-    }
-
-    fn turn_ended(&self, _answer: Option<Arc<str>>, _taken: u32) -> BoxFuture<'static, Ruling> {
-        no_turns()
+        Box::pin(async { Ruling::End })
     }
 }
 
@@ -299,14 +280,5 @@ impl fmt::Display for ExternalMerge {
             "null" => Ok(()),
             params => write!(f, "={params}"),
         }
-    }
-}
-
-impl fmt::Debug for ExternalMerge {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ExternalMerge")
-            .field("merge", &self.merge.name())
-            .field("params", &self.params)
-            .finish()
     }
 }

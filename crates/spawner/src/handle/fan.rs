@@ -1,25 +1,27 @@
 //! Many pieces, one answer: fan-out, and the fold that merges as pieces end.
 
+mod asker;
 mod asking;
 mod gathered;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
-use offshoot_merge::{Answer, MergeError, OnFailure, Strategy};
+use offshoot_merge::{Answer, Asking, MergeError, OnFailure, Strategy};
 use offshoot_model::{
-    AgentId, CancelledBy, Ending, Envelope, InputRange, Origin, Payload, Reason, Refusal,
-    RefusalCode, RootId, RunId, SpawnRequest,
+    CancelledBy, Chosen, Ending, Envelope, InputRange, OnNeedFailed, Origin, Payload, Reason,
+    Refusal, RefusalCode, RootId, RunId, SpawnRequest,
 };
+use offshoot_policy::needs;
 use offshoot_store::Store;
 use tokio::sync::{mpsc, watch};
 
 use crate::error::SpawnerError;
+use crate::handle::asked_merge::{AskedMerge, HELD_BYTES};
 use crate::handle::external_merge::{ExternalMerge, ExternalMergeJob};
 use crate::handle::gathering::Gathering;
 use crate::handle::tree_state::over;
-use crate::machine::RunIndex;
+use crate::machine::{NeededPiece, RunIndex};
 use crate::message::{FanEvent, FanId, Message, TreeState};
 use crate::request::{Ask, Unresolved};
 use crate::run_spec::RunSpec;
@@ -27,10 +29,6 @@ use crate::stored_values::StoredValues;
 use crate::tree_context::TreeContext;
 
 use gathered::Gathered;
-
-/// The most bytes of the answers of pieces that are held until they are merged. Those of a hundred thousand would be
-/// hundreds of megabytes, and each stands on record.
-pub(crate) const HELD_BYTES: u64 = 32 << 20;
 
 /// Pieces to run and how to merge what comes back.
 #[derive(Clone, Debug)]
@@ -43,6 +41,8 @@ pub struct FanOut {
     pub strategy: Strategy,
     /// A merge that is not one of ours, which then goes before the strategy.
     pub external: Option<ExternalMerge>,
+    /// A merge that asks an agent or a program once all pieces are over, which then goes before the strategy.
+    pub asking: Option<Asking>,
     /// The rule for pieces that did not complete.
     pub on_failure: OnFailure,
     /// Cancel the rest once more than so many pieces did not complete.
@@ -52,16 +52,34 @@ pub struct FanOut {
 /// One piece.
 #[derive(Clone, Debug)]
 pub struct Piece {
-    /// The request. Without a budget of its own the piece gets an equal part of what the root has left, less what the root
-    /// keeps.
+    /// The request. Without a budget of its own the piece draws from what the root has left, or gets a part of that, less
+    /// what the root keeps: an equal one, or by its weight where a piece has one.
     pub request: SpawnRequest,
     /// The part of a file that it reads. No symbolic link is accepted on its path: [`offshoot_split::cut`] answers such paths.
     pub input: Option<InputRange>,
     /// The name of its result in the answer; its label where absent, else its number from 1.
     pub key: Option<Arc<str>>,
+    /// The piece's own runtime, command and folder, where they are not those of all. They say more than the definition of its agent.
+    pub run_spec: Option<Arc<RunSpec>>,
+    /// The pieces whose answers it needs. It starts when they are over, and reads the answer of one that it knows as `a` in its
+    /// context, as `need_a`.
+    pub needs: Vec<PieceNeed>,
+    /// The fate of the piece when one of them does not complete.
+    pub on_need_failed: OnNeedFailed,
+}
+
+/// A piece whose answer another piece needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PieceNeed {
+    /// The name by which that one knows it.
+    pub name: Arc<str>,
+    /// The place in the request, from 0.
+    pub place: u32,
 }
 
 /// Pieces on their way.
+#[derive(derive_more::Debug)]
+#[debug("Fan({} pieces)", keys.len())]
 pub struct Fan {
     id: FanId,
     root: RootId,
@@ -74,6 +92,20 @@ pub struct Fan {
     gathering: Gathering,
     on_failure: OnFailure,
     max_fail: Option<u32>,
+    gathered: Gathered,
+}
+
+/// The outcome of one piece.
+#[derive(Clone, Debug)]
+pub struct PieceOutcome {
+    /// The place in the request, from 0.
+    pub place: u32,
+    /// The name of the result.
+    pub key: Arc<str>,
+    /// True if the piece was over before this supervisor began.
+    pub earlier: bool,
+    /// The envelope of its run, or the reason why there is no run.
+    pub result: Result<Envelope, Refusal>,
 }
 
 /// The outcome of all pieces.
@@ -83,6 +115,8 @@ pub struct FanAnswer {
     pub strategy: String,
     /// The merged answer, or what there is of it.
     pub answer: Answer,
+    /// Name of the result that a judge chose, and the reason; none where no judge was asked.
+    pub chosen: Option<Chosen>,
     /// Success if this is the answer to the request; else the reason why it is not.
     pub verdict: Result<(), MergeError>,
     /// The number of pieces.
@@ -128,6 +162,7 @@ impl FanOut {
             pieces: pieces.into_iter().collect(),
             strategy: Strategy::Concatenate,
             external: None,
+            asking: None,
             on_failure: OnFailure::Fail,
             max_fail: None,
         }
@@ -140,24 +175,10 @@ impl FanOut {
         self
     }
 
-    /// With a merge that is not one of ours.
-    #[must_use]
-    pub fn merge_by(mut self, external: ExternalMerge) -> Self {
-        self.external = Some(external);
-        self
-    }
-
     /// With something else to become of pieces that did not complete.
     #[must_use]
     pub fn on_failure(mut self, on_failure: OnFailure) -> Self {
         self.on_failure = on_failure;
-        self
-    }
-
-    /// With a way of its own to run the pieces.
-    #[must_use]
-    pub fn run_spec(mut self, run_spec: RunSpec) -> Self {
-        self.run_spec = Some(run_spec);
         self
     }
 }
@@ -168,31 +189,24 @@ impl Piece {
         SpawnRequest { task: task.into(), ..SpawnRequest::default() }.into()
     }
 
-    /// For another agent than the root's.
-    #[must_use]
-    pub fn agent(mut self, agent: AgentId) -> Self {
-        self.request.agent = Some(agent);
-        self
-    }
-
     /// With a short name, which is also that of its result where nothing else is.
     #[must_use]
     pub fn label(mut self, label: impl Into<Arc<str>>) -> Self {
         self.request.label = Some(label.into());
         self
     }
-
-    /// With a name for its result.
-    #[must_use]
-    pub fn key(mut self, key: impl Into<Arc<str>>) -> Self {
-        self.key = Some(key.into());
-        self
-    }
 }
 
 impl From<SpawnRequest> for Piece {
     fn from(request: SpawnRequest) -> Self {
-        Self { request, input: None, key: None }
+        Self {
+            request,
+            input: None,
+            key: None,
+            run_spec: None,
+            needs: Vec::new(),
+            on_need_failed: OnNeedFailed::Skip,
+        }
     }
 }
 
@@ -201,9 +215,21 @@ impl Fan {
         tree: &Arc<TreeContext>,
         sender: mpsc::UnboundedSender<Message>,
         state: watch::Receiver<TreeState>,
-        order: FanOut,
+        fan_out: FanOut,
     ) -> Result<Self, SpawnerError> {
-        let FanOut { run_spec, pieces, strategy, external, on_failure, max_fail } = order;
+        Self::start_at(tree, sender, state, fan_out, None).await
+    }
+
+    /// Starts with pieces in these places among all that the owner asks for, in the order of the pieces; in the next ones where
+    /// absent.
+    pub(super) async fn start_at(
+        tree: &Arc<TreeContext>,
+        sender: mpsc::UnboundedSender<Message>,
+        state: watch::Receiver<TreeState>,
+        fan_out: FanOut,
+        places: Option<Vec<u32>>,
+    ) -> Result<Self, SpawnerError> {
+        let FanOut { run_spec, pieces, strategy, external, asking, on_failure, max_fail } = fan_out;
         // Before anything runs: parameters that the merge cannot use cost nothing then.
         let job = match &external {
             Some(external) => {
@@ -212,14 +238,21 @@ impl Fan {
             }
             None => None,
         };
+        if let Some(asking) = &asking {
+            let checked = asker::check(asking, tree);
+            checked.map_err(|error| SpawnerError::Merge(Arc::new(error)))?;
+        }
+        let order = order(&pieces)?;
         let run_spec = run_spec.map_or_else(|| Arc::clone(&tree.run_spec), Arc::new);
         let id = FanId(tree.mint());
-        let first = tree.mint_places(pieces.len());
+        let first = if places.is_none() { tree.mint_places(pieces.len()) } else { 0 };
+        let number_of =
+            |place: u32| places.as_ref().map_or(first + place, |places| places[place as usize]);
         let numbers = first..first + u32::try_from(pieces.len()).expect("fewer pieces than 2^32");
         let mut keys = Vec::with_capacity(pieces.len());
         let mut asks = Vec::with_capacity(pieces.len());
         for (place, piece) in (0_u32..).zip(pieces) {
-            let Piece { request, input, key } = piece;
+            let Piece { request, input, key, run_spec: own, needs, on_need_failed } = piece;
             keys.push(key.or_else(|| request.label.clone()));
             // Kept below, once it is known that each piece can be asked for.
             let task = Payload::Text(Arc::clone(&request.task));
@@ -228,15 +261,25 @@ impl Fan {
                 agent: &tree.agent,
                 origin: Origin::Piece,
                 request,
-                input,
-                run_spec: Arc::clone(&run_spec),
-                place,
+                decides: own.is_some(),
+                run_spec: own.unwrap_or_else(|| Arc::clone(&run_spec)),
             };
-            let chosen = tree.chosen.get().and_then(|chosen| chosen.get(&(first + place)));
+            let chosen = tree.chosen.get().and_then(|chosen| chosen.get(&number_of(place)));
             let ask = unresolved.resolve_as(chosen, task, tree);
             let ask = ask.map_err(|refusal| SpawnerError::Refused(Box::new(refusal)))?;
-            asks.push(Ask { number: Some(first + place), ..ask });
+            let needed =
+                |need: PieceNeed| NeededPiece { name: need.name, place: number_of(need.place) };
+            let needs = needs.into_iter().map(needed).collect();
+            asks.push(Ask {
+                input,
+                place,
+                number: Some(number_of(place)),
+                needs,
+                on_need_failed,
+                ..ask
+            });
         }
+        let asks = in_order(asks, order);
         // Unbounded, because the supervisor must not wait for a merge; each piece is told of once.
         let (follower, events) = mpsc::unbounded_channel();
         let asked = asking::all(asks, tree, |asks, permit| {
@@ -253,12 +296,47 @@ impl Fan {
             }
         })?;
         let values = StoredValues::new(Arc::clone(&tree.store));
-        let gathering = match external.zip(job) {
-            Some((external, job)) => Gathering::by_job(&external, job, on_failure, values),
-            None => Gathering::by_strategy(strategy, on_failure, values).hold_at_most(HELD_BYTES),
+        let gathering = match (external.zip(job), asking) {
+            (Some((external, job)), _) => Gathering::by_job(&external, job, on_failure, values),
+            (None, Some(asking)) => {
+                let asker = Box::new(asker::Owner::new(tree, &sender, &state));
+                Gathering::by_asked(AskedMerge::new(asking, asker), on_failure, values)
+            }
+            (None, None) => {
+                Gathering::by_strategy(strategy, on_failure, values).hold_at_most(HELD_BYTES)
+            }
         };
         let (root, store) = (tree.root, Arc::clone(&tree.store));
-        Ok(Self { id, root, store, sender, state, events, keys, gathering, on_failure, max_fail })
+        let gathered = Gathered::new(root, keys.len());
+        Ok(Self {
+            id,
+            root,
+            store,
+            sender,
+            state,
+            events,
+            keys,
+            gathering,
+            on_failure,
+            max_fail,
+            gathered,
+        })
+    }
+
+    /// Waits for the next piece that is over, in whatever order they end; none once all are. What it tells has a part in the
+    /// [`answer`](Self::answer) too.
+    ///
+    /// A future that is dropped before it is ready may have taken a piece, which is missing in the answer then: wait for it to
+    /// its end.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`answer`](Self::answer).
+    pub async fn next(&mut self) -> Result<Option<PieceOutcome>, SpawnerError> {
+        let Some(event) = self.told().await? else { return Ok(None) };
+        let outcome = self.outcome(&event).await?;
+        self.take(event).await;
+        Ok(Some(outcome))
     }
 
     /// Waits for the pieces and merges them as they end. Dropping the future leaves the pieces running: cancel them,
@@ -268,8 +346,11 @@ impl Fan {
     ///
     /// Fails if the record breaks, or does not give back what came of a piece in an earlier life of the tree: the tree can be
     /// resumed then.
-    pub async fn answer(self) -> Result<FanAnswer, SpawnerError> {
-        Gathered::from(self).answer().await
+    pub async fn answer(mut self) -> Result<FanAnswer, SpawnerError> {
+        while let Some(event) = self.told().await? {
+            self.take(event).await;
+        }
+        Ok(self.concluded().await)
     }
 }
 
@@ -306,7 +387,10 @@ impl FanAnswer {
             Reason::Cancelled { by: CancelledBy::MaxFail }
         } else if self.is_success() {
             Reason::Completed { exit_code: None }
-        } else if let Err(error @ MergeError::InputChanged { .. }) = &self.verdict {
+        } else if let Err(
+            error @ (MergeError::InputChanged { .. } | MergeError::NotAnswered { .. }),
+        ) = &self.verdict
+        {
             Reason::RuntimeError { message: error.to_string(), retryable: false }
         } else {
             Reason::PiecesFailed { failed: self.missing(), total: self.total }
@@ -315,8 +399,36 @@ impl FanAnswer {
     }
 }
 
-impl fmt::Debug for Fan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fan").field("pieces", &self.keys.len()).finish_non_exhaustive()
+/// Returns the places of the pieces so that each comes behind those that it needs; none where they stand so already.
+///
+/// # Errors
+///
+/// Pieces that need each other in a cycle, and a place that is none.
+fn order(pieces: &[Piece]) -> Result<Option<Vec<usize>>, SpawnerError> {
+    if pieces.iter().all(|piece| piece.needs.is_empty()) {
+        return Ok(None);
     }
+    let is_none = |need: &PieceNeed| need.place as usize >= pieces.len();
+    if let Some(none) = pieces.iter().flat_map(|piece| &piece.needs).find(|need| is_none(need)) {
+        let message = format!("a piece needs `{}` at {}, and there is none", none.name, none.place);
+        return Err(SpawnerError::Refused(Box::new(Refusal::invalid("needs", message))));
+    }
+    let places = |piece: &Piece| piece.needs.iter().map(|need| need.place as usize).collect();
+    let needs: Vec<Vec<usize>> = pieces.iter().map(places).collect();
+    needs::order(&needs).map(Some).map_err(|cycle| {
+        let name = |place: usize| match &pieces[place].request.label {
+            Some(label) => label.to_string(),
+            None => (place + 1).to_string(),
+        };
+        let cycle = cycle.into_iter().map(name).collect::<Vec<_>>().join(" → ");
+        let message = format!("pieces need each other in a cycle: {cycle}");
+        SpawnerError::Refused(Box::new(Refusal::invalid("needs", message)))
+    })
+}
+
+/// Puts requests into an order.
+fn in_order(asks: Vec<Ask>, order: Option<Vec<usize>>) -> Vec<Ask> {
+    let Some(order) = order else { return asks };
+    let mut asks: Vec<Option<Ask>> = asks.into_iter().map(Some).collect();
+    order.into_iter().map(|at| asks[at].take().expect("each place comes once")).collect()
 }

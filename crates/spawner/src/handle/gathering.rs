@@ -1,23 +1,29 @@
-//! Results on their way into one answer: by a fold of ours, or by an external merge beside one that counts.
+//! Results on their way into one answer: by a fold of ours, or by an external merge or one that asks, beside a fold that counts.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::sync::Arc;
 
-use offshoot_merge::{Answer, Fold, MergeError, OnFailure, Step, Strategy};
-use offshoot_model::{Envelope, Payload, RunId};
+use offshoot_merge::{Answer, Asking, Fold, MergeError, OnFailure, Step, Strategy};
+use offshoot_model::{Chosen, Envelope, Payload, RunId};
 use offshoot_runtime::MergeFault;
 
 use super::agents::Agents;
+use super::asked_merge::{AskedMerge, Session};
 use super::external_merge::{ExternalMerge, ExternalMergeJob};
 use crate::stored_values::StoredValues;
 
 /// A merge that takes results in any order, for an answer that keeps the order of the request.
+#[derive(derive_more::Debug)]
+#[debug("Gathering({strategy})")]
 pub struct Gathering {
     strategy: String,
     fold: Fold,
     may_end_early: bool,
     external: Option<External>,
+    /// A merge that asks; none once it was made or given up.
+    asked: Option<AskedMerge>,
+    /// The choice of a judge, once it was made.
+    chosen: Option<Chosen>,
     values: StoredValues,
 }
 
@@ -39,6 +45,8 @@ impl Gathering {
             fold: Fold::new(strategy, on_failure),
             may_end_early: strategy.may_end_early(),
             external: None,
+            asked: None,
+            chosen: None,
             values,
         }
     }
@@ -85,6 +93,32 @@ impl Gathering {
             fold: Fold::elsewhere(on_failure),
             may_end_early: true,
             external: Some(external_job),
+            asked: None,
+            chosen: None,
+            values,
+        }
+    }
+
+    /// Gathers by a merge that asks for children of `caller`.
+    pub fn by_asking(
+        asking: Asking,
+        on_failure: OnFailure,
+        agents: &Agents,
+        caller: RunId,
+    ) -> Self {
+        let values = StoredValues::new(Arc::clone(agents.store()));
+        let asker = Box::new(Session::new(agents.clone(), caller));
+        Self::by_asked(AskedMerge::new(asking, asker), on_failure, values)
+    }
+
+    pub(super) fn by_asked(asked: AskedMerge, on_failure: OnFailure, values: StoredValues) -> Self {
+        Self {
+            strategy: asked.to_string(),
+            fold: Fold::elsewhere(on_failure),
+            may_end_early: false,
+            external: None,
+            asked: Some(asked),
+            chosen: None,
             values,
         }
     }
@@ -93,6 +127,12 @@ impl Gathering {
     #[must_use]
     pub(super) fn hold_at_most(self, bytes: u64) -> Self {
         Self { fold: self.fold.hold_at_most(bytes), ..self }
+    }
+
+    /// Puts this text between two results, see [`Fold::separate_by`].
+    #[must_use]
+    pub fn separate_by(self, separator: &str) -> Self {
+        Self { fold: self.fold.separate_by(separator), ..self }
     }
 
     /// Returns the name of the merge.
@@ -112,7 +152,12 @@ impl Gathering {
         key: Arc<str>,
         result: Result<Payload, Box<Envelope>>,
     ) -> Step {
-        let Self { fold, external, values, .. } = self;
+        let Self { fold, external, asked, values, .. } = self;
+        if let Some(asked) = asked
+            && (result.is_ok() || fold.includes_failures())
+        {
+            asked.push(place, Arc::clone(&key), result.clone()).await;
+        }
         if let Some(External { job: Some(job), handed, .. }) = external
             && (result.is_ok() || fold.includes_failures())
             && handed.insert(place)
@@ -136,17 +181,29 @@ impl Gathering {
         job.is_some_and(ExternalMergeJob::has_failed)
     }
 
-    /// Gives an external merge up: not all results that it should merge will come.
+    /// Gives a merge up that asks: a part of the results is not worth a run.
+    pub(super) fn ask_nothing(&mut self) {
+        self.asked = None;
+    }
+
+    /// Gives an external merge up, or one that asks: not all results that it should merge will come.
     pub fn give_up(&mut self) {
+        self.asked = None;
         if let Some(external) = &mut self.external {
             external.job = None;
         }
     }
 
-    /// Returns the answer so far. An external merge has the whole answer or none.
+    /// Returns the answer so far. An external merge and one that asks have the whole answer or none.
     pub fn partial(&self) -> Option<&Answer> {
         let has_none = |external: &External| !external.has_answered && !self.stands();
-        (!self.external.as_ref().is_some_and(has_none)).then(|| self.fold.partial())
+        let answer = Some(self.fold.partial()).filter(|answer| answer.is_made());
+        answer.filter(|_| !self.external.as_ref().is_some_and(has_none))
+    }
+
+    /// Returns the choice of a judge, once it was made.
+    pub fn chosen(&self) -> Option<&Chosen> {
+        self.chosen.as_ref()
     }
 
     /// Returns the places of the results that did not complete.
@@ -155,13 +212,19 @@ impl Gathering {
     }
 
     /// Asks an external merge for its answer, where all of `expected` results are in: a merge that asks an agent would do so
-    /// for a part as for the whole.
+    /// for a part as for the whole. One that asks by itself does so only where each result counts.
     ///
     /// # Errors
     ///
     /// Fails if what was gathered is not the answer to the request.
     pub async fn conclude(&mut self, expected: u32) -> Result<(), MergeError> {
         let verdict = self.fold.check(expected);
+        if let Some(asked) = self.asked.take_if(|_| verdict.is_ok()) {
+            let made = asked.finish().await?;
+            self.fold.give(made.answer, false);
+            self.chosen = made.chosen;
+            return Ok(());
+        }
         let Some(external) = &mut self.external else { return verdict };
         let is_missing = matches!(verdict, Err(MergeError::Missing { .. }));
         let is_due = |job: &mut ExternalMergeJob| !is_missing || job.has_failed();
@@ -174,11 +237,5 @@ impl Gathering {
     /// Returns the answer, or what there is of it.
     pub fn into_answer(self) -> Answer {
         self.fold.into_partial()
-    }
-}
-
-impl fmt::Debug for Gathering {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gathering").field("strategy", &self.strategy).finish_non_exhaustive()
     }
 }

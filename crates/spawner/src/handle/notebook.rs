@@ -1,6 +1,5 @@
 //! Observations beside the runs of a tree, for its record.
 
-use std::fmt;
 use std::sync::Arc;
 
 use offshoot_model::KeeperFault;
@@ -9,7 +8,8 @@ use tokio::sync::mpsc;
 use crate::message::Message;
 
 /// Puts on record what concerns no run alone. It does not keep the tree alive, and of one that is over nothing is recorded.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Notebook")]
 pub struct Notebook {
     sender: mpsc::WeakUnboundedSender<Message>,
 }
@@ -31,11 +31,5 @@ impl Notebook {
             // A tree that is over has no processes.
             let _ = sender.send(Message::KeeperFailed { pid, found, error });
         }
-    }
-}
-
-impl fmt::Debug for Notebook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Notebook")
     }
 }

@@ -1,6 +1,5 @@
 //! The owner's handle on a tree.
 
-use std::fmt;
 use std::sync::Arc;
 
 use offshoot_model::{
@@ -28,6 +27,8 @@ use crate::tree_context::INLINE_BYTES;
 use crate::tree_context::TreeContext;
 
 /// The root session of one tree. Dropping it before it was closed cancels the tree.
+#[derive(derive_more::Debug)]
+#[debug("Session({})", tree.root)]
 pub struct Session {
     tree: Arc<TreeContext>,
     sender: mpsc::UnboundedSender<Message>,
@@ -57,7 +58,8 @@ impl Trouble {
 }
 
 /// A handle that can only stop a tree, for signal handlers.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Stopper")]
 pub struct Stopper {
     sender: mpsc::WeakUnboundedSender<Message>,
 }
@@ -86,9 +88,8 @@ impl Session {
             agent: &self.tree.agent,
             origin: Origin::Piece,
             request,
-            input: None,
             run_spec: Arc::clone(&self.tree.run_spec),
-            place: 0,
+            decides: false,
         };
         let ask = unresolved.resolve(&self.tree).await?;
         spawn(&self.sender, ask).await
@@ -111,7 +112,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Where a piece cannot be asked for as it is, nothing was asked for and the tree lives on. Where a task cannot be stored,
+    /// If a piece cannot be asked for as it is, nothing was asked for and the tree lives on. If a task cannot be stored,
     /// the tree ends without an end on record: it can be resumed then.
     pub async fn fan_out(&self, order: FanOut) -> Result<Fan, SpawnerError> {
         Fan::start(&self.tree, self.sender.clone(), self.state.clone(), order).await
@@ -121,7 +122,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Where the run is none of this tree, is over, or reads no letters.
+    /// Fails if the run is none of this tree, is over, or reads no letters.
     pub async fn write(&self, run: RunId, text: &str) -> Result<(), Refusal> {
         write(&self.tree, &self.sender, None, run, announce::letter(None, text)).await
     }
@@ -135,7 +136,8 @@ impl Session {
 
     /// Stops admission and starts, or lets them go on.
     pub fn pause(&self, paused: bool) {
-        let _ = self.sender.send(Message::Pause(paused));
+        let (reply, _) = oneshot::channel();
+        let _ = self.sender.send(Message::Pause { paused, reply });
     }
 
     /// A handle that can stop the tree, for signal handlers. It does not keep the tree alive.
@@ -198,7 +200,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Where the answer cannot be kept, the root has no end on record: the tree can be resumed, and has its answer then.
+    /// If the answer cannot be kept, the root has no end on record: the tree can be resumed, and has its answer then.
     pub async fn conclude(mut self, outcome: &FanAnswer) -> Result<Ending, SpawnerError> {
         let output = match self.keep(outcome).await {
             Ok(output) => output,
@@ -219,6 +221,7 @@ impl Session {
             merged: outcome.answer.merged(),
             failed: outcome.missing(),
             output,
+            chosen: outcome.chosen.clone(),
         };
         // A tree that is over cannot be concluded; `close` says so.
         let _ = self.sender.send(Message::Merged { summary: Box::new(summary) });
@@ -294,18 +297,6 @@ pub(crate) async fn counts(sender: &mpsc::UnboundedSender<Message>) -> Counts {
     let (reply, counts) = oneshot::channel();
     let _ = sender.send(Message::Count { reply });
     counts.await.unwrap_or_default()
-}
-
-impl fmt::Debug for Session {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("root", &self.tree.root).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Stopper {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Stopper")
-    }
 }
 
 #[cfg(test)]

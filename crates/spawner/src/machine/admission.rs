@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use offshoot_config::built_in;
 use offshoot_model::{
-    Admitted, Cleanup, CostKnowledge, EventKind, Origin, Particulars, Refusal, RefusalCode, Rules,
-    RunId, Timestamp,
+    Admitted, Cleanup, CostKnowledge, EventKind, OnNeedFailed, Origin, Particulars, Refusal,
+    RefusalCode, Rules, RunId, Timestamp, bounded_request,
 };
 use offshoot_policy::{Admission, Caller, LastChild, Load, RuntimeFacts, Terms, admit, open};
 use offshoot_session_key::Segment;
@@ -39,8 +39,8 @@ impl Machine {
         &mut self,
         now: Timestamp,
         opening: Opening,
-        out: &mut Vec<Effect>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Vec<Effect>, Refusal> {
+        self.now = now;
         let Opening { kind, run: id, agent, request, task, facts, plan } = opening;
         let admission = open(&self.config, &agent, &request, facts.as_deref())?;
         let key = kind.key(&agent, &segment(id));
@@ -59,44 +59,50 @@ impl Machine {
             task,
             input: None,
             place: None,
+            instead: None,
+            needs: Vec::new(),
+            on_need_failed: OnNeedFailed::Skip,
             rules: Some(Arc::new(admission.terms.rules())),
             cleanup: Cleanup::Keep,
             archive_after_minutes,
             grant: Arc::clone(&admission.grant),
             plan,
         };
-        let root = self.admit(
-            now,
-            Entrant {
-                id,
-                admitted: &admitted,
-                parent: None,
-                admission: &admission,
-                phase: if facts.is_some() { SlotState::Queued } else { SlotState::Holder },
-                facts: facts.as_deref(),
-            },
-        );
-        self.record(now, root, EventKind::Admitted(Box::new(admitted)), out);
+        let root = self.admit(Entrant {
+            id,
+            admitted: &admitted,
+            parent: None,
+            admission: &admission,
+            phase: if facts.is_some() { SlotState::Queued } else { SlotState::Holder },
+            facts: facts.as_deref(),
+        });
+        self.record(root, EventKind::Admitted(Box::new(admitted)));
         if self.runs[root.get()].status() == offshoot_model::RunStatus::Queued {
             self.stand_in_line(root);
         }
-        self.schedule(now, out);
-        Ok(())
+        self.schedule();
+        Ok(std::mem::take(&mut self.out))
     }
 
     /// A session asks for a child. Yes or no, there is exactly one answer.
-    pub(super) fn spawn(&mut self, now: Timestamp, spawn: Spawn, out: &mut Vec<Effect>) {
-        let Spawn { caller, run: id, request, task, input, place, folder, origin, facts, reply } =
-            spawn;
-        self.wake(now, caller, out);
+    pub(super) fn spawn(&mut self, spawn: Spawn) {
+        let Spawn { caller, run: id, request, task, input, place, instead, .. } = spawn;
+        let Spawn { needs, on_need_failed, folder, origin, facts, reply, .. } = spawn;
+        self.wake(caller);
         if let Some(caller) = self.runs[caller.get()].live_mut() {
-            caller.clock.sign(now);
+            caller.clock.sign(self.now);
         }
-        let admission = match self.ask_policy(now, caller, &request, origin, &facts) {
+        let mut asked = self.ask_policy(self.now, caller, &request, origin, &facts);
+        if asked.as_ref().is_err_and(|refusal| refusal.code == RefusalCode::BudgetExhausted)
+            && self.draws_for_child(caller, &request)
+        {
+            asked = self.ask_policy(self.now, caller, &request, origin, &facts);
+        }
+        let admission = match asked {
             Ok(admission) => admission,
             Err(refusal) => {
-                self.refused(now, caller, &refusal, out);
-                return out.push(Effect::Reply { reply, answer: Err(Box::new(refusal)) });
+                self.refused(caller, &refusal);
+                return self.out.push(Effect::Reply { reply, answer: Err(Box::new(refusal)) });
             }
         };
         let parent = self.runs[caller.get()].live_mut().expect("a caller that is over is refused");
@@ -131,6 +137,9 @@ impl Machine {
             task,
             input,
             place,
+            instead,
+            needs: self.needed_runs(&needs),
+            on_need_failed,
             particulars,
             grant: Arc::clone(&admission.grant),
             rules,
@@ -138,33 +147,30 @@ impl Machine {
             archive_after_minutes: None,
             plan: None,
         };
-        let run = self.admit(
-            now,
-            Entrant {
-                id,
-                admitted: &admitted,
-                parent: Some(caller),
-                admission: &admission,
-                phase: SlotState::Queued,
-                facts: Some(&facts),
-            },
-        );
-        self.record(now, run, EventKind::Admitted(Box::new(admitted)), out);
-        out.push(Effect::Reply { reply, answer: Ok((run, id)) });
-        self.stand_in_line(run);
+        let run = self.admit(Entrant {
+            id,
+            admitted: &admitted,
+            parent: Some(caller),
+            admission: &admission,
+            phase: SlotState::Queued,
+            facts: Some(&facts),
+        });
+        self.record(run, EventKind::Admitted(Box::new(admitted)));
+        self.out.push(Effect::Reply { reply, answer: Ok((run, id)) });
+        self.queued += 1;
+        self.take_place_when_ready(run);
     }
 
     /// Puts a run into the tree, in a live step or as the record says: what it was granted is reserved, and everything that
     /// later steps want to know of it is there. It stands in no line yet.
-    pub(super) fn admit(&mut self, at: Timestamp, entrant: Entrant<'_>) -> RunIndex {
+    pub(super) fn admit(&mut self, entrant: Entrant<'_>) -> RunIndex {
         let Entrant { id, admitted, parent, admission, phase, facts } = entrant;
-        let part = parent.map_or(Part::TREE, |parent| self.part_below(at, parent));
+        let part = parent.map_or(Part::TREE, |parent| self.part_below(parent));
         let above = parent.map(|parent| &self.runs[parent.get()]);
         let parent_lives = above.and_then(Run::live);
         let Admission { agent, depth, origin, terms, grant, lineage } = admission;
         let live = Live {
             key: admitted.key.clone(),
-            agent: agent.clone(),
             origin: *origin,
             terms: Arc::clone(terms),
             under: Arc::clone(parent_lives.map_or(terms, |parent| &parent.terms)),
@@ -174,7 +180,7 @@ impl Machine {
             clock: RunClock::default(),
             small_work: None,
             // A run that only holds pieces has no slot to wait for.
-            started_at: (phase == SlotState::Holder).then_some(at),
+            started_at: (phase == SlotState::Holder).then_some(self.now),
             phase,
             idle_armed: None,
             live_children: BTreeSet::new(),
@@ -186,7 +192,7 @@ impl Machine {
             announces: *origin == Origin::Agent
                 && parent_lives.is_some_and(|parent| parent.phase != SlotState::Holder),
             earlier_children: 0,
-            earlier: None,
+            earlier: ThinVec::new(),
             told: None,
             cost: facts.map_or(CostKnowledge::Unknown, |facts| facts.cost),
             attempt: 1,
@@ -198,17 +204,22 @@ impl Machine {
             tool_uses: Allowance::default(),
             refusals: None,
             cut_off: false,
+            is_last_attempt: false,
         };
         let asked = admitted.particulars.as_ref().and_then(|particulars| particulars.cleanup);
         let keeps = above.is_some_and(|above| above.keeps) || asked == Some(Cleanup::Keep);
-        self.books.reserve(id, above.map(|above| above.id), admission, at);
-        let run = self.insert(id, parent, Position { part, depth: *depth }, live);
+        self.books.reserve(id, above.map(|above| above.id), admission, self.now);
+        if parent.is_none() {
+            self.root_request = bounded_request(lineage.task());
+        }
+        let run = self.insert(id, agent.clone(), parent, Position { part, depth: *depth }, live);
         let entry = &mut self.runs[run.get()];
         (entry.cleanup, entry.keeps) = (admitted.cleanup, keeps);
+        self.note_needs(run, admitted.place, &admitted.needs, admitted.on_need_failed);
         if parent.is_none() {
-            self.deadlines.age.go_on(at, at);
+            self.deadlines.age.go_on(self.now, self.now);
             if let Some(seconds) = terms.deadline_seconds() {
-                self.set_deadline(at, run, seconds);
+                self.set_deadline(run, seconds);
             }
         }
         run
@@ -216,7 +227,7 @@ impl Machine {
 
     /// The part in which the children of a run are counted. With its first child its own values begin to bind what is below
     /// it, where they are not what binds the run itself.
-    fn part_below(&mut self, at: Timestamp, run: RunIndex) -> Part {
+    fn part_below(&mut self, run: RunIndex) -> Part {
         let entry = &self.runs[run.get()];
         let Some(live) = entry.live().filter(|_| entry.children.is_empty()) else {
             return entry.below;
@@ -229,7 +240,7 @@ impl Machine {
         if let Some(seconds) = own.deadline_seconds()
             && here.deadline_seconds() != Some(seconds)
         {
-            self.set_deadline(at, run, seconds);
+            self.set_deadline(run, seconds);
         }
         self.runs[run.get()].below
     }
@@ -249,8 +260,9 @@ impl Machine {
         let about = Caller {
             run: entry.id,
             depth: entry.depth(),
-            // A run that was asked to stop counts as over, and so does each run of a tree that is closing.
-            over: self.closing || live.stopping.is_some(),
+            // A run that was asked to stop counts as over, and so does each run of a tree that is closing. What asks while
+            // the run stands in line is left of an attempt that is over.
+            over: self.closing || live.stopping.is_some() || live.phase == SlotState::Queued,
             out_of_time: self.is_out_of_time(caller),
             terms: &live.terms,
             under: &live.under,

@@ -3,8 +3,9 @@
 //! A live step decides, and records what it has decided. What later steps have to know of that is changed here, so that a machine
 //! that was read back knows the same. Slots, queues, timers and waits exist only while a supervisor lives, and are changed by the
 //! live step itself. So is the clock of a run that lends its slot: it rests in a wait and runs on in a silence, and both record
-//! `waiting`. Two things are left to the caller of this: [`Machine::admit`], without which there is no run to which an
-//! event could belong, and [`Machine::reopened`], which wants to know when the last supervisor was gone.
+//! `waiting`. Three things are left to the caller of this: [`Machine::admit`], without which there is no run to which an
+//! event could belong, [`Machine::reopened`], which wants to know when the last supervisor was gone, and
+//! [`Machine::revive`], which wants what the root was when it ended.
 
 use std::time::Duration;
 
@@ -12,13 +13,16 @@ use offshoot_model::{BudgetGrant, EventKind, MicroUsd, Timestamp};
 use offshoot_policy::budget::Notice;
 
 use super::Machine;
-use super::run::{Live, Run, RunIndex};
+use super::end::ClosedRun;
+use super::run::{Live, Run, RunClock, RunIndex};
 
 /// The consequences of an event for the step that records it. A reader of the record finds them among the next events.
 #[derive(Debug, Default)]
 pub(super) struct Applied {
     /// Budgets that have come near their limit, or have reached it.
     pub(super) notices: Vec<Notice>,
+    /// The event that says that a breaker has opened or closed.
+    pub(super) breaker: Option<EventKind>,
     /// The data of the run that the event has ended.
     pub(super) closed: Option<Closed>,
 }
@@ -29,11 +33,13 @@ pub(super) struct Closed {
     pub(super) live: Box<Live>,
     /// True if the result is held for the parent.
     pub(super) is_held: bool,
+    /// The runs that need it.
+    pub(super) needed_by: Vec<RunIndex>,
 }
 
 impl Machine {
     /// Applies an event.
-    pub(super) fn apply(&mut self, at: Timestamp, run: RunIndex, kind: &EventKind) -> Applied {
+    pub(super) fn apply(&mut self, run: RunIndex, kind: &EventKind) -> Applied {
         let mut applied = Applied::default();
         self.acknowledge(run, kind);
         let id = self.id(run);
@@ -43,24 +49,33 @@ impl Machine {
                 if let Some(live) = live {
                     live.again_at = None;
                     // A further attempt does not make the run younger.
-                    live.started_at.get_or_insert(at);
-                    live.clock.resume(at);
+                    live.started_at.get_or_insert(self.now);
+                    live.clock.resume(self.now);
                 }
             }
             EventKind::Returned => {
                 if let Some(live) = live {
-                    live.clock.resume(at);
+                    live.clock.resume(self.now);
                 }
             }
-            EventKind::Resumed { attempt, continues, after, wait_ms } => {
+            EventKind::Resumed { attempt, continues, after, wait_ms, changes: _ } => {
                 if let Some(live) = live {
-                    live.clock.pause(at);
-                    live.again_at = wait_ms.map(|wait| at.plus(Duration::from_millis(wait)));
+                    live.clock.pause(self.now);
+                    // Its time was over: the next attempt has all of it.
+                    if live.stopping.take().is_some() {
+                        live.clock = RunClock::default();
+                    }
+                    live.again_at = wait_ms.map(|wait| self.now.plus(Duration::from_millis(wait)));
                 }
+                self.books.ledger.return_to_pool(id);
                 self.another_attempt(run, *attempt, *continues, after.is_some());
             }
             EventKind::Used { usage, cost } => {
                 applied.notices = self.books.ledger.charge(id, usage, cost);
+            }
+            EventKind::BudgetDrawn { tokens, micro_usd } => {
+                let usd = MicroUsd::from_micros(*micro_usd);
+                self.books.ledger.take(id, BudgetGrant { tokens: Some(*tokens), usd: Some(usd) });
             }
             EventKind::BudgetRaised { tokens, micro_usd } => {
                 let usd = MicroUsd::from_micros(*micro_usd);
@@ -74,21 +89,24 @@ impl Machine {
                 }
             }
             EventKind::Ended(ending) => {
-                if let Some((live, notices)) = self.close_run(at, run, ending) {
+                if let Some(ClosedRun { live, notices, breaker, needed_by }) =
+                    self.close_run(run, ending)
+                {
                     let is_held = live.announces && self.remember_result(run, &live.key);
-                    applied = Applied { notices, closed: Some(Closed { live, is_held }) };
+                    let closed = Some(Closed { live, is_held, needed_by });
+                    applied = Applied { notices, breaker, closed };
                 }
             }
             EventKind::Delivered { .. } => self.handed_over(run),
             EventKind::Undelivered { delivery } => self.was_undelivered(run, delivery),
             EventKind::Reported { .. } => {
                 if let Some(live) = live {
-                    live.reports.count(at);
+                    live.reports.count(self.now);
                 }
             }
             EventKind::ToolUsed(_) => {
                 if let Some(live) = live {
-                    live.tool_uses.count(at);
+                    live.tool_uses.count(self.now);
                 }
             }
             EventKind::Letter { .. } => {
@@ -103,8 +121,11 @@ impl Machine {
             }
             EventKind::Removal { error } => self.runs[run.get()].not_removed = error.is_some(),
             EventKind::Refused { times: None, .. } => self.refusal_recorded(run),
+            EventKind::Paused => self.paused = true,
+            // A new supervisor goes on.
+            EventKind::Unpaused | EventKind::Reopened => self.paused = false,
             EventKind::Admitted(_)
-            | EventKind::Reopened
+            | EventKind::RootReopened(_)
             | EventKind::Waiting
             | EventKind::Refused { times: Some(_), .. }
             | EventKind::Started { .. }
@@ -112,6 +133,9 @@ impl Machine {
             | EventKind::BudgetNotice
             | EventKind::Overrun { .. }
             | EventKind::StallLent
+            // The ends of runs tell.
+            | EventKind::BreakerOpened { .. }
+            | EventKind::BreakerClosed { .. }
             | EventKind::Kept { .. }
             | EventKind::Merged(_)
             | EventKind::StrayEnded { .. }
@@ -122,8 +146,8 @@ impl Machine {
 
     /// Applies that another supervisor has taken the tree, which the last one held until `until`: the time between the two counts
     /// for nothing.
-    pub(super) fn reopened(&mut self, until: Timestamp, at: Timestamp) {
-        self.deadlines.age.go_on(until, at);
+    pub(super) fn reopened(&mut self, until: Timestamp) {
+        self.deadlines.age.go_on(until, self.now);
         self.books.breakers.interrupt();
         for live in self.runs.iter_mut().filter_map(Run::live_mut) {
             live.clock.pause(until);

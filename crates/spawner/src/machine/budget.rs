@@ -1,5 +1,7 @@
 //! Spending: what runs report is charged up the tree, and a run that reaches its limit is stopped.
 
+use std::num::NonZeroU32;
+
 use offshoot_model::{
     BudgetGrant, BudgetRequest, CancelledBy, Cost, CostKnowledge, Ending, EventKind, MicroUsd,
     Origin, Reason, Refusal, SpawnRequest, Timestamp, Usage,
@@ -14,7 +16,7 @@ use super::{Effect, Machine, Reach};
 pub(crate) type Wanted<'a> = (&'a mut SpawnRequest, Origin, &'a RuntimeFacts);
 
 impl Machine {
-    /// Divides what a caller has left, less the part that it keeps, equally among children that are asked for together.
+    /// Divides what a caller has left, less the part that it keeps, by weight among children that are asked for together.
     /// What some of them ask for by themselves goes off first; those that cost nothing and cannot pass anything on need
     /// none. The caller asks for all of them before anything else happens.
     pub(crate) fn divide(&self, now: Timestamp, caller: RunIndex, mut wanted: Vec<Wanted<'_>>) {
@@ -23,7 +25,13 @@ impl Machine {
         if left == BudgetGrant::default() {
             return;
         }
+        // A weight says how much of the whole each is worth, which a pool would not ask.
+        let weighted = wanted.iter().any(|(request, ..)| request.weight.is_some());
+        let pools = live.terms.pools_pieces() && !weighted;
         let spends = |(request, origin, facts): &Wanted<'_>| {
+            if pools && *origin == Origin::Piece {
+                return false;
+            }
             let passes_on = || self.ask_policy(now, caller, request, *origin, facts);
             facts.cost != CostKnowledge::None
                 || passes_on().is_ok_and(|child| child.grant.may_spawn)
@@ -34,8 +42,12 @@ impl Machine {
             let asked: Vec<Option<u64>> =
                 wanted.iter().map(|(request, ..)| asked(request, unit)).collect();
             let weight =
-                |(spends, asked): (&bool, &Option<u64>)| u32::from(*spends && asked.is_none());
-            let weights: Vec<u32> = spends.iter().zip(&asked).map(weight).collect();
+                |((request, ..), (spends, asked)): (&Wanted<'_>, (&bool, &Option<u64>))| {
+                    let gets_one = *spends && asked.is_none();
+                    if gets_one { request.weight.map_or(1, NonZeroU32::get) } else { 0 }
+                };
+            let weights: Vec<u32> =
+                wanted.iter().zip(spends.iter().zip(&asked)).map(weight).collect();
             let asked = asked.into_iter().flatten().fold(0, u64::saturating_add);
             let rest = BudgetGrant { tokens: Some(left.saturating_sub(asked)), usd: None };
             let parts = divide(rest, live.terms.budget.keep(), &weights);
@@ -52,23 +64,16 @@ impl Machine {
     }
 
     /// A run reports what it has used so far.
-    pub(super) fn charge(
-        &mut self,
-        now: Timestamp,
-        run: RunIndex,
-        usage: Usage,
-        cost: Cost,
-        out: &mut Vec<Effect>,
-    ) {
-        let applied = self.record(now, run, EventKind::Used { usage, cost }, out);
-        self.apply_notices(now, &applied.notices, out);
+    pub(super) fn charge(&mut self, run: RunIndex, usage: Usage, cost: Cost) {
+        let applied = self.record(run, EventKind::Used { usage, cost });
+        self.apply_notices(&applied.notices);
     }
 
     /// Checks that the run has a budget that can be raised.
     ///
     /// # Errors
     ///
-    /// Where the run is over or is being stopped, has no budget in a unit, or nothing would be added.
+    /// Fails if the run is over or is being stopped, has no budget in a unit, or nothing would be added.
     pub(crate) fn may_raise(&self, run: RunIndex, more: BudgetGrant) -> Result<(), Refusal> {
         let id = self.id(run);
         let Some(live) = self.runs[run.get()].live() else {
@@ -96,52 +101,38 @@ impl Machine {
     }
 
     /// Adds to a budget and to all above it.
-    pub(super) fn raise(
-        &mut self,
-        now: Timestamp,
-        run: RunIndex,
-        more: BudgetGrant,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn raise(&mut self, run: RunIndex, more: BudgetGrant) {
         let (tokens, micro_usd) =
             (Unit::Tokens.of(more).unwrap_or(0), Unit::Usd.of(more).unwrap_or(0));
-        self.record(now, run, EventKind::BudgetRaised { tokens, micro_usd }, out);
-        out.push(Effect::Recorded { at: now });
+        self.record(run, EventKind::BudgetRaised { tokens, micro_usd });
+        self.out.push(Effect::Recorded { at: self.now });
     }
 
     /// Records what a run that ends has used beyond its reservation.
-    pub(super) fn record_overrun(
-        &mut self,
-        now: Timestamp,
-        run: RunIndex,
-        ending: &Ending,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn record_overrun(&mut self, run: RunIndex, ending: &Ending) {
         let (tokens, usd) = self.books.ledger.overrun(self.id(run), ending);
         let micro_usd = usd.as_micros();
         if tokens > 0 || micro_usd > 0 {
-            self.record(now, run, EventKind::Overrun { tokens, micro_usd }, out);
+            self.record(run, EventKind::Overrun { tokens, micro_usd });
         }
     }
 
     /// Tells who is near its limit, and stops who has reached it together with what is below.
-    pub(super) fn apply_notices(
-        &mut self,
-        now: Timestamp,
-        notices: &[Notice],
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn apply_notices(&mut self, notices: &[Notice]) {
         for notice in notices {
             let Some(run) = self.find(notice.run) else { continue };
             if self.runs[run.get()].live().is_none() {
                 continue;
             }
+            if self.draws_more(run, *notice) {
+                continue;
+            }
             match notice.mark {
-                Mark::Near => drop(self.record(now, run, EventKind::BudgetNotice, out)),
+                Mark::Near => drop(self.record(run, EventKind::BudgetNotice)),
                 Mark::Limit => {
-                    self.cancel(now, run, Reach::Below, CancelledBy::Budget, out);
+                    self.cancel(run, Reach::Below, CancelledBy::Budget);
                     let unit = notice.unit.as_str().to_owned();
-                    self.stop(now, run, Reason::Budget { unit }, out);
+                    self.stop(run, Reason::Budget { unit });
                 }
             }
         }

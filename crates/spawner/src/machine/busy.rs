@@ -6,11 +6,11 @@
 
 use std::time::Duration;
 
-use offshoot_model::{EventKind, Reason, Timestamp};
+use offshoot_model::{EventKind, Reason};
 
+use super::Machine;
 use super::run::{RunIndex, SlotState};
 use super::timer::Due;
-use super::{Effect, Machine};
 
 /// A run that uses less than this part of the time in which it waits is at rest.
 const AT_REST: u32 = 10;
@@ -34,13 +34,7 @@ impl Busy {
 
 impl Machine {
     /// A wait of a run has closed, and this is what its processes used meanwhile.
-    pub(super) fn busy(
-        &mut self,
-        now: Timestamp,
-        run: RunIndex,
-        busy: Busy,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn busy(&mut self, run: RunIndex, busy: Busy) {
         let Some(live) = self.runs[run.get()].live_mut() else { return };
         // A reading of an earlier attempt.
         if matches!(live.phase, SlotState::Queued | SlotState::Holder) {
@@ -56,12 +50,12 @@ impl Machine {
             return;
         }
         let [cpu_ms, wait_ms] = [busy.cpu, busy.wait].map(|time| time.as_millis() as u64);
-        self.record(now, run, EventKind::BusyWaiting { cpu_ms, wait_ms }, out);
+        self.record(run, EventKind::BusyWaiting { cpu_ms, wait_ms });
         let live =
             self.runs[run.get()].live().expect("the run ended within the step that looked at it");
         let seconds = live.grant.run_timeout_seconds;
-        if live.clock.is_over(now, seconds) {
-            self.stop(now, run, Reason::Timeout { seconds }, out);
+        if live.clock.is_over(self.now, seconds) {
+            self.stop(run, Reason::Timeout { seconds });
         }
     }
 

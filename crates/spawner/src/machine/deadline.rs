@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use offshoot_model::{Reason, Timestamp};
 
+use super::Machine;
 use super::run::RunIndex;
 use super::timer::Due;
-use super::{Effect, Machine};
 
 /// For how long a tree has been held by a supervisor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +36,13 @@ pub(super) struct Deadlines {
     ends: BTreeMap<RunIndex, End>,
 }
 
+impl Deadlines {
+    /// True if the time of a run is over at this moment.
+    pub(super) fn has_passed(&self, run: RunIndex, now: Timestamp) -> bool {
+        self.ends.get(&run).is_some_and(|end| end.age <= self.age.at(now))
+    }
+}
+
 #[derive(Debug, PartialEq, Eq)]
 struct End {
     /// The age of the tree at this end.
@@ -45,35 +52,35 @@ struct End {
 
 impl Machine {
     /// Gives the runs below a run this many seconds from now on, and the whole tree where the run is its root.
-    pub(super) fn set_deadline(&mut self, now: Timestamp, run: RunIndex, seconds: u64) {
+    pub(super) fn set_deadline(&mut self, run: RunIndex, seconds: u64) {
         let time = Duration::from_secs(seconds);
-        let age = self.deadlines.age.at(now) + time;
+        let age = self.deadlines.age.at(self.now) + time;
         self.deadlines.ends.insert(run, End { age, has_passed: false });
-        self.timers.arm(now.plus(time), Due::Deadline(run));
+        self.timers.arm(self.now.plus(time), Due::Deadline(run));
     }
 
     /// A deadline may have passed: everything below the run is stopped. It is looked at again if not.
-    pub(super) fn deadline(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
-        let age = self.deadlines.age.at(now);
+    pub(super) fn deadline(&mut self, run: RunIndex) {
+        let age = self.deadlines.age.at(self.now);
         let Some(end) = self.deadlines.ends.get_mut(&run) else { return };
         let left = end.age.saturating_sub(age);
         if !left.is_zero() {
-            return self.timers.arm(now.plus(left), Due::Deadline(run));
+            return self.timers.arm(self.now.plus(left), Due::Deadline(run));
         }
         end.has_passed = true;
         if run == RunIndex::ROOT {
-            return self.stop_for(now, &Reason::Deadline, out);
+            return self.stop_for(&Reason::Deadline);
         }
         for run in self.subtree(run).into_iter().skip(1).rev() {
-            self.stop(now, run, Reason::Deadline, out);
+            self.stop(run, Reason::Deadline);
         }
     }
 
     /// Each deadline is looked at: a new supervisor holds the tree.
-    pub(super) fn look_at_deadlines(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
+    pub(super) fn look_at_deadlines(&mut self) {
         let runs: Vec<RunIndex> = self.deadlines.ends.keys().copied().collect();
         for run in runs {
-            self.deadline(now, run, out);
+            self.deadline(run);
         }
     }
 

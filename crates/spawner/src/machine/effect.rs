@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use offshoot_model::{AgentId, Envelope, Event, Grant, Refusal, RunId, SessionKey, Timestamp};
+use offshoot_model::{
+    AgentId, DelegationContext, Envelope, Event, Grant, Refusal, RunId, SessionKey, Timestamp,
+};
 use offshoot_runtime::Stop;
 
 use super::{ReplyId, RunIndex, WaitId};
@@ -40,9 +42,14 @@ pub(crate) struct Session {
     pub(crate) key: SessionKey,
     pub(crate) agent: AgentId,
     pub(crate) depth: u32,
+    pub(crate) delegation: DelegationContext,
     pub(crate) grant: Arc<Grant>,
     /// The number of bytes of a child's result that travel with the answer to the run.
     pub(crate) inline_bytes: u64,
+    /// The number of the attempt.
+    pub(crate) attempt: u32,
     /// True if another attempt may follow a fault of the runtime.
     pub(crate) may_retry: bool,
+    /// The runs whose answers it needs and that completed, with the names by which it knows them.
+    pub(crate) needs: Vec<(Arc<str>, RunId)>,
 }

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use offshoot_config::OnParentEnd;
 use offshoot_model::{
-    AgentId, CancelledBy, Cost, DeliveryId, Ending, Envelope, EventKind, Reason, RunId, Timestamp,
-    Usage,
+    AgentId, CancelledBy, Cost, DeliveryId, Ending, Envelope, EventKind, Reason, RunId, Usage,
 };
 use offshoot_policy::Terms;
 use offshoot_policy::breaker::{BreakerChange, BreakerLimits};
@@ -30,6 +29,17 @@ pub(crate) struct Outcome {
     pub(crate) retry_after: Option<Duration>,
 }
 
+/// The data of a run that is over, and what its end changes for others.
+#[derive(Debug)]
+pub(super) struct ClosedRun {
+    pub(super) live: Box<Live>,
+    pub(super) notices: Vec<Notice>,
+    /// The event to record, where the breaker of its agent opened or closed.
+    pub(super) breaker: Option<EventKind>,
+    /// The runs that need it.
+    pub(super) needed_by: Vec<RunIndex>,
+}
+
 /// An end of which everything is known.
 impl From<Ending> for Outcome {
     fn from(ending: Ending) -> Self {
@@ -40,13 +50,7 @@ impl From<Ending> for Outcome {
 
 impl Machine {
     /// A runtime says that a run is over. What it does not say of its use is what it has told before.
-    pub(super) fn came_back(
-        &mut self,
-        now: Timestamp,
-        run: RunIndex,
-        outcome: Outcome,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn came_back(&mut self, run: RunIndex, outcome: Outcome) {
         let Outcome { mut ending, usage, cost, retry_after } = outcome;
         if let Some(live) = self.runs[run.get()].live() {
             // Zeros after a report are no report: nothing spent is ever unspent.
@@ -57,21 +61,15 @@ impl Machine {
             ending.usage = usage.map_or(so_far, Usage::believed);
             ending.cost = cost.unwrap_or(cost_so_far);
         }
-        if !self.retry(now, run, &ending, retry_after, out) {
-            self.finished(now, run, ending, out);
+        if !self.retry(run, &ending, retry_after) {
+            self.finished(run, ending);
         }
     }
 
     /// A run is over, and everything it started is gone.
-    pub(super) fn finished(
-        &mut self,
-        now: Timestamp,
-        run: RunIndex,
-        mut ending: Ending,
-        out: &mut Vec<Effect>,
-    ) {
-        self.record_refusals(now, run, out);
-        self.let_clock_rest(now, run);
+    pub(super) fn finished(&mut self, run: RunIndex, mut ending: Ending) {
+        self.record_refusals(run);
+        self.let_clock_rest(run);
         let live = self.runs[run.get()].live();
         let live =
             live.expect("a runtime ends a run once, and what never started is not given to one");
@@ -83,51 +81,57 @@ impl Machine {
             ending.reason = (**reason).clone();
         }
         ending.execution_time_ms =
-            live.started_at.map_or(0, |started_at| now.since(started_at).as_millis() as u64);
-        let (key, agent) = (live.key.clone(), live.agent.clone());
-        let (id, depth) = (self.id(run), self.runs[run.get()].depth());
+            live.started_at.map_or(0, |started_at| self.now.since(started_at).as_millis() as u64);
+        let key = live.key.clone();
+        let entry = &self.runs[run.get()];
+        let (id, agent, depth) = (entry.id, entry.agent.clone(), entry.depth());
         let envelope = Envelope::of(&ending, key.clone(), id, agent, depth);
-        self.record_overrun(now, run, &ending, out);
-        let applied = self.record(now, run, EventKind::Ended(Box::new(ending)), out);
-        let Closed { live, is_held } = applied.closed.expect("a run that was over has ended again");
+        self.cover(run, &ending);
+        self.record_overrun(run, &ending);
+        let reason = ending.reason.clone();
+        let applied = self.record(run, EventKind::Ended(Box::new(ending)));
+        let closed = applied.closed.expect("a run that was over has ended again");
+        let Closed { live, is_held, needed_by } = closed;
+        self.over_for(run, reason, needed_by);
         let Live { terms, waits, watchers, mail, announces, .. } = *live;
-        out.push(Effect::Ended { run, envelope: Box::new(envelope) });
-        self.apply_notices(now, &applied.notices, out);
+        self.out.push(Effect::Ended { run, envelope: Box::new(envelope) });
+        self.apply_notices(&applied.notices);
+        // Of a tree whose root is over nothing more starts.
+        if let Some(change) = applied.breaker
+            && self.runs[RunIndex::ROOT.get()].live().is_some()
+        {
+            self.record(RunIndex::ROOT, change);
+        }
 
         for wait in waits {
-            self.resolve(now, wait, out);
+            self.resolve(wait);
         }
-        self.return_mail(now, mail.as_deref().map(Mail::held), out);
+        self.return_mail(mail.as_deref().map(Mail::held));
         // Before the waits that the end satisfies, for these deliver the result.
         match announces {
             true if is_held => {}
-            true => self.undelivered(now, run, DeliveryId::new(&key, id), out),
+            true => self.undelivered(run, DeliveryId::new(&key, id)),
             // The follower of the run is handed the result with the end.
-            false => self.clean_up(run, out),
+            false => self.clean_up(run),
         }
         for wait in watchers {
-            self.target_ended(now, wait, out);
+            self.target_ended(wait);
         }
         // Also where no child lives: a child that was let finish may have left children of its own.
         if terms.on_parent_end() == OnParentEnd::Cascade {
-            self.cancel(now, run, Reach::Below, CancelledBy::ParentEnded, out);
+            self.cancel(run, Reach::Below, CancelledBy::ParentEnded);
         }
     }
 
     /// Takes the data of a run that ends, and gives back what the run held; none where the run is over already.
-    pub(super) fn close_run(
-        &mut self,
-        at: Timestamp,
-        run: RunIndex,
-        ending: &Ending,
-    ) -> Option<(Box<Live>, Vec<Notice>)> {
+    pub(super) fn close_run(&mut self, run: RunIndex, ending: &Ending) -> Option<ClosedRun> {
         let entry = &mut self.runs[run.get()];
         entry.live()?;
         let Body::Live(mut live) = std::mem::replace(&mut entry.body, Body::Ended(ending.status()))
         else {
             unreachable!("the run was alive");
         };
-        let (id, parent) = (entry.id, entry.parent);
+        let (id, agent, parent) = (entry.id, entry.agent.clone(), entry.parent);
         self.live -= 1;
         match std::mem::replace(&mut live.phase, SlotState::Lent) {
             SlotState::Holding { lease, .. } => self.slots.give_back(lease),
@@ -137,31 +141,43 @@ impl Machine {
         if let Some(parent) = parent.and_then(|parent| self.runs[parent.get()].live_mut()) {
             parent.live_children.remove(&run);
         }
-        if live.started_at.is_some() {
-            self.probed(at, id, &live.agent, &live.under, &ending.reason);
-        }
+        let breaker = match live.started_at {
+            Some(_) => self.probed(id, &agent, &live.under, &ending.reason),
+            None => None,
+        };
         let notices = self.books.ledger.settle(id, ending);
-        Some((live, notices))
+        let needed_by = self.no_longer_needed(run);
+        Some(ClosedRun { live, notices, breaker, needed_by })
     }
 
-    /// A run that had been started tells something about the runtime of its agent.
+    /// A run that had been started tells something about the runtime of its agent. Returns what is to be recorded of that.
     fn probed(
         &mut self,
-        now: Timestamp,
         run: RunId,
         agent: &AgentId,
         terms: &Terms,
         reason: &Reason,
-    ) {
+    ) -> Option<EventKind> {
         let limits = BreakerLimits {
             failures: terms.breaker.failures(),
             cooldown: Duration::from_secs(terms.breaker.cooldown_seconds()),
         };
-        let turn = self.books.breakers.ended(agent, run, reason, limits, now);
-        match turn {
-            Some(BreakerChange::Opened { until }) => self.timers.arm(until, Due::Reconsider),
-            Some(BreakerChange::Closed | BreakerChange::ProbeAgain) => self.reconsider(),
-            None => {}
+        let turn = self.books.breakers.ended(agent, run, reason, limits, self.now);
+        let agent = agent.clone();
+        match turn? {
+            BreakerChange::Opened { faults, until } => {
+                self.timers.arm(until, Due::Reconsider);
+                let wait_ms = limits.cooldown.as_millis() as u64;
+                Some(EventKind::BreakerOpened { agent, faults, wait_ms })
+            }
+            BreakerChange::Closed => {
+                self.reconsider();
+                Some(EventKind::BreakerClosed { agent })
+            }
+            BreakerChange::ProbeAgain => {
+                self.reconsider();
+                None
+            }
         }
     }
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use offshoot_model::{
     AgentId, BudgetGrant, CancelledBy, Ending, InputRange, JsonText, KeeperFault, MergeSummary,
-    Origin, Payload, Reason, RunId, SpawnRequest, Timestamp, VariableRef,
+    OnNeedFailed, Origin, Payload, Reason, RunId, SpawnRequest, Timestamp, VariableRef,
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_runtime::RunEvent;
 
-use super::{Busy, Letter, NewWait, Outcome, RunIndex, TurnEnd, WaitId};
+use super::{Busy, Letter, NeededPiece, NewWait, Outcome, RunIndex, TurnEnd, WaitId};
 use crate::root_kind::RootKind;
 
 /// Everything that can happen to a tree. Closed: one match sees it all.
@@ -18,8 +18,8 @@ use crate::root_kind::RootKind;
 pub(crate) enum Input {
     /// A session asks for a child.
     Spawn(Box<Spawn>),
-    /// A run tells how it goes.
-    RunEvent { run: RunIndex, event: RunEvent },
+    /// The runtime of a run tells how this attempt of it goes.
+    RunEvent { run: RunIndex, attempt: u32, event: RunEvent },
     /// A run says how it goes, for the record.
     Reported { run: RunIndex, text: Arc<str> },
     /// A run gave its last sign of life at this moment, as far as [`Machine::wants_signs`] asked for it.
@@ -83,6 +83,12 @@ pub(crate) struct Spawn {
     pub(crate) input: Option<InputRange>,
     /// For a piece: its place among all that the owner has asked for.
     pub(crate) place: Option<u32>,
+    /// For a piece that runs again: the run that had its place.
+    pub(crate) instead: Option<RunId>,
+    /// For a piece: the pieces that it needs, which were asked for before.
+    pub(crate) needs: Vec<NeededPiece>,
+    /// The fate of the run when one that it needs does not complete.
+    pub(crate) on_need_failed: OnNeedFailed,
     /// Another folder than the tree's.
     pub(crate) folder: Option<Arc<PathBuf>>,
     /// Operator's piece or agent's wish.

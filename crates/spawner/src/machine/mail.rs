@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use offshoot_model::{
-    Cleanup, DeliveryId, EventKind, Payload, Refusal, RefusalCode, RunId, SessionKey, Timestamp,
+    Cleanup, DeliveryId, EventKind, Payload, Refusal, RefusalCode, RunId, SessionKey,
 };
 
 use super::run::RunIndex;
@@ -106,6 +106,8 @@ pub(crate) struct TurnEnd {
     pub(crate) answer: Option<Payload>,
     /// The number of letters that the run had taken.
     pub(crate) letters_taken: u32,
+    /// True if another turn follows although nothing is held for the run: its answer has not the form that was asked for.
+    pub(crate) again: bool,
 }
 
 /// A letter into a running session.
@@ -122,7 +124,7 @@ impl Machine {
     ///
     /// # Errors
     ///
-    /// Where it is over, about to be, or runs something that reads none.
+    /// Fails if it is over, about to be, or runs something that reads none.
     pub(crate) fn may_write(&self, to: RunIndex) -> Result<(), Refusal> {
         let id = self.id(to);
         let Some(live) = self.runs[to.get()].live() else {
@@ -142,39 +144,41 @@ impl Machine {
     }
 
     /// Puts a letter that [`Machine::may_write`] allowed. A run between two turns begins the next one for it.
-    pub(super) fn letter(&mut self, now: Timestamp, letter: Letter, out: &mut Vec<Effect>) {
+    pub(super) fn letter(&mut self, letter: Letter) {
         let Letter { to, from, text } = letter;
         let Some(live) = self.runs[to.get()].live() else { return };
         let turn = live.mail.as_ref().and_then(|mail| mail.turn);
-        self.record(now, to, EventKind::Letter { from, text }, out);
-        out.push(Effect::Recorded { at: now });
+        self.record(to, EventKind::Letter { from, text });
+        self.out.push(Effect::Recorded { at: self.now });
         if let Some(turn) = turn {
-            self.satisfy(now, turn, out);
+            self.satisfy(turn);
         }
     }
 
-    /// A turn is over. Where nothing is held for the run, no child is pending and no letter is on its way, none follows.
-    pub(super) fn turn_ended(&mut self, now: Timestamp, end: TurnEnd, out: &mut Vec<Effect>) {
-        let TurnEnd { run, id, answer, letters_taken } = end;
+    /// A turn is over. Where nothing is held for the run, no child is pending and no letter is on its way, none follows, unless the
+    /// run is to answer again.
+    pub(super) fn turn_ended(&mut self, end: TurnEnd) {
+        let TurnEnd { run, id, answer, letters_taken, again } = end;
         let children = self.children_to_hear_of(run);
-        let Some(live) = self.runs[run.get()].live_mut() else {
-            return out.push(Effect::NoTurn { wait: id });
-        };
-        live.clock.sign(now);
+        if self.runs[run.get()].running().is_none() {
+            return self.out.push(Effect::NoTurn { wait: id });
+        }
+        let live = self.runs[run.get()].live_mut().expect("what runs is live");
+        live.clock.sign(self.now);
         let mail = live.mail.get_or_insert_default();
         let has_letters = mail.letters > letters_taken;
         let is_news = |child: &RunIndex| mail.results.get(child).is_none_or(|it| !it.unreadable);
         let has_news = has_letters || children.iter().any(is_news);
-        if live.stopping.is_some() || !has_news {
+        if live.stopping.is_some() || !has_news && !again {
             mail.closed = true;
-            return out.push(Effect::NoTurn { wait: id });
+            return self.out.push(Effect::NoTurn { wait: id });
         }
         mail.turn = Some(id);
         let letters_taken = Some(letters_taken);
-        self.record(now, run, EventKind::TurnEnded { answer, letters_taken }, out);
-        self.open_wait(now, id, Wait::for_all(run, children), out);
+        self.record(run, EventKind::TurnEnded { answer, letters_taken });
+        self.open_wait(id, Wait::for_all(run, children));
         if has_letters {
-            self.satisfy(now, id, out);
+            self.satisfy(id);
         }
     }
 
@@ -254,77 +258,53 @@ impl Machine {
     }
 
     /// The caller of this wait had gone when the answer came: the run's next wait or turn brings what was in it.
-    pub(super) fn not_taken(
-        &mut self,
-        now: Timestamp,
-        run: RunIndex,
-        id: WaitId,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn not_taken(&mut self, run: RunIndex, id: WaitId) {
         let Some(mail) = self.mail_mut(run) else { return };
         let told = mail.told.iter().filter(|told| told.wait == Some(id));
         let told: Vec<_> = told.map(|told| (told.child, told.delivery.clone())).collect();
         for (child, delivery) in told {
-            self.record(now, child, EventKind::Undelivered { delivery }, out);
+            self.record(child, EventKind::Undelivered { delivery });
         }
     }
 
     /// A turn did not bring the results of these children. One that the run has answered to meanwhile named them, and they
     /// can be asked for.
-    pub(super) fn not_brought(
-        &mut self,
-        now: Timestamp,
-        run: RunIndex,
-        children: &[RunId],
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn not_brought(&mut self, run: RunIndex, children: &[RunId]) {
         for child in children {
             let child = self.find(*child);
             let (Some(child), Some(mail)) = (child, self.mail_mut(run)) else { continue };
             let is_it = |told: &&SentResult| told.child == child && told.wait.is_none();
             let Some(told) = mail.told.iter().find(is_it) else { continue };
             let delivery = told.delivery.clone();
-            self.record(now, child, EventKind::Undelivered { delivery }, out);
+            self.record(child, EventKind::Undelivered { delivery });
             let held = self.mail_mut(run).and_then(|mail| mail.results.get_mut(&child));
             held.expect("a result that was not delivered is not held").unreadable = true;
         }
     }
 
     /// Records that what was held for a run is not delivered: the run is over, or begins anew.
-    pub(super) fn return_mail(
-        &mut self,
-        now: Timestamp,
-        held: Option<Vec<(RunIndex, DeliveryId)>>,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn return_mail(&mut self, held: Option<Vec<(RunIndex, DeliveryId)>>) {
         for (child, delivery) in held.into_iter().flatten() {
-            self.undelivered(now, child, delivery, out);
+            self.undelivered(child, delivery);
         }
     }
 
     /// A wait of this run is being answered with these runs: what of it was held is delivered by that. Answers which of them
     /// were on their way before.
-    pub(super) fn deliver(
-        &mut self,
-        now: Timestamp,
-        wait: WaitId,
-        to: RunIndex,
-        ended: &[RunIndex],
-        out: &mut Vec<Effect>,
-    ) -> Vec<RunId> {
+    pub(super) fn deliver(&mut self, wait: WaitId, to: RunIndex, ended: &[RunIndex]) -> Vec<RunId> {
         let is_turn = self.turn_is_over(to, wait);
         let (mut repeated, mut is_told) = (Vec::new(), false);
         for &child in ended {
             let held = self.mail_mut(to).and_then(|mail| mail.results.get(&child));
             let Some(PendingResult { delivery, again, .. }) = held.cloned() else { continue };
             is_told = true;
-            self.record(now, child, EventKind::Delivered { delivery, redelivered: again }, out);
+            self.record(child, EventKind::Delivered { delivery, redelivered: again });
             let told = self.mail_mut(to).and_then(|mail| mail.told.last_mut());
             told.expect("a result that was delivered was not told").wait =
                 (!is_turn).then_some(wait);
             match again {
                 true => repeated.push(self.id(child)),
-                false => self.clean_up(child, out),
+                false => self.clean_up(child),
             }
         }
         if is_told && !is_turn {
@@ -352,37 +332,25 @@ impl Machine {
         children
     }
 
-    pub(super) fn undelivered(
-        &mut self,
-        now: Timestamp,
-        child: RunIndex,
-        delivery: DeliveryId,
-        out: &mut Vec<Effect>,
-    ) {
-        self.record(now, child, EventKind::Undelivered { delivery }, out);
-        self.clean_up(child, out);
+    pub(super) fn undelivered(&mut self, child: RunIndex, delivery: DeliveryId) {
+        self.record(child, EventKind::Undelivered { delivery });
+        self.clean_up(child);
     }
 
     /// The result of a run was handed over, or will not be asked for: what else it leaves may go, where that was wished.
     /// It alone: what is below it has a wish of its own.
-    pub(super) fn clean_up(&self, run: RunIndex, out: &mut Vec<Effect>) {
+    pub(super) fn clean_up(&mut self, run: RunIndex) {
         let entry = &self.runs[run.get()];
         if entry.cleanup == Cleanup::Delete {
-            out.push(Effect::Remove { run: entry.id });
+            self.out.push(Effect::Remove { run: entry.id });
         }
     }
 
     /// Records that the folder of a run could not be removed, or was removed at a later attempt.
-    pub(super) fn removed(
-        &mut self,
-        now: Timestamp,
-        run: RunId,
-        error: Option<Arc<str>>,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn removed(&mut self, run: RunId, error: Option<Arc<str>>) {
         let Some(run) = self.find(run) else { return };
         if self.runs[run.get()].not_removed || error.is_some() {
-            self.record(now, run, EventKind::Removal { error }, out);
+            self.record(run, EventKind::Removal { error });
         }
     }
 }

@@ -8,16 +8,17 @@
 //! The record holds decisions, so reading it back decides nothing: what was granted stays granted, what was spent stays
 //! spent. Only then, with nothing of the tree running, it is decided about each run that was alive, in `reopen.rs`.
 
+mod again;
 mod past;
 mod reopen;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use offshoot_config::Config;
 use offshoot_model::{
-    Admitted, Cost, Ending, Envelope, Event, EventKind, InputRange, Origin, Payload, Reason,
-    RootId, RunId, SpawnRequest, Timestamp, Usage,
+    Admitted, Changes, Cost, Ending, Envelope, Event, EventKind, InputRange, Origin, Payload,
+    PiecesAgain, Reason, RootId, RunId, SpawnRequest, Timestamp, Usage,
 };
 use offshoot_policy::{Admission, Lineage, RuntimeFacts, Terms};
 
@@ -28,7 +29,10 @@ use super::{Effect, Machine};
 use crate::kept_values::{KeptValue, ValuesBySession};
 use crate::run_spec::priced;
 
+pub use again::NotReopened;
 pub(crate) use past::{EndedPiece, Past};
+
+use again::{OverPiece, Reopening};
 
 /// Access to runtimes and stored tasks, for reading a record back.
 pub(crate) trait Library {
@@ -44,8 +48,16 @@ pub(crate) struct Recall {
     machine: Machine,
     /// Data of live runs that is needed until their fate is decided.
     about: HashMap<RunIndex, About>,
-    /// Pieces that are over, for their owner.
-    over: Vec<(u32, RunId, Past)>,
+    /// The last run of each piece that is over, by its place.
+    over: BTreeMap<u32, OverPiece>,
+    /// True if the root only holds pieces.
+    holds: bool,
+    /// The root as it was when it ended, where it only held pieces.
+    root: Option<Box<Live>>,
+    /// The choice with which the operator goes on with a root that is over.
+    reopening: Option<Reopening>,
+    /// The label that a piece must have to run, as the operator has said it last; any where absent.
+    only: Option<Arc<str>>,
     /// The number of bytes of what came of them that may still be held. The rest is read again when it is asked for.
     room: u64,
     /// The part of a file that each piece reads, by its place.
@@ -56,6 +68,8 @@ pub(crate) struct Recall {
     kept_values: ValuesBySession,
     /// The letters to the runs that live.
     letters: HashMap<RunIndex, Vec<Payload>>,
+    /// Changes that interrupted attempts have left in folders of their own.
+    changes: HashMap<RunId, Box<Changes>>,
     last_at: Timestamp,
 }
 
@@ -88,6 +102,10 @@ pub(crate) struct Recalled {
     pub(crate) waiting: Vec<Waiting>,
     /// Pieces that are over.
     pub(crate) over: Vec<(u32, RunId, Past)>,
+    /// Pieces that are to run again and have not been admitted since, by their place.
+    pub(crate) again: HashMap<u32, RunId>,
+    /// Of the pieces that were never admitted, only those with this label may run; all of them where absent.
+    pub(crate) only: Option<Arc<str>>,
     /// Pieces that have ended just now: their end is among the effects.
     pub(crate) ending: Vec<EndedPiece>,
     /// The kept values of the runs that live. A run that begins anew keeps them.
@@ -110,14 +128,24 @@ impl Recall {
         Self {
             machine: Machine::new(config, root, &admitted.agent),
             about: HashMap::new(),
-            over: Vec::new(),
+            over: BTreeMap::new(),
+            holds: admitted.runtime.is_none(),
+            root: None,
+            reopening: None,
+            only: None,
             room,
             inputs: Vec::new(),
             handed_over: Vec::new(),
             kept_values: ValuesBySession::new(),
             letters: HashMap::new(),
+            changes: HashMap::new(),
             last_at: Timestamp::EPOCH,
         }
+    }
+
+    /// Takes in the changes that interrupted attempts have left.
+    pub(crate) fn left(&mut self, changes: HashMap<RunId, Box<Changes>>) {
+        self.changes = changes;
     }
 
     /// Takes in the next event.
@@ -127,19 +155,20 @@ impl Recall {
     /// An event about a run of which nothing stands before.
     pub(crate) fn apply(&mut self, event: Event, library: &impl Library) -> Result<(), Unknown> {
         let Event { seq, at, run: id, mut kind, .. } = event;
-        self.machine.seq = seq;
+        (self.machine.seq, self.machine.now) = (seq, at);
         let before = self.last_at;
         self.last_at = before.max(at);
         let facts = match &mut kind {
-            EventKind::Admitted(admitted) => self.admitted(at, seq, id, admitted, library)?,
+            EventKind::Admitted(admitted) => self.admitted(seq, id, admitted, library)?,
             _ => None,
         };
         let run = self.machine.find(id).ok_or(Unknown { seq, run: id })?;
         match &mut kind {
             EventKind::Starting => {
-                if let Some(live) = self.machine.runs[run.get()].live() {
+                let entry = &self.machine.runs[run.get()];
+                if entry.live().is_some() {
                     // The breaker let the run start; the run may have been a probe.
-                    let _ = self.machine.books.breakers.start(&live.agent, id, at);
+                    let _ = self.machine.books.breakers.start(&entry.agent, id, at);
                 }
             }
             EventKind::Waiting => {
@@ -147,11 +176,14 @@ impl Recall {
                     live.clock.pause(at);
                 }
             }
-            EventKind::Reopened => self.machine.reopened(before, at),
+            EventKind::Reopened => self.reopened(before),
             EventKind::Ended(ending) => self.correct(run, ending),
             _ => {}
         }
-        let Applied { notices: _, closed } = self.machine.apply(at, run, &kind);
+        let Applied { notices: _, breaker: _, closed } = self.machine.apply(run, &kind);
+        if let EventKind::RootReopened(reopened) = &kind {
+            self.root_reopened(reopened);
+        }
         match kind {
             EventKind::Starting => {
                 if let Some(about) = self.about.get_mut(&run) {
@@ -231,13 +263,18 @@ impl Recall {
 
     fn admitted(
         &mut self,
-        at: Timestamp,
         seq: u64,
         id: RunId,
         admitted: &mut Admitted,
         library: &impl Library,
     ) -> Result<Option<Arc<RuntimeFacts>>, Unknown> {
-        if let (Some(place), Some(input)) = (admitted.place, &mut admitted.input) {
+        if let Some(place) = admitted.place {
+            // What has its place again ends anew.
+            self.over.remove(&place);
+        }
+        let merges = admitted.merges().is_some();
+        // Results that a merge has written are no input of the operator's.
+        if let (Some(place), Some(input), false) = (admitted.place, &mut admitted.input, merges) {
             // Most pieces read a part of the same file as the one before.
             if let Some((_, last)) = self.inputs.last().filter(|(_, last)| last.path == input.path)
             {
@@ -286,18 +323,25 @@ impl Recall {
         let facts = admitted.runtime.as_deref().and_then(|name| library.facts(name));
         let facts =
             facts.map(|facts| priced(facts, &request, &admitted.agent, true, &machine.config));
-        machine.admit(
-            at,
-            Entrant {
-                id,
-                admitted,
-                parent,
-                admission: &admission,
-                phase: if holds { SlotState::Holder } else { SlotState::Lent },
-                facts: facts.as_deref(),
-            },
-        );
+        machine.admit(Entrant {
+            id,
+            admitted,
+            parent,
+            admission: &admission,
+            phase: if holds { SlotState::Holder } else { SlotState::Lent },
+            facts: facts.as_deref(),
+        });
         Ok(facts)
+    }
+
+    /// Another supervisor has taken the tree, which the last one held until `until`.
+    fn reopened(&mut self, until: Timestamp) {
+        self.machine.reopened(until);
+        // Its part of a pool may be on record where its start is not.
+        for (&run, _) in self.about.iter().filter(|(_, about)| !about.started) {
+            let id = self.machine.id(run);
+            self.machine.books.ledger.return_to_pool(id);
+        }
     }
 
     /// Corrects an end that the first versions wrote: zeros where they meant that nothing was known.
@@ -316,15 +360,31 @@ impl Recall {
     fn ended(&mut self, run: RunIndex, ending: &Ending, closed: Closed) {
         let machine = &self.machine;
         let about = self.about.remove(&run);
-        let Live { key, agent, announces, .. } = *closed.live;
+        if run == RunIndex::ROOT && self.holds {
+            self.root = Some(closed.live);
+            return;
+        }
+        let has_started = closed.live.started_at.is_some();
+        let Live { key, announces, .. } = *closed.live;
         if !announces {
             self.handed_over.push(run);
         }
-        if let Some(place) = about.and_then(|about| about.admitted.place) {
-            let (seq, entry) = (machine.seq, &machine.runs[run.get()]);
-            let envelope = || Envelope::of(ending, key, entry.id, agent, entry.depth());
-            let past = Past::held(seq, ending, &mut self.room, envelope);
-            self.over.push((place, entry.id, past));
-        }
+        let Some(About { admitted, .. }) = about else { return };
+        let merges = admitted.merges().is_some();
+        let Admitted { place: Some(place), label, .. } = *admitted else { return };
+        let (seq, entry) = (machine.seq, &machine.runs[run.get()]);
+        let envelope = || Envelope::of(ending, key, entry.id, entry.agent.clone(), entry.depth());
+        let past = Past::held(seq, ending, &mut self.room, envelope);
+        let by_end = |again: &PiecesAgain| again.includes(&ending.reason, has_started, None);
+        let piece = OverPiece {
+            run: entry.id,
+            past,
+            label,
+            merges,
+            has_failed: by_end(&PiecesAgain { failed: true, ..PiecesAgain::default() }),
+            was_cancelled: by_end(&PiecesAgain { cancelled: true, ..PiecesAgain::default() }),
+            again: false,
+        };
+        self.over.insert(place, piece);
     }
 }

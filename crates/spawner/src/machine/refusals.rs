@@ -1,9 +1,9 @@
 //! Refusals: each on record, until one run has had so many that it must be in a loop.
 
-use offshoot_model::{EventKind, Refusal, Timestamp};
+use offshoot_model::{EventKind, Refusal};
 
+use super::Machine;
 use super::run::RunIndex;
-use super::{Effect, Machine};
 
 /// The number of refusals of one run that are recorded as they come. Further ones are counted, so that an agent that asks
 /// in a loop does not fill the disk.
@@ -19,18 +19,12 @@ pub(super) struct Refusals {
 
 impl Machine {
     /// A run was refused a child. One that is over is answered, and nothing is recorded of it.
-    pub(super) fn refused(
-        &mut self,
-        now: Timestamp,
-        caller: RunIndex,
-        refusal: &Refusal,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn refused(&mut self, caller: RunIndex, refusal: &Refusal) {
         let Some(live) = self.runs[caller.get()].live() else { return };
         let recorded = live.refusals.as_ref().map_or(0, |refusals| refusals.recorded);
         let refusal = Box::new(refusal.clone());
         if recorded < ONE_BY_ONE {
-            self.append(now, caller, EventKind::Refused { refusal, times: None }, out);
+            self.append(caller, EventKind::Refused { refusal, times: None });
             return;
         }
         let live = self.runs[caller.get()]
@@ -51,14 +45,14 @@ impl Machine {
     }
 
     /// Records what was counted of a run, before its next event.
-    pub(super) fn record_refusals(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
+    pub(super) fn record_refusals(&mut self, run: RunIndex) {
         let refusals = self.runs[run.get()].live_mut().and_then(|live| live.refusals.as_mut());
         let Some(refusals) = refusals.filter(|refusals| !refusals.counted.is_empty()) else {
             return;
         };
         for (refusal, times) in std::mem::take(&mut refusals.counted) {
             let times = Some(times);
-            self.append(now, run, EventKind::Refused { refusal, times }, out);
+            self.append(run, EventKind::Refused { refusal, times });
         }
     }
 }

@@ -38,50 +38,35 @@ impl Allowance {
 }
 
 impl Machine {
-    /// A run says how it goes. A run that is over says nothing.
-    pub(super) fn reported(
-        &mut self,
-        now: Timestamp,
-        run: RunIndex,
-        text: Arc<str>,
-        out: &mut Vec<Effect>,
-    ) {
-        self.wake(now, run, out);
+    /// A run says how it goes. One of which no attempt runs says nothing.
+    pub(super) fn reported(&mut self, run: RunIndex, text: Arc<str>) {
+        if self.runs[run.get()].running().is_none() {
+            return;
+        }
+        self.wake(run);
         let Some(live) = self.runs[run.get()].live_mut() else { return };
-        live.clock.sign(now);
-        if live.reports.has_room(now) {
-            self.record(now, run, EventKind::Reported { text }, out);
+        live.clock.sign(self.now);
+        if live.reports.has_room(self.now) {
+            self.record(run, EventKind::Reported { text });
         } else {
-            self.show(now, run, text, out);
+            self.show(run, text);
         }
     }
 
     /// The agent of a living run has used a tool.
-    pub(super) fn tool_used(
-        &mut self,
-        now: Timestamp,
-        run: RunIndex,
-        used: ToolUse,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn tool_used(&mut self, run: RunIndex, used: ToolUse) {
         let live = self.runs[run.get()].live();
-        if live.is_some_and(|live| live.tool_uses.has_room(now)) {
-            self.record(now, run, EventKind::ToolUsed(Box::new(used)), out);
+        if live.is_some_and(|live| live.tool_uses.has_room(self.now)) {
+            self.record(run, EventKind::ToolUsed(Box::new(used)));
         } else {
-            self.show(now, run, used.line().into(), out);
+            self.show(run, used.line().into());
         }
     }
 
     /// Shows a line of progress, which is not kept.
-    pub(super) fn show(
-        &self,
-        now: Timestamp,
-        run: RunIndex,
-        text: Arc<str>,
-        out: &mut Vec<Effect>,
-    ) {
-        let event = self.event(now, run, EventKind::Progress { text });
-        out.push(Effect::Show(Arc::new(event)));
+    pub(super) fn show(&mut self, run: RunIndex, text: Arc<str>) {
+        let event = self.event(run, EventKind::Progress { text });
+        self.out.push(Effect::Show(Arc::new(event)));
     }
 }
 

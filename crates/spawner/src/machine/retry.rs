@@ -10,9 +10,10 @@
 use std::time::Duration;
 
 use offshoot_config::Fraction;
-use offshoot_model::{Cost, Ending, EventKind, RunId, Timestamp, Usage};
+use offshoot_model::{Cost, Ending, EventKind, Reason, RunId, Usage};
+use offshoot_policy::budget::Unit;
 
-use super::run::{RunIndex, SlotState};
+use super::run::{AttemptUse, RunIndex, SlotState};
 use super::timer::Due;
 use super::{Effect, Machine};
 
@@ -20,33 +21,31 @@ impl Machine {
     /// Gives a run whose attempt has ended another one, where it may have one.
     pub(super) fn retry(
         &mut self,
-        now: Timestamp,
         run: RunIndex,
         ending: &Ending,
         asked: Option<Duration>,
-        out: &mut Vec<Effect>,
     ) -> bool {
-        if !self.may_retry(run, ending) {
-            return false;
-        }
+        let Some(after) = self.mendable(run, ending) else { return false };
         let live =
             self.runs[run.get()].live().expect("the run ended within the step that looked at it");
         let (usage, cost) = live.in_all(ending.usage, ending.cost);
         // Nothing is no report: were its supervisor killed in the next attempt, the use of that attempt would be unknown.
         if (usage, cost) != (Usage::default(), Cost::NONE) {
-            self.charge(now, run, usage, cost, out);
+            self.charge(run, usage, cost);
         }
-        self.let_clock_rest(now, run);
+        self.let_clock_rest(run);
         let entry = &mut self.runs[run.get()];
         let id = entry.id;
         let live = entry.live_mut().expect("the run ended within the step that looked at it");
         // Its usage may have reached its budget.
-        if live.stopping.is_some() {
+        let is_stopped = live.stopping.as_deref().is_some_and(|reason| *reason != after);
+        if is_stopped || Unit::ALL.iter().any(|&unit| self.books.ledger.is_used_up(id, unit)) {
             return false;
         }
         let phase = std::mem::replace(&mut live.phase, SlotState::Queued);
         let SlotState::Holding { lease, .. } = phase else { unreachable!("the run was alive") };
-        live.earlier = Some(Box::new((usage, cost)));
+        let Ending { usage, cost, .. } = *ending;
+        live.earlier.push(AttemptUse { attempt: Some(live.attempt), usage, cost });
         live.told = None;
         let (attempt, continues) = (live.attempt + 1, live.resumes);
         let first = Duration::from_secs(live.under.retries.backoff_seconds());
@@ -56,11 +55,12 @@ impl Machine {
         let wait = asked.map_or(wait, |asked| asked.max(wait));
         self.slots.give_back(lease);
         self.queued += 1;
-        let after = Some(Box::new(ending.reason.clone()));
+        let after = Some(Box::new(after));
         let wait_ms = Some(wait.as_millis().try_into().unwrap_or(u64::MAX));
-        self.record(now, run, EventKind::Resumed { attempt, continues, after, wait_ms }, out);
-        out.push(Effect::Again { run, continues });
-        let at = now.plus(wait);
+        let changes = ending.changes.clone();
+        self.record(run, EventKind::Resumed { attempt, continues, after, wait_ms, changes });
+        self.out.push(Effect::Again { run, continues });
+        let at = self.now.plus(wait);
         self.timers.arm(at, Due::Again(run));
         true
     }
@@ -94,19 +94,28 @@ impl Machine {
         }
     }
 
+    /// Returns the reason for which a run has another attempt; none where it has none.
+    ///
     /// One that was written to has none, because a letter may be lost with its attempt. One that has asked for children has
     /// one only where its runtime goes on where it was: an attempt that begins anew would know nothing of them.
-    fn may_retry(&self, run: RunIndex, ending: &Ending) -> bool {
+    fn mendable(&self, run: RunIndex, ending: &Ending) -> Option<Reason> {
         let entry = &self.runs[run.get()];
-        let Some(live) = entry.live() else { return false };
-        ending.reason.is_retryable()
+        let live = entry.live()?;
+        // Its own time was over; whatever its program made of that.
+        let reason = match live.stopping.as_deref() {
+            Some(reason) if !ending.status().is_success() => reason,
+            _ => &ending.reason,
+        };
+        let is_chosen = live.under.retry_on().includes(reason);
+        let may = (is_chosen || reason.is_retryable() && live.stopping.is_none())
             && live.faults < live.under.retries_count(live.resumes)
             && matches!(live.phase, SlotState::Holding { .. })
-            && live.stopping.is_none()
+            && !live.is_last_attempt
             && !self.closing
             && (live.resumes || entry.children.len() == live.earlier_children as usize)
             && live.mail.as_ref().is_none_or(|mail| live.resumes && mail.is_undisturbed())
-            && live.waits.is_empty()
+            && live.waits.is_empty();
+        may.then(|| reason.clone())
     }
 }
 

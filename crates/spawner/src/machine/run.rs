@@ -26,6 +26,7 @@ pub(crate) struct RunIndex(u32);
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) id: RunId,
+    pub(crate) agent: AgentId,
     pub(crate) parent: Option<RunIndex>,
     /// The position at which its slot is counted.
     pub(super) position: Position,
@@ -55,7 +56,6 @@ pub(crate) enum Body {
 #[derive(Debug)]
 pub(crate) struct Live {
     pub(crate) key: SessionKey,
-    pub(crate) agent: AgentId,
     pub(crate) origin: Origin,
     /// The terms under which it spawns.
     pub(crate) terms: Arc<Terms>,
@@ -87,8 +87,8 @@ pub(crate) struct Live {
     pub(super) announces: bool,
     /// The number of children that interrupted attempts asked for: the present attempt knows nothing of them.
     pub(crate) earlier_children: u32,
-    /// Usage and cost of earlier attempts. Reports count from the beginning of the present one.
-    pub(crate) earlier: Option<Box<(Usage, Cost)>>,
+    /// The use of earlier attempts. Reports count from the beginning of an attempt.
+    pub(super) earlier: ThinVec<AttemptUse>,
     /// The usage and cost that it has reported in this attempt.
     pub(super) told: Option<Box<(Usage, Cost)>>,
     /// The kind of its cost, as its runtime knows it.
@@ -111,6 +111,17 @@ pub(crate) struct Live {
     pub(super) tool_uses: Allowance,
     /// True if the run holds pieces of which some were at work when it was to stop.
     pub(crate) cut_off: bool,
+    /// True if there is another reason to stop it than its own time, which has no further attempt.
+    pub(crate) is_last_attempt: bool,
+}
+
+/// The use of an attempt that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AttemptUse {
+    /// The number of the attempt; none where this is the use of all attempts that an earlier supervisor held.
+    pub(super) attempt: Option<u32>,
+    pub(super) usage: Usage,
+    pub(super) cost: Cost,
 }
 
 /// The last child of a run, as far as the next one may be like it.
@@ -178,6 +189,11 @@ impl Run {
         }
     }
 
+    /// The run while an attempt of it runs or waits; none while it stands in line for an attempt.
+    pub(crate) fn running(&self) -> Option<&Live> {
+        self.live().filter(|live| live.phase != SlotState::Queued)
+    }
+
     pub(crate) fn live_mut(&mut self) -> Option<&mut Live> {
         match &mut self.body {
             Body::Live(live) => Some(live),
@@ -196,17 +212,23 @@ impl Run {
 impl Live {
     /// Returns usage and cost of all attempts, given those of the last one.
     pub(crate) fn in_all(&self, usage: Usage, cost: Cost) -> (Usage, Cost) {
-        match &self.earlier {
-            Some(earlier) => (earlier.0 + usage, earlier.1 + cost),
-            None => (usage, cost),
-        }
+        let add = |sum: (Usage, Cost), earlier: &AttemptUse| {
+            (earlier.usage + sum.0, earlier.cost + sum.1)
+        };
+        self.earlier.iter().fold((usage, cost), add)
     }
 
     /// Returns what it has used in an attempt of which its runtime says nothing more at its end.
     pub(super) fn so_far(&self, reason: &Reason) -> (Usage, Cost) {
         match &self.told {
             Some(told) if reason.status().is_success() => **told,
-            None if matches!(reason, Reason::CannotStart { .. }) => (Usage::default(), Cost::NONE),
+            None if matches!(
+                reason,
+                Reason::CannotStart { .. } | Reason::InputUnreadable { .. }
+            ) =>
+            {
+                (Usage::default(), Cost::NONE)
+            }
             told => self.cut_off(told.as_deref().copied()),
         }
     }

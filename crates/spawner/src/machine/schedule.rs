@@ -1,8 +1,9 @@
 //! Handing out slots: the end of every step.
 
 use offshoot_config::OnInterrupt;
-use offshoot_model::{EventKind, RunStatus, Timestamp};
+use offshoot_model::{BudgetGrant, EventKind, RunStatus};
 use offshoot_policy::breaker::Gate;
+use offshoot_policy::budget::Draw;
 
 use super::queue::Next;
 use super::run::{RunIndex, SlotState};
@@ -12,20 +13,49 @@ use super::{Effect, Machine};
 
 impl Machine {
     /// Gives free slots to the next in line, until no slot is free or no run is left.
-    pub(super) fn schedule(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
+    pub(super) fn schedule(&mut self) {
         while self.slots.any_free() {
             let next = match self.paused || self.held {
                 true => self.queue.pop_returning(&self.slots).map(Next::Returning),
                 false => self.queue.pop(&self.slots),
             };
             let Some(next) = next else { break };
-            match next {
-                Next::Returning(run) => self.give_back_slot(now, run, out),
-                Next::New(run) if self.runs[run.get()].status() != RunStatus::Queued => {}
-                Next::New(run) if self.breaker_lets(now, run) => self.start(now, run, out),
-                Next::New(run) => self.held_back.push(run),
+            let run = match next {
+                Next::Returning(run) => {
+                    self.give_back_slot(run);
+                    continue;
+                }
+                Next::New(run) => run,
+            };
+            if self.runs[run.get()].status() != RunStatus::Queued {
+                continue;
+            }
+            let drawn = match self.draw(run) {
+                Draw::Nothing => BudgetGrant::default(),
+                Draw::Take(amounts) => amounts,
+                // Behind a piece stand pieces alone, and none of them is better off.
+                Draw::Wait => {
+                    self.put_back(run);
+                    break;
+                }
+                Draw::Never(shortage) => {
+                    self.cannot_pay(run, shortage);
+                    continue;
+                }
+            };
+            if self.breaker_lets(run) {
+                self.take_from_pool(run, drawn);
+                self.start(run);
+            } else {
+                self.held_back.push(run);
             }
         }
+    }
+
+    /// A run that was at the head of its line gets that place back.
+    fn put_back(&mut self, run: RunIndex) {
+        let entry = &self.runs[run.get()];
+        self.queue.push_front(&self.slots, entry.position, entry.parent, run);
     }
 
     /// A run takes its place in line for its first slot.
@@ -43,17 +73,15 @@ impl Machine {
     /// Puts the runs that a breaker held back into their lines again, since a breaker has changed.
     pub(super) fn reconsider(&mut self) {
         for run in std::mem::take(&mut self.held_back).into_iter().rev() {
-            let entry = &self.runs[run.get()];
-            self.queue.push_front(&self.slots, entry.position, entry.parent, run);
+            self.put_back(run);
         }
     }
 
     /// Returns true if the breaker of its agent lets a run start. A run that is held back is looked at again when the
     /// cool-down is over or the probe has ended.
-    fn breaker_lets(&mut self, now: Timestamp, run: RunIndex) -> bool {
+    fn breaker_lets(&mut self, run: RunIndex) -> bool {
         let entry = &self.runs[run.get()];
-        let live = entry.live().expect("a run that is queued is live");
-        match self.books.breakers.start(&live.agent, entry.id, now) {
+        match self.books.breakers.start(&entry.agent, entry.id, self.now) {
             Gate::Closed | Gate::HalfOpen => true,
             Gate::Open { until } => {
                 // Set already, unless it has rung and the clock was set back since.
@@ -64,21 +92,23 @@ impl Machine {
         }
     }
 
-    fn start(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
+    fn start(&mut self, run: RunIndex) {
         let position = self.runs[run.get()].position;
         let lease =
             self.slots.take(run, position).expect("the queue chose a run without a free slot");
         self.queued -= 1;
-        self.record(now, run, EventKind::Starting, out);
-        self.hold(now, run, lease, false);
+        self.record(run, EventKind::Starting);
+        self.hold(run, lease, false);
         let live = self.runs[run.get()].live().expect("a run that was given a slot is over");
         // A supervisor that dies before this is on record leaves a run that stands in line, and is started by the next one.
-        let ahead = live.under.on_interrupt(live.origin) == OnInterrupt::Rerun;
-        out.push(Effect::Start { run, ahead });
+        // What another run answered is read from the record of its end.
+        let ahead =
+            live.under.on_interrupt(live.origin) == OnInterrupt::Rerun && !self.needs_any(run);
+        self.out.push(Effect::Start { run, ahead });
     }
 
     /// A parent whose wait has succeeded goes on, and hears the answer.
-    fn give_back_slot(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
+    fn give_back_slot(&mut self, run: RunIndex) {
         let entry = &mut self.runs[run.get()];
         let position = entry.position;
         let Some(SlotState::Returning { waits }) = entry.live_mut().map(|live| &mut live.phase)
@@ -88,60 +118,54 @@ impl Machine {
         let waits = std::mem::take(waits);
         let lease =
             self.slots.take(run, position).expect("the queue chose a run without a free slot");
-        self.hold_again(now, run, lease, out);
+        self.hold_again(run, lease);
         for wait in waits {
-            self.resolve(now, wait, out);
+            self.resolve(wait);
         }
         // The run may have begun another wait meanwhile.
         if self.is_waiting(run) {
-            self.lend(now, run, out);
+            self.lend(run);
         }
     }
 
     /// A run that had lent its slot holds one again.
-    pub(super) fn hold_again(
-        &mut self,
-        now: Timestamp,
-        run: RunIndex,
-        lease: Lease,
-        out: &mut Vec<Effect>,
-    ) {
-        self.record(now, run, EventKind::Returned, out);
-        self.hold(now, run, lease, true);
+    pub(super) fn hold_again(&mut self, run: RunIndex, lease: Lease) {
+        self.record(run, EventKind::Returned);
+        self.hold(run, lease, true);
     }
 
     /// Lends the slot of a run that is blocked on its children.
-    pub(super) fn lend(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
+    pub(super) fn lend(&mut self, run: RunIndex) {
         let live = self.runs[run.get()].live_mut().expect("only a live run waits");
         match std::mem::replace(&mut live.phase, SlotState::Lent) {
             SlotState::Holding { lease, .. } => {
-                self.take_back(now, run, lease, out);
-                self.let_clock_rest(now, run);
+                self.take_back(run, lease);
+                self.let_clock_rest(run);
             }
-            // Lent already, in its silence: now it says that it waits.
-            SlotState::Lent => self.let_clock_rest(now, run),
+            // Lent already, in its silence: self.now it says that it waits.
+            SlotState::Lent => self.let_clock_rest(run),
             other => live.phase = other,
         }
     }
 
     /// Lends the slot of a run that is blocked without saying so. Its clock runs on.
-    pub(super) fn lend_in_silence(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
+    pub(super) fn lend_in_silence(&mut self, run: RunIndex) {
         let live = self.runs[run.get()].live_mut().expect("a holder is live");
         match std::mem::replace(&mut live.phase, SlotState::Lent) {
-            SlotState::Holding { lease, .. } => self.take_back(now, run, lease, out),
+            SlotState::Holding { lease, .. } => self.take_back(run, lease),
             other => unreachable!("a holder holds, and this one is {other:?}"),
         }
     }
 
-    fn take_back(&mut self, now: Timestamp, run: RunIndex, lease: Lease, out: &mut Vec<Effect>) {
+    fn take_back(&mut self, run: RunIndex, lease: Lease) {
         self.slots.give_back(lease);
-        self.record(now, run, EventKind::Waiting, out);
+        self.record(run, EventKind::Waiting);
     }
 
-    fn hold(&mut self, now: Timestamp, run: RunIndex, lease: Lease, started: bool) {
+    fn hold(&mut self, run: RunIndex, lease: Lease, started: bool) {
         let live = self.runs[run.get()].live_mut().expect("only a live run is given a slot");
         live.phase = SlotState::Holding { lease, started };
-        live.clock.resume(now);
+        live.clock.resume(self.now);
         if let Some(at) = live.clock.timeout_at(live.grant.run_timeout_seconds) {
             self.timers.arm(at, Due::Timeout(run));
         }
@@ -152,7 +176,7 @@ impl Machine {
     }
 
     /// Stops counting a run's time, and takes back the timers that counted it.
-    pub(super) fn let_clock_rest(&mut self, now: Timestamp, run: RunIndex) {
+    pub(super) fn let_clock_rest(&mut self, run: RunIndex) {
         let Some(live) = self.runs[run.get()].live_mut() else { return };
         if let Some(at) = live.clock.timeout_at(live.grant.run_timeout_seconds) {
             self.timers.disarm(at, Due::Timeout(run));
@@ -160,6 +184,6 @@ impl Machine {
         if let Some(at) = live.idle_armed.take() {
             self.timers.disarm(at, Due::Idle(run));
         }
-        live.clock.pause(now);
+        live.clock.pause(self.now);
     }
 }

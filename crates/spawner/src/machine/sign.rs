@@ -3,12 +3,12 @@
 //! A program may print a thousand times a second. So what it prints only marks the moment, beside the machine, and the
 //! machine asks for the mark when its own time has come to judge a silence.
 
-use offshoot_model::Timestamp;
+use offshoot_model::{RunId, Timestamp};
 
-use super::run::RunIndex;
+use super::Machine;
+use super::run::{RunIndex, SlotState};
 use super::slots::Part;
 use super::timer::Due;
-use super::{Effect, Machine};
 
 impl Machine {
     /// The runs whose silence is judged at this moment, in the next step of time: their last signs of life have to be
@@ -29,17 +29,20 @@ impl Machine {
         wanted
     }
 
+    /// Returns the runs that hold a slot, each with the moment of its last sign of life.
+    pub(crate) fn signs(&self) -> impl Iterator<Item = (RunIndex, RunId, Timestamp)> {
+        self.runs.iter().enumerate().filter_map(|(at, run)| {
+            let (run, live) = (RunIndex::new(at), run.live()?);
+            let holds = matches!(live.phase, SlotState::Holding { .. });
+            holds.then(|| (run, self.id(run), live.clock.last_sign()))
+        })
+    }
+
     /// A run gave a sign of life at this moment.
-    pub(super) fn sign(
-        &mut self,
-        now: Timestamp,
-        run: RunIndex,
-        at: Timestamp,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn sign(&mut self, run: RunIndex, at: Timestamp) {
         let is_new = |last: Timestamp| at > last;
         if self.runs[run.get()].live().is_some_and(|live| is_new(live.clock.last_sign())) {
-            self.wake(now, run, out);
+            self.wake(run);
         }
         if let Some(live) = self.runs[run.get()].live_mut() {
             live.clock.sign(at);

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use offshoot_model::{EventKind, RunStatus, Timestamp};
 
+use super::Machine;
 use super::run::{RunIndex, SlotState};
 use super::slots::Part;
 use super::timer::Due;
-use super::{Effect, Machine};
 
 /// The time for which all holders must have been silent.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -30,7 +30,7 @@ struct Silence {
 impl Machine {
     /// Sets the time of the next search for a stall, where one may come: all slots are taken, by parents only, and a run is
     /// queued. A leaf among the holders ends the search at once, which is the ordinary case.
-    pub(super) fn watch_for_stall(&mut self, now: Timestamp) {
+    pub(super) fn watch_for_stall(&mut self) {
         if self.queue.is_empty() {
             if let Some(at) = self.stall_looked_for.take() {
                 self.timers.disarm(at, Due::Stall);
@@ -42,16 +42,16 @@ impl Machine {
         }
         if let Some(since) = self.silences().map(|silence| silence.since).min() {
             let at = since.plus(SILENCE);
-            let at = if at > now { at } else { now.plus(SILENCE) };
+            let at = if at > self.now { at } else { self.now.plus(SILENCE) };
             self.stall_looked_for = Some(at);
             self.timers.arm(at, Due::Stall);
         }
     }
 
     /// The moment at which all may have been silent for long enough.
-    pub(super) fn look_for_stall(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
+    pub(super) fn look_for_stall(&mut self) {
         self.stall_looked_for = None;
-        let stalls = self.silences().filter(|silence| silence.since.plus(SILENCE) <= now);
+        let stalls = self.silences().filter(|silence| silence.since.plus(SILENCE) <= self.now);
         let stalls: Vec<Silence> = stalls.collect();
         for Silence { part, longest, .. } in stalls {
             // One that was lent before may have been a slot of this part as well.
@@ -71,22 +71,22 @@ impl Machine {
             }
             // The deepest is served next, so it is for its sake.
             if let Some(run) = in_line.into_iter().max_by_key(|run| self.runs[run.get()].depth()) {
-                self.record(now, run, EventKind::StallLent, out);
-                self.lend_in_silence(now, longest, out);
+                self.record(run, EventKind::StallLent);
+                self.lend_in_silence(longest);
             }
         }
     }
 
     /// A run whose slot was lent in its silence has spoken: it goes on, in debt where no slot is free.
-    pub(super) fn wake(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
+    pub(super) fn wake(&mut self, run: RunIndex) {
         let entry = &self.runs[run.get()];
         let position = entry.position;
         let was_silent =
             entry.live().is_some_and(|live| live.phase == SlotState::Lent && live.waits.is_empty());
         if was_silent {
-            self.let_clock_rest(now, run);
+            self.let_clock_rest(run);
             let lease = self.slots.take_in_debt(run, position);
-            self.hold_again(now, run, lease, out);
+            self.hold_again(run, lease);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use offshoot_model::{CancelledBy, Ending, EventKind, Reason, Timestamp};
+use offshoot_model::{CancelledBy, Ending, EventKind, Reason};
 use offshoot_runtime::Stop;
 
 use super::run::{Run, RunIndex, SlotState};
@@ -11,14 +11,7 @@ use super::{Effect, Machine, Reach};
 
 impl Machine {
     /// Stops a run and what is below it, leaves first, with one grace for all.
-    pub(super) fn cancel(
-        &mut self,
-        now: Timestamp,
-        run: RunIndex,
-        reach: Reach,
-        by: CancelledBy,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn cancel(&mut self, run: RunIndex, reach: Reach, by: CancelledBy) {
         let mut doomed = match reach {
             Reach::Only => vec![run],
             Reach::Subtree | Reach::Below => self.subtree(run),
@@ -30,58 +23,58 @@ impl Machine {
             self.cut_off();
         }
         for run in doomed.into_iter().rev() {
-            self.stop(now, run, Reason::Cancelled { by }, out);
+            self.stop(run, Reason::Cancelled { by });
         }
     }
 
     /// The operator's Ctrl-C: everything softly, or everything at once.
-    pub(super) fn stop_all(&mut self, now: Timestamp, firm: bool, out: &mut Vec<Effect>) {
+    pub(super) fn stop_all(&mut self, firm: bool) {
         self.closing = true;
         self.cut_off();
         let all: Vec<RunIndex> = (0..self.runs.len()).rev().map(RunIndex::new).collect();
         for run in all {
-            self.stop(now, run, Reason::Cancelled { by: CancelledBy::Operator }, out);
+            self.stop(run, Reason::Cancelled { by: CancelledBy::Operator });
             if firm && self.holds_or_lends(run) {
-                out.push(Effect::Stop { run, how: Stop::Firm });
+                self.out.push(Effect::Stop { run, how: Stop::Firm });
             }
         }
     }
 
     /// A root that runs nothing itself ends. One that runs something ends by itself, and one that is over stays so:
     /// its owner may say this at any moment.
-    pub(super) fn close(&mut self, now: Timestamp, ending: Ending, out: &mut Vec<Effect>) {
+    pub(super) fn close(&mut self, ending: Ending) {
         let root = self.runs.first().and_then(Run::live).map(|live| &live.phase);
         if let Some(SlotState::Holder) = root {
-            self.drop_unclaimed(now, out);
-            self.finished(now, RunIndex::ROOT, ending, out);
+            self.drop_unclaimed();
+            self.finished(RunIndex::ROOT, ending);
         }
     }
 
     /// The whole tree is to stop for this reason, leaves first.
-    pub(super) fn stop_for(&mut self, now: Timestamp, reason: &Reason, out: &mut Vec<Effect>) {
+    pub(super) fn stop_for(&mut self, reason: &Reason) {
         self.closing = true;
         self.cut_off();
         for run in (0..self.runs.len()).rev().map(RunIndex::new) {
-            self.stop(now, run, reason.clone(), out);
+            self.stop(run, reason.clone());
         }
     }
 
     /// A run's own time may be over; a timer that is out of date says nothing.
-    pub(super) fn timeout(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
+    pub(super) fn timeout(&mut self, run: RunIndex) {
         let Some(live) = self.runs[run.get()].live() else { return };
         let seconds = live.grant.run_timeout_seconds;
-        if live.clock.timeout_at(seconds).is_some_and(|at| at <= now) {
-            self.stop(now, run, Reason::Timeout { seconds }, out);
+        if live.clock.timeout_at(seconds).is_some_and(|at| at <= self.now) {
+            self.stop(run, Reason::Timeout { seconds });
         }
     }
 
     /// A run may have been silent for too long; it is looked at again if not.
-    pub(super) fn idle(&mut self, now: Timestamp, run: RunIndex, out: &mut Vec<Effect>) {
+    pub(super) fn idle(&mut self, run: RunIndex) {
         let Some(live) = self.runs[run.get()].live_mut() else { return };
         live.idle_armed = None;
         let seconds = live.grant.idle_timeout_seconds;
         match live.clock.idle_at(seconds) {
-            Some(at) if at <= now => self.stop(now, run, Reason::Idle { seconds }, out),
+            Some(at) if at <= self.now => self.stop(run, Reason::Idle { seconds }),
             Some(at) => {
                 live.idle_armed = Some(at);
                 self.timers.arm(at, Due::Idle(run));
@@ -106,28 +99,24 @@ impl Machine {
 
     /// Asks one run to stop. What has not started ends at once; what runs is asked, then killed by its runtime when
     /// the grace is over. The first reason stands.
-    pub(super) fn stop(
-        &mut self,
-        now: Timestamp,
-        run: RunIndex,
-        reason: Reason,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn stop(&mut self, run: RunIndex, reason: Reason) {
         let Some(live) = self.runs[run.get()].live_mut() else { return };
         match live.phase {
-            SlotState::Queued => self.finished(now, run, Ending::of(reason), out),
+            SlotState::Queued => self.finished(run, Ending::of(reason)),
             // A root that holds pieces ends when its owner has its answer; but it was stopped, and did not fail.
             SlotState::Holder => {
                 live.stopping.get_or_insert_with(|| Box::new(reason));
             }
             SlotState::Holding { .. } | SlotState::Lent | SlotState::Returning { .. } => {
                 if live.stopping.is_some() {
+                    let is_own = matches!(reason, Reason::Timeout { .. } | Reason::Idle { .. });
+                    live.is_last_attempt |= !is_own;
                     return;
                 }
                 let reason = Box::new(reason);
                 let grace = Duration::from_secs(live.grant.grace_seconds);
-                self.record(now, run, EventKind::Stopping { reason }, out);
-                out.push(Effect::Stop { run, how: Stop::Soft { grace } });
+                self.record(run, EventKind::Stopping { reason });
+                self.out.push(Effect::Stop { run, how: Stop::Soft { grace } });
             }
         }
     }

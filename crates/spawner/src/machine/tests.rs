@@ -9,7 +9,9 @@ mod invariants;
 mod kept;
 mod limits;
 mod memory;
+mod needs;
 mod recalls;
+mod reopened;
 mod retries;
 mod seed;
 mod stops;
@@ -51,21 +53,28 @@ fn a_thousand_trees() {
         "in debt",
         "held back",
         "out of budget",
+        "budget_drawn",
+        "drawn while it runs",
         "stopping",
         "reopened",
         "resumed",
         "retried",
+        "tried again by choice",
         "lost",
         "stall_lent",
         "held up below one",
         "deadline of a part",
         "panic after a report",
+        "late",
         "turn_ended",
         "letter",
         "delivered",
         "undelivered",
         "redelivered",
         "not taken",
+        "needed",
+        "skipped",
+        "ran without",
         "completed",
         "failed",
         "timed_out",

@@ -57,10 +57,13 @@ struct Outcome {
 }
 
 impl Machine {
-    /// A run waits for runs below it. Anything else it names is answered as if it were not there.
-    pub(super) fn wait(&mut self, now: Timestamp, wait: NewWait, out: &mut Vec<Effect>) {
+    /// A run waits for runs below it. Anything else it names is answered as if it were not there, and so is all that is
+    /// named by what is left of an attempt that is over.
+    pub(super) fn wait(&mut self, wait: NewWait) {
         let NewWait { id, caller, runs, mode, until } = wait;
-        let targets: Vec<RunIndex> = if runs.is_empty() {
+        let targets: Vec<RunIndex> = if self.runs[caller.get()].running().is_none() {
+            Vec::new()
+        } else if runs.is_empty() {
             self.unnamed(caller)
         } else {
             runs.iter()
@@ -68,7 +71,7 @@ impl Machine {
                 .filter(|&run| self.is_below(run, caller))
                 .collect()
         };
-        self.open_wait(now, id, Wait { caller, targets, mode, pending: 0, until }, out);
+        self.open_wait(id, Wait { caller, targets, mode, pending: 0, until });
     }
 
     /// All children of a run, in the order in which its present attempt, or one that it continues, asked for them.
@@ -95,13 +98,7 @@ impl Machine {
     }
 
     /// Opens a wait, or answers it at once. Its caller lends its slot meanwhile.
-    pub(super) fn open_wait(
-        &mut self,
-        now: Timestamp,
-        id: WaitId,
-        mut wait: Wait,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn open_wait(&mut self, id: WaitId, mut wait: Wait) {
         let Wait { caller, until, .. } = wait;
         for target in &wait.targets {
             if let Some(live) = self.runs[target.get()].live_mut() {
@@ -112,34 +109,34 @@ impl Machine {
         let satisfied = wait.is_satisfied();
         self.waits.insert(id, wait);
         if satisfied {
-            self.wake(now, caller, out);
+            self.wake(caller);
         }
         let Some(live) = self.runs[caller.get()].live_mut() else {
-            return self.resolve(now, id, out);
+            return self.resolve(id);
         };
         live.waits.push(id);
         if satisfied {
-            return self.resolve(now, id, out);
+            return self.resolve(id);
         }
         if let Some(until) = until {
             self.timers.arm(until, Due::Wait(id));
         }
-        self.lend(now, caller, out);
+        self.lend(caller);
     }
 
     /// One of the runs that a wait is for is over.
-    pub(super) fn target_ended(&mut self, now: Timestamp, id: WaitId, out: &mut Vec<Effect>) {
+    pub(super) fn target_ended(&mut self, id: WaitId) {
         if self.waits.target_ended(id) {
-            self.satisfy(now, id, out);
+            self.satisfy(id);
         }
     }
 
     /// A wait has what it waited for. Its caller gets the answer once it has a slot again.
-    pub(super) fn satisfy(&mut self, now: Timestamp, id: WaitId, out: &mut Vec<Effect>) {
+    pub(super) fn satisfy(&mut self, id: WaitId) {
         let Some(caller) = self.waits.caller(id) else { return };
         let run = &mut self.runs[caller.get()];
         let position = run.position;
-        let Some(live) = run.live_mut() else { return self.resolve(now, id, out) };
+        let Some(live) = run.live_mut() else { return self.resolve(id) };
         match &mut live.phase {
             phase @ SlotState::Lent => {
                 *phase = SlotState::Returning { waits: thin_vec![id] };
@@ -148,31 +145,29 @@ impl Machine {
             SlotState::Returning { waits } if waits.contains(&id) => {}
             SlotState::Returning { waits } => waits.push(id),
             // The answer of the wait needs no slot.
-            SlotState::Holding { .. } | SlotState::Holder | SlotState::Queued => {
-                self.resolve(now, id, out)
-            }
+            SlotState::Holding { .. } | SlotState::Holder | SlotState::Queued => self.resolve(id),
         }
     }
 
     /// The patience of a wait is over: its caller goes on with what there is.
-    pub(super) fn wait_timed_out(&mut self, now: Timestamp, id: WaitId, out: &mut Vec<Effect>) {
-        self.go_on_without(now, id, out);
-        self.resolve(now, id, out);
+    pub(super) fn wait_timed_out(&mut self, id: WaitId) {
+        self.go_on_without(id);
+        self.resolve(id);
     }
 
     /// The caller of this wait has gone, and is told nothing; so nothing is delivered.
-    pub(super) fn wait_dropped(&mut self, now: Timestamp, id: WaitId, out: &mut Vec<Effect>) {
+    pub(super) fn wait_dropped(&mut self, id: WaitId) {
         if let Some(run) = self.waits.taken(id) {
-            return self.not_taken(now, run, id, out);
+            return self.not_taken(run, id);
         }
-        self.go_on_without(now, id, out);
+        self.go_on_without(id);
         if let Some(Outcome { caller, .. }) = self.close_wait(id) {
             self.turn_is_over(caller, id);
         }
     }
 
     /// A wait ends without success: its caller goes on, in debt where no slot is free.
-    fn go_on_without(&mut self, now: Timestamp, id: WaitId, out: &mut Vec<Effect>) {
+    fn go_on_without(&mut self, id: WaitId) {
         let Some(caller) = self.waits.caller(id) else { return };
         let run = &mut self.runs[caller.get()];
         let position = run.position;
@@ -193,16 +188,16 @@ impl Machine {
         });
         if goes_on {
             let lease = self.slots.take_in_debt(caller, position);
-            self.hold_again(now, caller, lease, out);
+            self.hold_again(caller, lease);
         }
     }
 
     /// Answers a wait with what has come of it.
-    pub(super) fn resolve(&mut self, now: Timestamp, id: WaitId, out: &mut Vec<Effect>) {
+    pub(super) fn resolve(&mut self, id: WaitId) {
         let Some(Outcome { caller, over, pending }) = self.close_wait(id) else { return };
-        let repeated = self.deliver(now, id, caller, &over, out);
+        let repeated = self.deliver(id, caller, &over);
         let ended = over.into_iter().map(|run| self.id(run)).collect();
-        out.push(Effect::Resolve { wait: id, ended, repeated, pending });
+        self.out.push(Effect::Resolve { wait: id, ended, repeated, pending });
     }
 
     fn close_wait(&mut self, id: WaitId) -> Option<Outcome> {

@@ -11,25 +11,23 @@ use std::sync::Arc;
 use offshoot_config::{AgentDefinition, Config};
 use offshoot_model::{AgentId, Origin, SpawnRequest};
 
-use super::Prepared;
-
 /// Model and thinking of a run, which runs below it inherit.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct InheritedModel {
     runtime: Box<str>,
-    model: Option<Arc<str>>,
-    thinking: Option<Arc<str>>,
+    pub(crate) model: Option<Arc<str>>,
+    pub(crate) thinking: Option<Arc<str>>,
 }
 
 impl InheritedModel {
     /// None where nothing was chosen.
-    pub(crate) fn of(prepared: &Prepared) -> Option<Arc<Self>> {
-        let Prepared { runtime, model, thinking, .. } = prepared;
-        let (model, thinking) = (model.clone(), thinking.clone());
+    pub(crate) fn of(request: &SpawnRequest, runtime: &str) -> Option<Arc<Self>> {
+        let [model, thinking] =
+            [&request.model, &request.thinking].map(|text| text.as_deref().map(Into::into));
         if model.is_none() && thinking.is_none() {
             return None;
         }
-        Some(Arc::new(Self { runtime: runtime.name().into(), model, thinking }))
+        Some(Arc::new(Self { runtime: runtime.into(), model, thinking }))
     }
 
     /// Gives it to a run below that has none.

@@ -1,10 +1,11 @@
 //! A tree whose supervisor has gone, held by a new one.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
-use offshoot_model::{Admitted, InputRange, Origin, Payload, RootId, SpawnRequest};
+use offshoot_model::{
+    Admitted, BudgetGrant, InputRange, Origin, Payload, PiecesAgain, RootId, SpawnRequest,
+};
 use offshoot_policy::RuntimeFacts;
 use offshoot_store::{RootLock, Store, StoreError};
 
@@ -19,6 +20,7 @@ use crate::runtimes::Runtimes;
 use crate::spawner::{Begin, RootSpec, Spawner};
 use crate::supervisor::{Entering, Recorded, RecordedPieces};
 use crate::tree_context::{Chosen, TreeContext};
+use crate::workspaces::LeftChanges;
 
 /// Store and runtimes with which a record is read back.
 struct Shelf {
@@ -28,6 +30,8 @@ struct Shelf {
 
 /// A tree whose supervisor has gone: held, and read back. Nothing of it goes on and nothing is written to its record until it is
 /// [resumed](Self::resume); where this is dropped, it is as it was.
+#[derive(derive_more::Debug)]
+#[debug("AbandonedTree({root})")]
 pub struct AbandonedTree {
     spawner: Spawner,
     root: RootId,
@@ -43,7 +47,28 @@ impl Spawner {
     /// Fails if the tree is held already, if nothing of it is alive any more ([`SpawnerError::Over`]), if the runtime of
     /// a run that would go on is not here ([`SpawnerError::RuntimeMissing`]), or if its record cannot be read.
     pub async fn abandoned(&self, root: RootId) -> Result<AbandonedTree, SpawnerError> {
-        self.read_back(root, HELD_BYTES).await
+        let tree = self.read_back(root, HELD_BYTES).await?;
+        if tree.recall.is_over() {
+            return Err(SpawnerError::Over);
+        }
+        Ok(tree)
+    }
+
+    /// Holds a tree whose root is over and holds pieces, to go on with it: its root is reopened, and pieces without an answer run
+    /// again, each as a new run that names the one in whose place it is. What has ended stays as it is, and what was used stays
+    /// used. Nothing is written before the tree is [resumed](AbandonedTree::resume). Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// As [`abandoned`](Self::abandoned), and [`SpawnerError::NotReopened`] where the tree cannot go on in this way.
+    pub async fn ended(
+        &self,
+        root: RootId,
+        again: PiecesAgain,
+    ) -> Result<AbandonedTree, SpawnerError> {
+        let mut tree = self.read_back(root, HELD_BYTES).await?;
+        tree.recall.go_on(again).map_err(SpawnerError::NotReopened)?;
+        Ok(tree)
     }
 
     /// Takes over a tree whose supervisor has gone: reads its record back, and goes on with what was alive. What had
@@ -70,9 +95,6 @@ impl Spawner {
         let read = move || read(root, config, room, &shelf);
         let recall =
             tokio::task::spawn_blocking(read).await.expect("reading a record does not panic")?;
-        if recall.is_over() {
-            return Err(SpawnerError::Over);
-        }
         if let Some((run, runtime)) = recall.missing_runtime() {
             let here = around.runtimes.names();
             return Err(SpawnerError::RuntimeMissing { run, runtime, here });
@@ -87,6 +109,26 @@ impl AbandonedTree {
         self.root
     }
 
+    /// Returns the number of pieces that would run of so many, and of those that have no answer and would stay without one.
+    pub fn unanswered(&self, total: usize) -> (usize, usize) {
+        let (again, stay) = self.recall.unanswered();
+        (again + total.saturating_sub(self.recall.pieces()), stay)
+    }
+
+    /// Gives a tree that is over so many seconds from here on, and this budget for the whole tree with what it has used, in each
+    /// unit in which one is given.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnerError::NotReopened`] where it would have no time left or nothing to spend.
+    pub fn give(
+        &mut self,
+        deadline_seconds: Option<u64>,
+        budget: BudgetGrant,
+    ) -> Result<(), SpawnerError> {
+        self.recall.give(deadline_seconds, budget).map_err(SpawnerError::NotReopened)
+    }
+
     /// Makes sure that these pieces read what the pieces on record have read or would have read.
     ///
     /// # Errors
@@ -94,7 +136,7 @@ impl AbandonedTree {
     /// [`SpawnerError::InputChanged`] with the first part of a file that is not what it was.
     pub fn check_inputs(&self, pieces: &[Piece]) -> Result<(), SpawnerError> {
         // The hash says more than the path, which earlier versions have recorded as it was asked for.
-        let bytes = |range: &InputRange| (range.offset, range.length, range.hash);
+        let bytes = |range: &InputRange| (range.offset, range.length, range.header, range.hash);
         let is = |place: u32| pieces.get(place as usize)?.input.as_ref().map(bytes);
         let changed =
             self.recall.inputs().iter().find(|(place, was)| is(*place) != Some(bytes(was)));
@@ -107,17 +149,18 @@ impl AbandonedTree {
     ///
     /// Fails if what an earlier attempt has left cannot be removed, or if what the record names cannot be read.
     pub async fn resume(self, spec: RootSpec) -> Result<Session, SpawnerError> {
-        let Self { spawner, root, lock, recall } = self;
+        let Self { spawner, root, lock, mut recall } = self;
         let around = &spawner.surroundings;
         let RootSpec { agent, run_spec, .. } = spec;
         let clock = Onward::from(&around.clock, recall.last_at());
         let tree = spawner.tree_context(root, &agent, &Arc::new(run_spec), clock);
-        let Recalled { machine, effects, waiting, over, ending, kept_values } =
+        recall.left(left_changes(&tree).await?);
+        let Recalled { machine, effects, waiting, over, again, only, ending, kept_values } =
             recall.reopen(tree.clock.now());
         tree.kept_values.restore(kept_values);
         // The output of runs that were interrupted before they answered is removed. They begin a new file.
         around.folder.remove_output_of(|run| machine.find(run).is_some())?;
-        let mut recorded = RecordedPieces::default();
+        let mut recorded = RecordedPieces::default().with_again(again, only);
         for (place, run, past) in over {
             recorded.insert(place, Recorded::Over { run, past });
         }
@@ -145,6 +188,25 @@ impl AbandonedTree {
         let runs = entering.iter().any(|entering| entering.run == RunIndex::ROOT);
         Ok(Begin { machine, effects, runs, lock }.begin(tree, entering, recorded))
     }
+}
+
+/// Brings back what interrupted runs have changed in folders of their own.
+async fn left_changes(tree: &TreeContext) -> Result<LeftChanges, SpawnerError> {
+    let Some(workspaces) = &tree.workspaces else { return Ok(LeftChanges::default()) };
+    let left = workspaces.left(tree.root).await;
+    let mut left = left.map_err(|message| SpawnerError::Changes { message })?;
+    let mut recorded = Vec::new();
+    for &run in left.keys() {
+        match tree.store.ending(tree.root, run)? {
+            Some(_) => recorded.push(run),
+            None => tree.workplaces.left(run),
+        }
+    }
+    for run in recorded {
+        left.remove(&run);
+        workspaces.discard(run).await;
+    }
+    Ok(left)
 }
 
 /// Letters that are handed over again, as they read then.
@@ -195,6 +257,10 @@ async fn prepare(
         label,
         context: particulars.context,
         command: particulars.command,
+        ok_exit: particulars.ok_exit,
+        output: particulars.output,
+        schema: particulars.schema,
+        isolation: particulars.isolation,
         ..SpawnRequest::default()
     };
     let run_spec = match particulars.folder {
@@ -206,13 +272,12 @@ async fn prepare(
         agent: &agent,
         origin,
         request,
-        input,
         run_spec,
-        place: 0,
+        decides: false,
     };
     let ask = unresolved.resolve_as(Some(chosen), task, tree);
     let ask = ask.map_err(|refusal| SpawnerError::Refused(Box::new(refusal)))?;
-    Ok(Box::new(Prepared { continues, ..*ask.prepared() }))
+    Ok(Box::new(Prepared { input: input.map(Box::new), continues, ..*ask.prepared() }))
 }
 
 fn text_of(store: &dyn Store, task: &Payload) -> Result<Arc<str>, StoreError> {
@@ -231,12 +296,6 @@ impl Library for Shelf {
     fn task(&self, task: &Payload) -> Arc<str> {
         // The text only serves to recognise the same task higher up in the chain.
         text_of(&*self.store, task).unwrap_or_default()
-    }
-}
-
-impl fmt::Debug for AbandonedTree {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AbandonedTree").field("root", &self.root).finish_non_exhaustive()
     }
 }
 

@@ -116,7 +116,7 @@ impl Entry {
     }
 
     pub(super) fn of(launch: Box<Prepared>, admitted: u64, follower: Option<Follower>) -> Self {
-        let model_choice = InheritedModel::of(&launch);
+        let model_choice = launch.model_choice.clone();
         Self { launch: Some(launch), admitted, follower, model_choice, ..Self::default() }
     }
 }

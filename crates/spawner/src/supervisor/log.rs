@@ -8,7 +8,9 @@
 
 use std::collections::HashMap;
 
-use offshoot_model::{Event, EventKind, MergeSummary, Payload, RunId, RunStatus, Timestamp};
+use offshoot_model::{
+    Event, EventKind, MergeSummary, Payload, PiecesAgain, RunId, RunStatus, Timestamp,
+};
 use tracing::level_filters::LevelFilter;
 use tracing::{Span, debug, error, error_span, info, trace, warn};
 
@@ -119,15 +121,29 @@ fn write(kind: &EventKind, ms: Option<u64>) {
         EventKind::Overrun { tokens, micro_usd } => {
             warn!(tokens, micro_usd, "run used more than was reserved");
         }
+        EventKind::BudgetDrawn { tokens, micro_usd } => {
+            debug!(tokens, micro_usd, "budget drawn");
+        }
         EventKind::BudgetRaised { tokens, micro_usd } => {
             info!(tokens, micro_usd, "budget raised");
         }
         EventKind::StallLent => info!("slots of silent parents are lent"),
+        EventKind::Paused => info!("tree paused"),
+        EventKind::Unpaused => info!("tree goes on"),
+        EventKind::BreakerOpened { agent, faults, wait_ms } => {
+            warn!(%agent, faults, wait_ms, "agent is left alone");
+        }
+        EventKind::BreakerClosed { agent } => info!(%agent, "agent works again"),
         EventKind::Reopened => info!("tree resumed"),
+        EventKind::RootReopened(reopened) => {
+            let PiecesAgain { failed, cancelled, only: _ } = reopened.again;
+            let deadline_seconds = reopened.deadline_seconds;
+            info!(failed, cancelled, deadline_seconds, "tree that was over goes on");
+        }
         EventKind::Resumed { attempt, continues, after: None, .. } => {
             info!(attempt, continues, "run stands in line again");
         }
-        EventKind::Resumed { attempt, continues, after: Some(fault), wait_ms } => {
+        EventKind::Resumed { attempt, continues, after: Some(fault), wait_ms, .. } => {
             let reason = fault.code();
             warn!(attempt, continues, reason, wait_ms, "run is tried again");
         }

@@ -22,21 +22,17 @@ const APPEND_EVENTS: usize = 1024;
 
 impl Supervisor {
     /// Performs what need not wait, records the rest, and leaves the telling in the outbox.
-    pub(super) fn perform(&mut self, effects: &mut Vec<Effect>) {
+    pub(super) fn perform(&mut self) {
         let mut record = Vec::new();
         let mut released = Released::default();
         let mut performing = std::mem::take(&mut self.performing);
-        std::mem::swap(&mut performing, effects);
+        std::mem::swap(&mut performing, &mut self.effects);
         for effect in performing.drain(..) {
             match effect {
                 Effect::Record(event) => {
                     self.spans.log(&event, &self.machine);
                     if record.len() >= APPEND_EVENTS {
-                        self.keep(
-                            std::mem::take(&mut record),
-                            std::mem::take(&mut released),
-                            effects,
-                        );
+                        self.keep(std::mem::take(&mut record), std::mem::take(&mut released));
                     }
                     record.push(event);
                 }
@@ -54,7 +50,7 @@ impl Supervisor {
                 Effect::Start { run, ahead: true }
                     if self.may_start_now(run) && !self.is_broken() =>
                 {
-                    self.start(run, effects);
+                    self.start(run);
                 }
                 Effect::Reply { reply, answer } => {
                     // The record of its admission is the last one before the answer.
@@ -70,34 +66,33 @@ impl Supervisor {
             }
         }
         self.performing = performing;
-        self.keep(record, released, effects);
+        self.keep(record, released);
     }
 
     /// The record of a batch is durable, or could not be written.
     pub(super) fn told_of_commit(
         &mut self,
         committed: Result<(Vec<Arc<Event>>, Released), StoreError>,
-        effects: &mut Vec<Effect>,
     ) {
         match committed {
             Ok((events, released)) => {
-                self.written(effects);
+                self.written();
                 if self.events.receiver_count() > 0 {
                     for event in events {
                         // Followers may come and go.
                         let _ = self.events.send(event);
                     }
                 }
-                self.tell(released, effects);
+                self.tell(released);
             }
-            Err(error) => self.not_written(error, effects),
+            Err(error) => self.not_written(error),
         }
     }
 
     /// Gives events to the store. Once the record is broken nothing more is kept or told.
-    fn keep(&mut self, record: Vec<Arc<Event>>, released: Released, effects: &mut Vec<Effect>) {
+    fn keep(&mut self, record: Vec<Arc<Event>>, released: Released) {
         if self.is_broken() {
-            return self.forget(&released.effects, effects);
+            return self.forget(&released.effects);
         }
         if !record.is_empty() {
             let store = &self.tree.store;
@@ -112,11 +107,11 @@ impl Supervisor {
             };
             self.outbox.push(commit, record, released);
         } else if let Some(released) = self.outbox.push_behind(released) {
-            self.tell(released, effects);
+            self.tell(released);
         }
     }
 
-    fn tell(&mut self, released: Released, effects: &mut Vec<Effect>) {
+    fn tell(&mut self, released: Released) {
         for answered in released.answers {
             answered.tell();
         }
@@ -124,7 +119,7 @@ impl Supervisor {
         for effect in released.effects {
             match effect {
                 Effect::Remove { run } => gone.push(run),
-                Effect::Start { run, .. } => self.start(run, effects),
+                Effect::Start { run, .. } => self.start(run),
                 Effect::Resolve { wait, ended, repeated, pending } => {
                     let (over, open) = (ended.len(), pending.len());
                     tracing::debug!(wait = wait.0, over, open, "wait answered");
@@ -141,6 +136,7 @@ impl Supervisor {
                 }
                 Effect::Ended { run, envelope } => {
                     self.tree.kept_values.forget(envelope.run_id);
+                    self.discard_folder(envelope.run_id);
                     match self.runs.remove(run).map(|entry| entry.follower) {
                         Some(Some(Follower { place, told, .. })) => {
                             // The follower may have gone.
@@ -178,7 +174,20 @@ impl Supervisor {
                 self.tree.kept_values.put(run, name, kept);
                 let _ = reply.send(Ok(kept));
             }
-            Act::Raise { reply } => drop(reply.send(Ok(()))),
+            Act::Answer { reply } => drop(reply.send(Ok(()))),
+        }
+    }
+
+    /// Removes the folder in which a run worked apart from others, where it was the last in it: its changes are on record.
+    fn discard_folder(&mut self, run: RunId) {
+        if let (Some(owner), Some(workspaces)) =
+            (self.tree.workplaces.recorded(run), &self.tree.workspaces)
+        {
+            let discarded = workspaces.discard(owner);
+            self.removals.spawn(async {
+                discarded.await;
+                Vec::new()
+            });
         }
     }
 
@@ -222,7 +231,7 @@ impl Supervisor {
         Answered { to, answer: answer.map(|(_, id)| id) }
     }
 
-    fn start(&mut self, run: RunIndex, effects: &mut Vec<Effect>) {
+    fn start(&mut self, run: RunIndex) {
         let id = self.machine.id(run);
         let session = self.machine.session(run).expect("a run that starts is live");
         let entry = self.runs.get_mut(run).expect("a run that starts was admitted");
@@ -233,14 +242,15 @@ impl Supervisor {
             // Asked to stop between its slot and its start: the machine knows why.
             let ending = Ending::of(Reason::Cancelled { by: CancelledBy::Operator });
             let outcome = Box::new(ending.into());
-            return self.step(Input::Finished { run, outcome }, effects);
+            return self.step(Input::Finished { run, outcome });
         }
         let (stop, signal) = StopHandle::new();
         let watch = AttemptWatch::default();
         let usage = UsageProbe::default();
         let requests = usage.requests();
-        let inline_bytes = session.inline_bytes;
-        let host = self.host(run, session.agent.clone(), inline_bytes, watch.clone());
+        let output = self.tree.outputs.begin(id, self.tree.clock.now());
+        let schema = prepared.schema.clone();
+        let host = self.host(run, &session, schema, watch.clone(), output.clone());
         let letters = LetterBox::default();
         let turns = Turns::new(host.clone(), letters.clone());
         let entry = self.runs.get_mut(run).expect("the run vanished during its start");
@@ -254,6 +264,7 @@ impl Supervisor {
             sender: self.sender.clone(),
             outcome: None,
             watch: watch.clone(),
+            output,
         };
         let work = task.run(session, prepared, cx);
         let task = AgentTask::spawn(work.instrument(self.spans.attempt(id)));
@@ -270,19 +281,19 @@ impl Supervisor {
     }
 
     /// Nothing more can be recorded: so nothing more is started or told, and what runs is killed.
-    pub(super) fn broken(&mut self, error: StoreError, effects: &mut Vec<Effect>) {
+    pub(super) fn broken(&mut self, error: StoreError) {
         tracing::error!(error = error_chain(&error), "record broken, everything is stopped");
         self.state.send_replace(TreeState::Broken(Arc::new(error)));
         self.unwritten = None;
         let forgotten = self.outbox.clear();
         self.waits.clear();
         self.acts.clear();
-        self.step(Input::StopAll { firm: true }, effects);
+        self.step(Input::StopAll { firm: true });
         // Not before everything is stopped: the slot of a run that never starts is given to no other run.
         for released in forgotten {
-            self.forget(&released.effects, effects);
+            self.forget(&released.effects);
         }
-        self.abandon(effects);
+        self.abandon();
     }
 
     fn is_broken(&self) -> bool {
@@ -290,11 +301,11 @@ impl Supervisor {
     }
 
     /// Drops what the broken record would have set free. A run that was to start with it never does, so it is over.
-    fn forget(&mut self, released: &[Effect], effects: &mut Vec<Effect>) {
+    fn forget(&mut self, released: &[Effect]) {
         for effect in released {
             if let Effect::Start { run, .. } = *effect {
                 let outcome = Box::new(Ending::of(Reason::Interrupted).into());
-                self.step(Input::Finished { run, outcome }, effects);
+                self.step(Input::Finished { run, outcome });
             }
         }
     }

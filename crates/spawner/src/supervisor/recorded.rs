@@ -14,6 +14,10 @@ pub(crate) struct RecordedPieces {
     by_place: HashMap<u32, Recorded>,
     /// The places of those whose end is not on record yet.
     places: HashMap<RunIndex, u32>,
+    /// The runs that had the places of pieces that run again.
+    again: HashMap<u32, RunId>,
+    /// Of the pieces that stand in no record, only those with this label run; all of them where absent.
+    only: Option<Arc<str>>,
 }
 
 /// A piece that stands in the record.
@@ -49,8 +53,24 @@ impl RecordedPieces {
         self.by_place.insert(place, piece);
     }
 
+    /// With pieces that run again, and with the label that a piece must have to run.
+    pub(crate) fn with_again(self, again: HashMap<u32, RunId>, only: Option<Arc<str>>) -> Self {
+        Self { again, only, ..self }
+    }
+
+    /// Returns the run that had the place of a piece, if the piece runs again.
+    pub(super) fn instead(&self, place: u32) -> Option<RunId> {
+        self.again.get(&place).copied()
+    }
+
+    /// Returns the label that a piece at this place would have to have to run, if it has another one.
+    pub(super) fn excludes(&self, place: u32, label: Option<&str>) -> Option<&str> {
+        let only = self.only.as_deref()?;
+        (label != Some(only) && !self.again.contains_key(&place)).then_some(only)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
-        self.by_place.is_empty()
+        self.by_place.is_empty() && self.only.is_none()
     }
 
     /// Returns the number of pieces at these places that have failed.

@@ -17,45 +17,45 @@ use crate::message::{Asking, Children, Counts, FanEvent, FanId, Message, over};
 use crate::request::Ask;
 
 impl Supervisor {
-    pub(super) fn take(&mut self, message: Message, effects: &mut Vec<Effect>) {
+    pub(super) fn take(&mut self, message: Message) {
         match message {
-            Message::Spawn { ask, reply } => self.ask(*ask, Asker::One(reply), effects),
+            Message::Spawn { ask, reply } => self.ask(*ask, Asker::One(reply)),
             Message::SpawnMany { caller, mut asks } => {
                 self.divide_budget(caller, asks.iter_mut().map(|(ask, _)| ask));
                 for (ask, reply) in asks {
-                    self.ask(ask, Asker::One(reply), effects);
+                    self.ask(ask, Asker::One(reply));
                 }
             }
             Message::Fan { id, caller, mut asks, follower, max_fail, numbers, permit } => {
                 if let Some(most) = max_fail {
                     self.allow_failures(id, most, numbers);
                 }
-                asks = self.adopt(id, asks, &follower, effects);
+                asks = self.adopt(id, asks, &follower);
                 self.divide_budget(caller, asks.iter_mut());
                 for (count, ask) in asks.into_iter().enumerate() {
                     let follower = Follower { fan: id, place: ask.place, told: follower.clone() };
-                    self.ask(ask, Asker::Fan(follower), effects);
+                    self.ask(ask, Asker::Fan(follower));
                     if count % BATCH == BATCH - 1 {
                         // So that what is to be recorded of a hundred thousand is not in memory at once.
-                        self.perform(effects);
+                        self.perform();
                     }
                 }
                 if let Some(permit) = permit {
-                    self.perform(effects);
+                    self.perform();
                     // If no write is under way, the admissions are durable, and the permit is given back here.
                     let released = Released { permits: vec![permit], ..Released::default() };
                     drop(self.outbox.push_behind(released));
                 }
             }
-            Message::CancelPieces { fan, by } => self.cancel_pieces(fan, by, effects),
-            Message::RunEvent { run, event, permit } => {
+            Message::CancelPieces { fan, by } => self.cancel_pieces(fan, by),
+            Message::RunEvent { run, attempt, event, permit } => {
                 drop(permit);
-                self.step(Input::RunEvent { run, event }, effects);
+                self.step(Input::RunEvent { run, attempt, event });
             }
             Message::Report { run: id, text, reply } => {
-                let answer = match self.machine.find_live(id) {
+                let answer = match self.machine.find_running(id) {
                     Some(run) => {
-                        self.step(Input::Reported { run, text }, effects);
+                        self.step(Input::Reported { run, text });
                         Ok(())
                     }
                     None => Err(over()),
@@ -68,9 +68,9 @@ impl Supervisor {
                 if let Some(attempt) = entry.and_then(|entry| entry.attempt.as_mut()) {
                     attempt.task = None;
                 }
-                let before = effects.len();
-                self.step(Input::Finished { run, outcome }, effects);
-                self.count_failures(before, effects);
+                let before = self.effects.len();
+                self.step(Input::Finished { run, outcome });
+                self.count_failures(before);
             }
             Message::Wait { id, caller, wait, reply } => {
                 let (run, runs) = (self.machine.id(caller), wait.runs.len());
@@ -78,12 +78,12 @@ impl Supervisor {
                 self.waits.insert(id, reply);
                 let until = wait.timeout.map(|patience| self.tree.clock.now().plus(patience));
                 let WaitFor { runs, mode, timeout: _ } = wait;
-                self.step(Input::Wait(NewWait { id, caller, runs, mode, until }), effects);
+                self.step(Input::Wait(NewWait { id, caller, runs, mode, until }));
             }
-            Message::TurnEnded { id, run, answer, letters_taken, reply } => {
+            Message::TurnEnded { id, run, answer, letters_taken, again, reply } => {
                 self.waits.insert(id, reply);
-                let end = TurnEnd { run, id, answer, letters_taken };
-                self.step(Input::TurnEnded(end), effects);
+                let end = TurnEnd { run, id, answer, letters_taken, again };
+                self.step(Input::TurnEnded(end));
             }
             Message::Letter { to, from, text, payload, reply } => {
                 let to = self.machine.find(to).ok_or_else(|| unknown(to));
@@ -91,70 +91,74 @@ impl Supervisor {
                     Ok(to) => {
                         self.acts.push_back(Act::Letter { to, text, reply });
                         let letter = Letter { to, from, text: payload };
-                        self.step(Input::Letter(letter), effects);
+                        self.step(Input::Letter(letter));
                     }
                     // The caller may have gone.
                     Err(refusal) => drop(reply.send(Err(refusal))),
                 }
             }
             Message::Keep { run: id, name, value, reply } => {
-                match self.machine.find_live(id) {
+                match self.machine.find_running(id) {
                     Some(run) => {
                         let act = Act::Name { run: id, name: Arc::clone(&name), value, reply };
                         self.acts.push_back(act);
-                        self.step(Input::Keep { run, name, value }, effects);
+                        self.step(Input::Keep { run, name, value });
                     }
                     // The caller may have gone.
                     None => drop(reply.send(Err(over()))),
                 }
             }
-            Message::Busy { run, busy } => self.step(Input::Busy { run, busy }, effects),
-            Message::WaitTaken { id } => self.step(Input::WaitTaken { id }, effects),
+            Message::Busy { run, busy } => self.step(Input::Busy { run, busy }),
+            Message::WaitTaken { id } => self.step(Input::WaitTaken { id }),
             Message::NotBrought { run, children } => {
-                self.step(Input::NotBrought { run, children }, effects);
+                self.step(Input::NotBrought { run, children });
             }
             Message::WaitDropped { id } => {
                 self.waits.remove(&id);
-                self.step(Input::WaitDropped { id }, effects);
+                self.step(Input::WaitDropped { id });
             }
             Message::Cancel { run, reach, by } => {
                 if let Some(run) = self.machine.find(run) {
-                    self.step(Input::Cancel { run, reach, by }, effects);
+                    self.step(Input::Cancel { run, reach, by });
                 }
             }
-            Message::StopAll { firm } => self.step(Input::StopAll { firm }, effects),
+            Message::StopAll { firm } => self.step(Input::StopAll { firm }),
             Message::Raise { run, more, reply } => {
                 let run = self.machine.find(run).ok_or_else(|| unknown(run));
                 match run.and_then(|run| self.machine.may_raise(run, more).map(|()| run)) {
                     Ok(run) => {
-                        self.acts.push_back(Act::Raise { reply });
-                        self.step(Input::Raise { run, more }, effects);
+                        self.acts.push_back(Act::Answer { reply });
+                        self.step(Input::Raise { run, more });
                     }
                     // The caller may have gone.
                     Err(refusal) => drop(reply.send(Err(refusal))),
                 }
             }
             Message::KeeperFailed { pid, found, error } => {
-                self.step(Input::KeeperFailed { pid, found, error }, effects);
+                self.step(Input::KeeperFailed { pid, found, error });
             }
-            Message::Pause(paused) => self.step(Input::Pause(paused), effects),
-            Message::Merged { summary } => self.step(Input::Merged { summary }, effects),
-            Message::Close { ending } => self.step(Input::Close { ending }, effects),
-            Message::Halt { error } => self.broken(error, effects),
+            Message::Pause { paused, reply } => {
+                self.acts.push_back(Act::Answer { reply });
+                self.step(Input::Pause(paused));
+            }
+            Message::Merged { summary } => self.step(Input::Merged { summary }),
+            Message::Close { ending } => self.step(Input::Close { ending }),
+            Message::Halt { error } => self.broken(error),
             Message::Abandon => {
-                self.step(Input::StopAll { firm: false }, effects);
-                self.abandon(effects);
+                self.step(Input::StopAll { firm: false });
+                self.abandon();
             }
             Message::Find { run, reply } => {
-                let index = self.machine.find(run);
+                let index = self.machine.find_running(run);
                 let found = index.and_then(|index| Some((index, self.machine.session(index)?)));
                 let asking = found.map(|(index, session)| {
-                    let Session { key, agent, depth, grant, inline_bytes, may_retry: _ } = session;
+                    let Session { key, agent, depth, delegation, grant, inline_bytes, .. } =
+                        session;
                     let attempt = self.runs.get(index).and_then(|entry| entry.attempt.as_ref());
                     let (usage, cpu) = attempt
                         .map(|attempt| (attempt.usage.clone(), attempt.watch.clone()))
                         .unwrap_or_default();
-                    Asking { index, key, agent, depth, grant, inline_bytes, usage, cpu }
+                    Asking { index, key, agent, depth, delegation, grant, inline_bytes, usage, cpu }
                 });
                 // The caller may have gone.
                 let _ = reply.send(asking);
@@ -167,10 +171,18 @@ impl Supervisor {
             }
             Message::Children { run, which, reply } => {
                 // The caller may have gone.
-                let _ = reply.send(self.machine.find_live(run).map(|run| match which {
+                let _ = reply.send(self.machine.find_running(run).map(|run| match which {
                     Children::All => self.machine.children_runs(run),
                     Children::Unnamed => self.machine.unnamed_runs(run),
                 }));
+            }
+            Message::Signs { reply } => {
+                let seen = |run| self.runs.get(run)?.attempt.as_ref()?.watch.activity().last();
+                let signs = self.machine.signs();
+                let signs =
+                    signs.map(|(run, id, at)| (id, seen(run).map_or(at, |seen| seen.max(at))));
+                // The caller may have gone.
+                let _ = reply.send(signs.collect());
             }
             Message::Count { reply } => {
                 let counts = Counts {
@@ -203,7 +215,7 @@ impl Supervisor {
         }
     }
 
-    fn cancel_pieces(&mut self, fan: FanId, by: CancelledBy, effects: &mut Vec<Effect>) {
+    fn cancel_pieces(&mut self, fan: FanId, by: CancelledBy) {
         self.allowed.insert(fan, Allowed::Nothing(by));
         let is_piece = |entry: &Entry| entry.follower.as_ref().is_some_and(|it| it.fan == fan);
         for run in self.runs.which(is_piece) {
@@ -211,13 +223,13 @@ impl Supervisor {
             if let Some(entry) = self.runs.get_mut(run).filter(|entry| entry.attempt.is_none()) {
                 entry.stopped = true;
             }
-            self.step(Input::Cancel { run, reach: Reach::Subtree, by }, effects);
+            self.step(Input::Cancel { run, reach: Reach::Subtree, by });
         }
     }
 
     /// Counts the pieces whose end is among the effects from this one on. The end that is one too many cancels the rest at once:
     /// the request itself hears of it only when it is on record, and other pieces would start until then.
-    fn count_failures(&mut self, from: usize, effects: &mut Vec<Effect>) {
+    fn count_failures(&mut self, from: usize) {
         if self.allowed.is_empty() {
             return;
         }
@@ -227,11 +239,11 @@ impl Supervisor {
             }
             _ => None,
         };
-        let failed: Vec<FanId> = effects[from..].iter().filter_map(fan_of).collect();
+        let failed: Vec<FanId> = self.effects[from..].iter().filter_map(fan_of).collect();
         for fan in failed {
             match self.allowed.get_mut(&fan) {
                 Some(Allowed::Failures(0)) => {
-                    self.cancel_pieces(fan, CancelledBy::MaxFail, effects);
+                    self.cancel_pieces(fan, CancelledBy::MaxFail);
                 }
                 Some(Allowed::Failures(left)) => *left -= 1,
                 Some(Allowed::Nothing(_)) | None => {}
@@ -245,7 +257,6 @@ impl Supervisor {
         fan: FanId,
         asks: Vec<Ask>,
         told: &mpsc::UnboundedSender<FanEvent>,
-        effects: &mut Vec<Effect>,
     ) -> Vec<Ask> {
         if self.recorded.is_empty() {
             return asks;
@@ -256,7 +267,13 @@ impl Supervisor {
             let place = ask.place;
             let follower = || Some(Follower { fan, place, told: told.clone() });
             match ask.number.and_then(|number| self.recorded.take(number)) {
-                None => others.push(ask),
+                None => match self.excluded(&ask) {
+                    Some(refusal) => {
+                        // The caller may have gone.
+                        let _ = told.send(FanEvent::Refused { place, refusal: Box::new(refusal) });
+                    }
+                    None => others.push(ask),
+                },
                 Some(Recorded::Over { run, past }) if past.has_failed() => {
                     failed.push(FanEvent::Over { place, run, past });
                 }
@@ -274,13 +291,10 @@ impl Supervisor {
                 Some(Recorded::Lives { run, letters }) => {
                     let entry = Entry::of(ask.prepared(), 1, follower());
                     self.runs.insert(run, entry.with_letters(letters));
-                    self.step(
-                        match cut_short {
-                            Some(by) => Input::Cancel { run, reach: Reach::Subtree, by },
-                            None => Input::Claimed { run },
-                        },
-                        effects,
-                    );
+                    self.step(match cut_short {
+                        Some(by) => Input::Cancel { run, reach: Reach::Subtree, by },
+                        None => Input::Claimed { run },
+                    });
                 }
             }
         }
@@ -291,6 +305,16 @@ impl Supervisor {
         others
     }
 
+    /// Returns the refusal of a piece that was never admitted and is not among those with which the tree goes on.
+    fn excluded(&self, ask: &Ask) -> Option<Refusal> {
+        if ask.request.merges.is_some() {
+            return None;
+        }
+        let only = self.recorded.excludes(ask.number?, ask.request.label.as_deref())?;
+        let message = format!("the tree goes on with the pieces of the label `{only}` alone");
+        Some(Refusal::invalid("label", message))
+    }
+
     /// Gives each piece that asks for no amount of its own its part of what the caller has left. No step comes between
     /// this and their admission.
     fn divide_budget<'a>(&self, caller: RunIndex, asks: impl Iterator<Item = &'a mut Ask>) {
@@ -299,7 +323,7 @@ impl Supervisor {
         self.machine.divide(now, caller, wanted.collect());
     }
 
-    fn ask(&mut self, mut ask: Ask, to: Asker, effects: &mut Vec<Effect>) {
+    fn ask(&mut self, mut ask: Ask, to: Asker) {
         if let Some(above) = self.runs.get(ask.caller).and_then(|entry| entry.model_choice.as_ref())
         {
             above.hand_down(ask.runtime.name(), &mut ask.request);
@@ -312,19 +336,32 @@ impl Supervisor {
         let reply = ReplyId(self.next_reply);
         self.asked.push_back(Asked { reply, prepared: ask.prepared(), to });
         let Ask { caller, request, task, input, origin, facts, number, run_spec, .. } = ask;
+        let (needs, on_need_failed) = (ask.needs, ask.on_need_failed);
         let usual = &self.tree.run_spec.working_folder;
         let folder =
             (run_spec.working_folder != *usual).then(|| Arc::clone(&run_spec.working_folder));
         let run = self.tree.clock.mint();
-        let place = number;
-        let spawn =
-            Spawn { caller, run, request, task, input, place, folder, origin, facts, reply };
-        self.step(Input::Spawn(Box::new(spawn)), effects);
+        let instead = number.and_then(|place| self.recorded.instead(place));
+        self.step(Input::Spawn(Box::new(Spawn {
+            caller,
+            run,
+            request,
+            task,
+            input,
+            place: number,
+            instead,
+            needs,
+            on_need_failed,
+            folder,
+            origin,
+            facts,
+            reply,
+        })));
         if let Some(by) = cut_short
             && let Some(run) = self.machine.find(run)
         {
             // Before its start is performed, if it has a slot already.
-            self.step(Input::Cancel { run, reach: Reach::Subtree, by }, effects);
+            self.step(Input::Cancel { run, reach: Reach::Subtree, by });
         }
     }
 }

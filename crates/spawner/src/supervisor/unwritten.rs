@@ -20,7 +20,7 @@ use offshoot_model::{Reason, Timestamp, error_chain};
 use offshoot_store::StoreError;
 
 use super::Supervisor;
-use crate::machine::{Effect, Input};
+use crate::machine::Input;
 use crate::message::TreeState;
 
 /// The time between two attempts. Nothing tells when a disk has space again; four attempts a second cost nothing beside
@@ -49,9 +49,9 @@ const LADDER: Duration = Duration::from_secs(2);
 
 impl Supervisor {
     /// Events could not be written. Where that may pass, they are tried again.
-    pub(super) fn not_written(&mut self, error: StoreError, effects: &mut Vec<Effect>) {
+    pub(super) fn not_written(&mut self, error: StoreError) {
         if !error.may_pass() {
-            return self.broken(error, effects);
+            return self.broken(error);
         }
         let now = self.tree.clock.now();
         let next = Some(now.plus(EVERY));
@@ -62,18 +62,18 @@ impl Supervisor {
             );
             self.unwritten = Some(Unwritten { since: now, next, stopping: false });
             self.state.send_replace(TreeState::Unwritten(Arc::new(error)));
-            return self.step(Input::Hold(true), effects);
+            return self.step(Input::Hold(true));
         };
         unwritten.next = next;
         let patience = Duration::from_secs(self.machine.grace_seconds());
         // All that ran has been stopped and killed by then. What is left waits for its start to be written, and never starts.
         let is_late = now.since(unwritten.since) >= patience * 2 + LADDER;
         if unwritten.stopping && (self.machine.works() == 0 || is_late) {
-            self.broken(error, effects);
+            self.broken(error);
         } else if !unwritten.stopping && now.since(unwritten.since) >= patience {
             unwritten.stopping = true;
             let reason = Reason::NotRecorded { message: error_chain(&error) };
-            self.step(Input::Stop { reason }, effects);
+            self.step(Input::Stop { reason });
         }
     }
 
@@ -86,11 +86,11 @@ impl Supervisor {
     }
 
     /// Events were written.
-    pub(super) fn written(&mut self, effects: &mut Vec<Effect>) {
+    pub(super) fn written(&mut self) {
         if self.unwritten.take().is_some() {
             tracing::info!("record is written again");
             self.state.send_replace(TreeState::Live);
-            self.step(Input::Hold(false), effects);
+            self.step(Input::Hold(false));
         }
     }
 }

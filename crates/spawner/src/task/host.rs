@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use offshoot_model::{AgentId, Origin, Refusal, RunId, SpawnRequest};
-use offshoot_runtime::{Host, Output, Ruling, RunEvent, WaitAnswer, WaitFor};
+use offshoot_model::{AgentId, JsonText, Origin, Refusal, RunId, SpawnRequest, Stream};
+use offshoot_runtime::{Host, Output, Ruling, RunEvent, ToolOffer, WaitAnswer, WaitFor};
+use offshoot_store::AttemptOutput;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use super::keep;
+use super::{Form, keep};
 use crate::announce;
 use crate::attempt_watch::AttemptWatch;
 use crate::machine::{RunIndex, WaitId};
@@ -22,12 +23,18 @@ use crate::tree_context::TreeContext;
 pub(crate) struct AgentHost {
     pub(crate) tree: Arc<TreeContext>,
     pub(crate) run: RunIndex,
+    /// The number of the attempt whose host this is.
+    pub(crate) attempt: u32,
     pub(crate) id: RunId,
     pub(crate) agent: AgentId,
     /// The number of bytes of a child's result that the run is told.
     pub(crate) inline_bytes: u64,
     pub(crate) sender: mpsc::UnboundedSender<Message>,
     pub(crate) watch: AttemptWatch,
+    /// The keeper of what it says; none where nothing is kept.
+    pub(crate) output: Option<AttemptOutput>,
+    /// The form that its answer must have.
+    pub(crate) form: Option<Arc<Form>>,
     /// Places for the tools that it uses on their way to the supervisor. No run takes those of another one.
     pub(crate) tools: Arc<Semaphore>,
 }
@@ -39,6 +46,12 @@ pub(crate) const TOOL_USES: usize = 128;
 impl Host for AgentHost {
     fn sign(&self) {
         self.watch.activity().mark(self.tree.clock.now());
+    }
+
+    fn said(&self, stream: Stream, bytes: &[u8]) {
+        if let Some(output) = &self.output {
+            output.said(self.tree.clock.now(), stream, bytes);
+        }
     }
 
     fn hear(&self, event: RunEvent) {
@@ -60,21 +73,21 @@ impl Host for AgentHost {
             ticket_issuer.started(self.id, *process);
         }
         // The supervisor outlives its runs; only what a run tells after its end has no receiver.
-        let _ = self.sender.send(Message::RunEvent { run: self.run, event, permit });
+        let Self { run, attempt, .. } = *self;
+        let _ = self.sender.send(Message::RunEvent { run, attempt, event, permit });
     }
 
     fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
         let (tree, sender) = (Arc::clone(&self.tree), self.sender.clone());
-        let (caller, agent) = (self.run, self.agent.clone());
+        let (caller, id, agent) = (self.run, self.id, self.agent.clone());
         async move {
             let unresolved = Unresolved {
                 caller,
                 agent: &agent,
                 origin: Origin::Agent,
                 request,
-                input: None,
-                run_spec: Arc::clone(&tree.run_spec),
-                place: 0,
+                run_spec: tree.run_spec_below(id),
+                decides: false,
             };
             spawn(&sender, unresolved.resolve(&tree).await?).await
         }
@@ -87,6 +100,27 @@ impl Host for AgentHost {
         async { answer.await.ok_or_else(tree_over) }.boxed()
     }
 
+    fn tools(&self) -> BoxFuture<'static, Vec<ToolOffer>> {
+        match &self.tree.ticket_issuer {
+            Some(issuer) => issuer.tools(self.id),
+            None => async { Vec::new() }.boxed(),
+        }
+    }
+
+    fn call_tool(&self, name: &str, arguments: &str) -> BoxFuture<'static, JsonText> {
+        let none = Refusal::invalid("name", format!("there is no tool `{name}`"));
+        let issuer = self.tree.ticket_issuer.as_ref();
+        let called = issuer.map(|issuer| issuer.call_tool(self.id, name, arguments));
+        async move {
+            let answer = match called {
+                Some(called) => called.await,
+                None => None,
+            };
+            answer.unwrap_or_else(|| JsonText::of(&none).expect("a refusal is plain data"))
+        }
+        .boxed()
+    }
+
     fn turn_ended(
         &self,
         answer: Option<Arc<str>>,
@@ -94,7 +128,12 @@ impl Host for AgentHost {
     ) -> BoxFuture<'static, Ruling> {
         let (tree, sender) = (Arc::clone(&self.tree), self.sender.clone());
         let (run, limit, cpu) = (self.run, self.inline_bytes, self.watch.clone());
+        let form = self.form.clone();
         async move {
+            let repair = match &form {
+                Some(form) => form.repair(answer.as_ref()).await,
+                None => None,
+            };
             // An answer that cannot be kept is missing from the history; the turn is over all the same.
             let answer = match answer {
                 Some(answer) => keep(&tree, Output::Text(answer)).await.unwrap_or_default(),
@@ -102,7 +141,8 @@ impl Host for AgentHost {
             };
             let (reply, ruling) = oneshot::channel();
             let id = WaitId(tree.mint());
-            let message = Message::TurnEnded { id, run, answer, letters_taken, reply };
+            let again = repair.is_some();
+            let message = Message::TurnEnded { id, run, answer, letters_taken, again, reply };
             let open = cpu.open(&tree.clock, busy(&sender, run));
             if sender.send(message).is_err() {
                 return Ruling::End;
@@ -114,7 +154,12 @@ impl Host for AgentHost {
                 open.close().await;
             }
             match waited {
-                Ok(Waited { ended, .. }) if ended.is_empty() => Ruling::Go(None),
+                Ok(Waited { ended, .. }) if ended.is_empty() => {
+                    if let (Some(form), true) = (form, again) {
+                        form.used_repair();
+                    }
+                    Ruling::Go(repair)
+                }
                 Ok(Waited { ended, repeated, pending }) => {
                     let mut announced = tree.announced(ended, limit).await;
                     for one in &mut announced.announced {

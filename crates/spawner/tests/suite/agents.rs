@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use offshoot_config::Loader;
 use offshoot_model::{
-    AgentId, ContextEntry, Event, EventKind, Payload, ProcessIdentity, RefusalCode, RootId, RunId,
-    RunStatus, SpawnRequest, ValueKind,
+    AgentId, AgentSummary, ContextEntry, Event, EventKind, Payload, ProcessIdentity, RefusalCode,
+    RootId, RunId, RunStatus, SpawnRequest, ValueKind,
 };
 use offshoot_runtime::{Finished, FnRuntime, Pass, WaitFor, WaitMode};
 use offshoot_spawner::{ChildRequest, LiveEvent, RootSpec, Session, Spawner, TicketIssuer};
@@ -134,7 +134,8 @@ async fn children_that_are_asked_for_at_once_share_what_is_left() {
     assert_eq!(granted.collect::<Vec<_>>(), [266, 266]);
     let allowance = agents.spawn_allowance(parent).await.expect("the tree is over");
     assert_eq!(allowance.budget.tokens, Some(468));
-    assert_eq!(allowance.agents, [(AgentId::main(), None)]);
+    let own = AgentSummary { id: AgentId::main(), description: None, why: None };
+    assert_eq!(allowance.agents, [own]);
     drop(session);
 }
 

@@ -87,13 +87,14 @@ async fn merged(params: &str, order: FanOut) -> Result<FanAnswer, SpawnerError> 
     });
     let spawner = Spawner::builder().runtime(runtime).build().expect("a spawner");
     let session = spawner.open(RootSpec::new("pieces")).await.expect("a root");
-    let answer = session.fan_out(order.merge_by(notes(params))).await?.answer().await?;
+    let order = FanOut { external: Some(notes(params)), ..order };
+    let answer = session.fan_out(order).await?.answer().await?;
     session.conclude(&answer).await.expect("a whole record");
     Ok(answer)
 }
 
 fn pieces<const N: usize>(tasks: [&str; N]) -> FanOut {
-    FanOut::new(tasks.map(|task| Piece::task(task).key(task)))
+    FanOut::new(tasks.map(|task| Piece { key: Some(task.into()), ..Piece::task(task) }))
 }
 
 fn text(answer: &FanAnswer) -> Option<Payload> {

@@ -174,3 +174,44 @@ async fn tasks_of_a_kibibyte_cost_no_file_each() {
     // Thousands of starts and ends, and a flush for groups of them.
     assert!(store.commits() < 1000, "{} flushes", store.commits());
 }
+
+#[tokio::test(start_paused = true)]
+async fn pieces_are_told_of_as_they_end() {
+    let gate = Arc::new(Semaphore::new(0));
+    let opens = Arc::clone(&gate);
+    let runtime = FnRuntime::new("mixed", move |launch, _cx| {
+        let gate = Arc::clone(&gate);
+        async move {
+            match &*launch.task {
+                "bad" => Finished::of(Reason::ExitCode { code: 3 }),
+                "slow" => {
+                    let _ = gate.acquire().await.expect("it is never closed");
+                    Finished::text("slow")
+                }
+                task => Finished::text(task),
+            }
+        }
+    });
+    let spawner = Spawner::builder().store(Arc::new(MemoryStore::new())).runtime(runtime);
+    let spawner = spawner.build().expect("a spawner");
+    let order = FanOut::new(["slow", "bad", "good"].map(Piece::task)).on_failure(OnFailure::Skip);
+    let session = spawner.open(RootSpec::new("all")).await.expect("a root");
+    let mut fan = session.fan_out(order).await.expect("pieces");
+    let mut told = Vec::new();
+    while let Some(outcome) = fan.next().await.expect("a whole record") {
+        let result = outcome.result.expect("it was admitted");
+        told.push((outcome.place, outcome.key.to_string(), result.status.is_success()));
+        // The first piece ends only once the others were told of.
+        if told.len() == 2 {
+            opens.add_permits(1);
+        }
+    }
+    assert_eq!(told.last(), Some(&(0, "1".to_owned(), true)), "in the order of their ends");
+    told.sort_unstable();
+    let expected = [(0, true), (1, false), (2, true)]
+        .map(|(place, completed)| (place, (place + 1).to_string(), completed));
+    assert_eq!(told, expected);
+    let answer = fan.answer().await.expect("an answer");
+    assert_eq!((answer.completed, answer.missing()), (2, 1), "what was told is in the answer too");
+    session.conclude(&answer).await.expect("a whole record");
+}

@@ -242,7 +242,8 @@ async fn pieces_divide_a_budget_in_the_step_that_admits_them() {
         Finished::text(format!("{:?}", launch.grant.budget.tokens))
     });
     // A closure costs nothing, but one that may spawn passes its part on.
-    let settings = [("budget.tokens", "1000"), ("allowRecursiveSpawn", "true")];
+    let settings =
+        [("budget.tokens", "1000"), ("budget.share", "0.5"), ("allowRecursiveSpawn", "true")];
     let spawner = spawner(runtime, &settings);
     let session = spawner.open(RootSpec::new("root")).await.expect("a root");
     let order = FanOut::new(["a", "b"].map(Piece::task))
@@ -257,18 +258,22 @@ async fn pieces_divide_a_budget_in_the_step_that_admits_them() {
 #[tokio::test(start_paused = true)]
 async fn a_root_is_described_in_words() {
     let spawner = spawner(hang(), &[]);
-    let run_spec = RunSpec::command("/", ["true"]).runtime("other");
     let spec = RootSpec {
         label: Some("a name".into()),
         plan: JsonText::of(&1).ok(),
-        run_spec: RunSpec { ok_exit: Arc::from([0, 1]), ..run_spec },
+        run_spec: RunSpec {
+            runtime: Some("other".into()),
+            ok_exit: Arc::from([0, 1]),
+            ..RunSpec::command("/", ["true"])
+        },
         ..RootSpec::new("task")
     };
     let session = spawner.open(spec).await.expect("a root");
     session.counts().await;
     let tree = spawner.tree().expect("a record");
     assert_eq!(tree.roots().next().and_then(|root| root.label.as_deref()), Some("a name"));
-    let fan = session.fan_out(FanOut::new([Piece::task("a").label("one").key("two")])).await;
+    let piece = Piece { key: Some("two".into()), ..Piece::task("a").label("one") };
+    let fan = session.fan_out(FanOut::new([piece])).await;
     let error = fan.expect_err("there is no runtime `other`");
     assert!(matches!(&error, SpawnerError::Refused(_)), "{error}");
 }
@@ -314,12 +319,12 @@ async fn a_follower_that_joins_while_something_is_being_recorded_misses_nothing(
     session.counts().await;
     let mut events = session.events();
     let mut kinds = Vec::new();
-    while kinds.len() < 2 {
+    while kinds.len() < 3 {
         let next = tokio::time::timeout(Duration::from_secs(10), events.next()).await;
         let event = next.expect("nothing was told").expect("one").expect("a record");
         kinds.push(event.kind.name());
     }
-    assert_eq!(kinds, ["admitted", "admitted"]);
+    assert_eq!(kinds, ["admitted", "paused", "admitted"]);
     session.stopper().stop_all(true);
     fan.answer().await.expect("an answer");
 }

@@ -124,3 +124,78 @@ async fn a_letter_reaches_a_running_session_and_one_that_ended_its_turn() {
     let late = session.write(run, "two").await.expect_err("it is over");
     assert!(late.message.contains("over"), "{late}");
 }
+
+/// Answers with these, one in each turn.
+fn answering(answers: &'static [&'static str]) -> (Spawner, Arc<Mutex<Vec<String>>>) {
+    let prompts = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&prompts);
+    let runtime = FnRuntime::new("answers", move |_, mut cx| {
+        let seen = Arc::clone(&seen);
+        async move {
+            let mut last = "";
+            for answer in answers {
+                last = answer;
+                match cx.turns.ended(Some(last.into())).await {
+                    NextTurn::Go(prompt) => seen.lock().expect("no panic").push(prompt),
+                    NextTurn::End => break,
+                }
+            }
+            Finished::text(last)
+        }
+    })
+    .with_turns();
+    (spawner(runtime), prompts)
+}
+
+#[tokio::test]
+async fn an_answer_of_another_form_is_mended_in_a_further_turn() {
+    let schema = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
+    let table: [(&[&str], usize, Result<&str, &str>); 4] = [
+        (&[r#"{"n":1}"#, "not asked for"], 0, Ok(r#"{"n":1}"#)),
+        (&["one", r#"{"n":1}"#], 1, Ok(r#"{"n":1}"#)),
+        (&[r#"{"n":"one"}"#, r#"{"n":"two"}"#, r#"{"n":3}"#], 1, Err("/n")),
+        (&["one", "two", r#"{"n":3}"#], 1, Err("")),
+    ];
+    for (answers, turns, expected) in table {
+        let (spawner, prompts) = answering(answers);
+        let schema = offshoot_model::JsonText::parse(schema.to_owned()).expect("JSON");
+        let spec = RootSpec { schema: Some(schema.clone()), ..RootSpec::new("count") };
+        let mut session = spawner.run(spec).await.expect("a root");
+        let envelope = session.answer().await.expect("an answer");
+        session.ended().await.expect("a whole record");
+        let prompts = prompts.lock().expect("no panic");
+        assert_eq!(prompts.len(), turns, "{answers:?}");
+        if let Some(prompt) = prompts.first() {
+            assert!(
+                prompt.contains("does not match") && prompt.contains(schema.as_str()),
+                "{prompt}"
+            );
+        }
+        match expected {
+            Ok(answer) => {
+                let json = Payload::json(answer.to_owned()).expect("JSON");
+                assert_eq!(envelope.data, Some(json), "{answers:?}");
+            }
+            Err(path) => {
+                assert_eq!(
+                    envelope.data,
+                    Some(Payload::text(answers[1])),
+                    "the raw answer is kept"
+                );
+                let error = envelope.error.expect("it failed");
+                assert_eq!(error.code, "schema_mismatch");
+                let place = if path.is_empty() { "the answer is not JSON" } else { path };
+                assert!(error.message.contains(place), "{}", error.message);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_schema_that_cannot_be_used_is_refused_before_anything_starts() {
+    let (spawner, _) = answering(&["never"]);
+    let schema = offshoot_model::JsonText::parse(r#"{"items":{"type":"nothing"}}"#.to_owned());
+    let spec = RootSpec { schema: Some(schema.expect("JSON")), ..RootSpec::new("count") };
+    let refused = spawner.run(spec).await.expect_err("no schema").to_string();
+    assert!(refused.contains("/items/type: "), "{refused}");
+}

@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use offshoot_model::{RunId, ValueKind, VariableRef};
+use offshoot_model::{PathText, RunId, ValueKind, VariableRef};
 use rustix::fs::{AtFlags, CWD, linkat};
 use rustix::io::Errno;
 use serde::Serialize;
@@ -76,8 +76,7 @@ impl DataFolder {
     ) -> Result<PathBuf, StoreError> {
         const NAME: &str = "context.json";
         let path = self.run_folder(run).join(NAME);
-        let lines: BTreeMap<&str, ManifestLine<'_>> =
-            entries.iter().map(manifest_line).collect::<Result<_, _>>()?;
+        let lines: BTreeMap<&str, ManifestLine> = entries.iter().map(manifest_line).collect();
         let write = || {
             let folder = self.below().make_folder(Path::new(RUNS).join(run.to_string()))?;
             self.spool()?.write_whole(&folder, NAME, |file| {
@@ -134,18 +133,15 @@ fn reads(mut file: &File, expected: &[u8]) -> bool {
 }
 
 #[derive(Serialize)]
-struct ManifestLine<'a> {
-    path: &'a str,
+struct ManifestLine {
+    path: PathText,
     size: u64,
     r#type: ValueKind,
 }
 
-fn manifest_line<'a>(entry: &ManifestEntry<'a>) -> Result<(&'a str, ManifestLine<'a>), StoreError> {
-    let path = entry
-        .path
-        .to_str()
-        .ok_or_else(|| StoreError::PathNotText { path: entry.path.to_owned() })?;
-    Ok((entry.name, ManifestLine { path, size: entry.value.size, r#type: entry.value.kind }))
+fn manifest_line<'a>(entry: &ManifestEntry<'a>) -> (&'a str, ManifestLine) {
+    let path = PathText(entry.path.to_owned());
+    (entry.name, ManifestLine { path, size: entry.value.size, r#type: entry.value.kind })
 }
 
 /// Gives a file one more name by the best means there is. What stands there already is replaced: the same name in the same

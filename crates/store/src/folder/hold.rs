@@ -72,7 +72,8 @@ impl DataFolder {
                 Err(Errno::WOULDBLOCK) if is_free(&file).map_err(trouble)? => continue,
                 Err(Errno::WOULDBLOCK) => {
                     let pid = written_pid(&mut file);
-                    if !pid.is_some_and(is_gone) || !let_go_soon(&file).map_err(trouble)? {
+                    let ours = FlockOperation::LockExclusive;
+                    if !pid.is_some_and(is_gone) || !let_go_soon(&file, ours).map_err(trouble)? {
                         return Err(StoreError::Held { root, pid });
                     }
                 }
@@ -92,15 +93,22 @@ impl DataFolder {
     }
 
     /// True if some process holds the tree right now, this one included. A tree on record that is neither over nor held
-    /// has lost its supervisor.
+    /// has lost its supervisor. The lock of a process that is gone is waited for, as [`hold`](Self::hold) does.
     pub fn is_held(&self, root: RootId) -> Result<bool, StoreError> {
         let name = root.to_string();
         let trouble = |error| StoreError::io("look at", &self.locks_path().join(&name), error);
-        match self.locks().and_then(|locks| locks.read(&name)) {
-            Ok(file) => is_free(&file).map(|free| !free).map_err(trouble),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(trouble(error)),
+        let mut file = match self.locks().and_then(|locks| locks.read(&name)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(trouble(error)),
+        };
+        if is_free(&file).map_err(trouble)? {
+            return Ok(false);
         }
+        let shared = FlockOperation::LockShared;
+        let let_go = written_pid(&mut file).is_some_and(is_gone)
+            && let_go_soon(&file, shared).map_err(trouble)?;
+        Ok(!let_go)
     }
 
     /// The lock that all hold who run a tree, for this process alone; none where some tree is held.
@@ -143,14 +151,14 @@ fn is_gone(pid: u32) -> bool {
     pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
 }
 
-/// Waits for a lock whose holder is gone, and answers whether it is ours now. A child that the holder had just forked has
+/// Waits for a lock whose holder is gone, and answers whether this file has it now. A child that the holder had just forked has
 /// every descriptor of its own until it executes its program, and outlives it that long.
-fn let_go_soon(file: &File) -> io::Result<bool> {
+fn let_go_soon(file: &File, how: FlockOperation) -> io::Result<bool> {
     let same = file.try_clone()?;
     let (told, hears) = mpsc::channel();
     // The kernel knows no lock with a limit of time. Left behind, this one ends with the holder, and holds nothing then.
     std::thread::Builder::new().name("offshoot-lock".to_owned()).spawn(move || {
-        if retry_on_intr(|| flock(&same, FlockOperation::LockExclusive)).is_ok() {
+        if retry_on_intr(|| flock(&same, how)).is_ok() {
             // If the wait was dropped, the lock is released with its last descriptor, which is this one.
             let _ = told.send(());
         }

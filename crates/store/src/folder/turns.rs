@@ -14,10 +14,13 @@ use crate::StoreError;
 #[derive(Debug)]
 pub(crate) struct Turn(File);
 
+/// The name of the lock.
+pub(super) const WRITING: &str = "writing";
+
 impl DataFolder {
     /// Waits for the turn.
     pub(crate) fn turn(&self) -> Result<Turn, StoreError> {
-        self.lock("writing", FlockOperation::LockExclusive).map(Turn)
+        self.lock(WRITING, FlockOperation::LockExclusive).map(Turn)
     }
 }
 

@@ -1,11 +1,14 @@
 //! Reading the rows of a tree along its hash chain.
 
+use std::sync::Arc;
+
 use offshoot_model::{ContentHash, Event, EventKind, RootId, SessionKey, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::column::{RunColumn, TimeColumn};
 use super::row::{self, Digest, Link};
 use crate::StoreError;
+use crate::page::{Page, Stored};
 
 /// The columns that [`Chain::read`] reads, in this order.
 pub(super) const COLUMNS: &str = "events.seq, events.run, events.at, events.body, events.kind, events.key, events.chain, events.root";
@@ -43,7 +46,7 @@ pub(super) struct Chain {
     last_at: Option<Timestamp>,
     /// The time and the key of the tree by its first event; none where the reading began after that event.
     opening: Option<(Timestamp, Option<SessionKey>)>,
-    /// True if the end of the root was read; none where the reading began after the first event.
+    /// True if the root was over when the last event was read; none where the reading began after the first event.
     ended: Option<bool>,
 }
 
@@ -76,26 +79,24 @@ impl Chain {
             .query_row((number, seq.cast_signed()), |row| Ok(row.get(0).ok()))
             .optional()?
             .flatten();
-        Ok(Self { root, number, seq, link, last_at: None, opening: None, ended: None })
+        Ok(Self::before(root, number, seq + 1, link))
     }
 
-    /// Reads the next row of [`COLUMNS`]: its event, or why it is not what was recorded. After an error the chain goes on
-    /// from what the row says, so that one change is one error.
-    pub(super) fn read(&mut self, row: &Row<'_>) -> rusqlite::Result<Result<Event, StoreError>> {
-        let (event, fault) = self.step(row)?;
-        Ok(match fault {
-            Some(fault) => event.and(Err(fault)),
-            None => event,
-        })
+    /// The chain of a tree, from the event numbered `seq`; with the link of the event before it, where that is known.
+    pub(super) fn before(root: RootId, number: i64, seq: u64, link: Option<Link>) -> Self {
+        match seq {
+            0 | 1 => Self::start(root, number),
+            _ => {
+                let seq = seq - 1;
+                Self { root, number, seq, link, last_at: None, opening: None, ended: None }
+            }
+        }
     }
 
-    /// Returns what stands in the next row and, where it is not what was recorded, the reason.
-    fn step(
-        &mut self,
-        row: &Row<'_>,
-    ) -> rusqlite::Result<(Result<Event, StoreError>, Option<StoreError>)> {
+    /// Reads the next row of [`COLUMNS`] into a page: its event, or why it is not what was recorded. After an error the chain goes
+    /// on from what the row says, so that one change is one error.
+    pub(super) fn read(&mut self, row: &Row<'_>, into: &mut Page) -> rusqlite::Result<()> {
         let (root, expected) = (self.root, self.seq + 1);
-        let tampered = |seq| Some(StoreError::Tampered { root, seq });
         let seq: u64 = row.get(0)?;
         let stored: Option<Link> = row.get(6).ok();
         let digest = digest(root, seq, row);
@@ -106,27 +107,37 @@ impl Chain {
         };
         (self.seq, self.link) = (seq, stored);
         self.last_at = row.get(2).ok().map(|TimeColumn(at)| at);
-        let event = match row::event(root, row)? {
-            Ok(event) => event,
-            Err(error) => return Ok((Err(error), None)),
+        let stored = match row::stored(root, seq, row) {
+            Ok(stored) => stored,
+            // A row that is damaged is an error in its place, and the next one is read all the same.
+            Err(error) => {
+                into.push(Err(StoreError::Unreadable { root, seq, source: Arc::new(error) }), None);
+                return Ok(());
+            }
         };
-        // Kind and key are written twice, so that they can be searched: the text is what counts.
-        let kind_fits = row.get_ref(4)?.as_str_or_null().ok().flatten() == Some(event.kind.name());
-        let key = match &event.kind {
-            EventKind::Admitted(admitted) => Some(&admitted.key),
-            _ => None,
-        };
-        let found = row.get_ref(5)?.as_str_or_null();
-        let key_fits = found.is_ok_and(|found| found == key.map(SessionKey::as_str));
+        let key = row.get_ref(5)?.as_str_or_null();
         let root_fits = row.get(7).is_ok_and(|found: i64| found == self.number);
-        if seq == 1 {
-            self.opening = Some((event.at, key.cloned()));
+        let fits = holds && seq == expected && key.is_ok() && root_fits;
+        let fault = (!fits).then_some(expected);
+        let stored = Stored { key: key.ok().flatten(), ..stored };
+        if seq != 1 && stored.place.run != root.run() {
+            into.push_text(stored, fault);
+            return Ok(());
         }
-        let ends = event.run == root.run() && matches!(event.kind, EventKind::Ended(_));
-        self.ended = self.ended.map(|ended| ended || ends);
-        let fits = holds && seq == expected && kind_fits && key_fits && root_fits;
-        let fault = if fits { None } else { tampered(expected) };
-        Ok((Ok(event), fault))
+        // Of the root the end of the chain is compared.
+        let (event, fault) = stored.found(fault);
+        if let Ok(event) = &event {
+            if seq == 1 {
+                let key = match &event.kind {
+                    EventKind::Admitted(admitted) => Some(admitted.key.clone()),
+                    _ => None,
+                };
+                self.opening = Some((event.at, key));
+            }
+            self.ended = self.ended.map(|ended| row::ends(event).unwrap_or(ended));
+        }
+        into.push(event, fault);
+        Ok(())
     }
 
     /// Compares the end of what was read with the line of the tree; to be asked in the same view.
@@ -222,9 +233,10 @@ pub(super) fn prove(
     let mut select =
         view.prepare_cached(&format!("SELECT {COLUMNS} FROM events WHERE root = ?1 ORDER BY seq"))?;
     let mut rows = select.query([number])?;
-    let mut broken = None;
+    let (mut page, mut broken) = (Page::default(), None);
     while let Some(row) = rows.next()? {
-        let (event, fault) = chain.step(row)?;
+        chain.read(row, &mut page)?;
+        let (event, fault) = page.pop().expect("a row is an entry");
         if let Some(error) = fault.as_ref().or(event.as_ref().err()) {
             broken.get_or_insert_with(|| error.clone());
         }

@@ -75,7 +75,7 @@ impl<'a> Heads<'a> {
         head.last = row.seq;
         head.last_at = row.at;
         head.link = head.link.next(&row.digest);
-        head.ended |= row.ends;
+        head.ended = row.ends.unwrap_or(head.ended);
         self.insert.execute(params![
             number,
             row.seq,

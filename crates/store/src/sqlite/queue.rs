@@ -9,9 +9,9 @@
 //! wait, and then for one that cannot.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
 use super::row::Row;
@@ -66,7 +66,7 @@ impl Request {
 impl Queue {
     /// Puts a request at the end. False where the writer has ended.
     pub(super) fn push(&self, request: Request) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.closed {
             return false;
         }
@@ -85,17 +85,13 @@ impl Queue {
     /// Waits until there is something to write, and takes requests of up to so many events; more where the first has more.
     /// None when the queue is closed and empty.
     pub(super) fn take(&self, most: usize) -> Option<Vec<Request>> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         while !state.is_due(Some(now())) {
-            state = match state.requests.front().and_then(|first| first.until) {
-                Some(until) => {
-                    let left = until.saturating_duration_since(now());
-                    let waited = self.changed.wait_timeout(state, left);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
+            match state.requests.front().and_then(|first| first.until) {
+                Some(until) => _ = self.changed.wait_until(&mut state, until),
                 None if state.closed => return None,
-                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-            };
+                None => self.changed.wait(&mut state),
+            }
         }
         let (mut taken, mut events) = (Vec::new(), 0);
         while let Some(next) = state.requests.front()
@@ -111,18 +107,14 @@ impl Queue {
 
     /// Lets nothing in any more. What is there is still taken, at once.
     pub(super) fn close(&self) {
-        self.state().closed = true;
+        self.state.lock().closed = true;
         self.changed.notify_one();
     }
 
     /// Closes the queue: the requests in it are answered as closed.
     pub(super) fn abandon(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         *state = QueueState { closed: true, ..QueueState::default() };
-    }
-
-    fn state(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -167,7 +159,7 @@ mod tests {
         for &(rows, patient) in requests {
             assert!(queue.push(request(rows, patient.then_some(FAR))));
         }
-        assert_eq!(queue.state().is_due(Some(now())), due, "{requests:?}");
+        assert_eq!(queue.state.lock().is_due(Some(now())), due, "{requests:?}");
         // Closed, it gives all of them at once, and then no more.
         queue.close();
         assert!(!queue.push(request(1, None)));
@@ -193,8 +185,8 @@ mod tests {
             queue.push(request(2, patience));
         }
         assert_eq!(queue.take(3).expect("one is in haste").len(), 2);
-        assert!(!queue.state().is_due(Some(now())));
-        assert!(queue.state().is_due(Some(now() + FAR)), "it waits, but not for ever");
+        assert!(!queue.state.lock().is_due(Some(now())));
+        assert!(queue.state.lock().is_due(Some(now() + FAR)), "it waits, but not for ever");
         queue.push(request(100, None));
         assert_eq!(queue.take(1).expect("one is in haste").len(), 1, "in order");
     }

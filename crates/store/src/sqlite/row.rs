@@ -8,6 +8,7 @@ use rusqlite::types::{FromSql, FromSqlResult, ToSqlOutput, ValueRef};
 
 use super::column::{RunColumn, TimeColumn};
 use crate::StoreError;
+use crate::page::{Place, Stored};
 
 /// An event, ready to be written. Made by the caller that appends, so that the one writing thread has less to do.
 #[derive(Debug)]
@@ -20,8 +21,8 @@ pub(super) struct Row {
     pub(super) kind: &'static str,
     /// The address of an admitted run.
     pub(super) key: Option<SessionKey>,
-    /// True if this is the end of the tree's root.
-    pub(super) ends: bool,
+    /// True if the root of the tree is over from here on, and false if it is not; none where nothing changes.
+    pub(super) ends: Option<bool>,
     /// The event as JSON.
     pub(super) body: String,
     pub(super) digest: Digest,
@@ -40,7 +41,6 @@ impl Row {
         let body = serde_json::to_string(&event.kind).map_err(|error| {
             StoreError::Unrecordable { root: event.root, seq: event.seq, source: Arc::new(error) }
         })?;
-        let ends = event.run == event.root.run() && matches!(event.kind, EventKind::Ended(_));
         Ok(Self {
             root: event.root,
             seq: event.seq,
@@ -48,7 +48,7 @@ impl Row {
             at: event.at,
             kind: event.kind.name(),
             digest: Digest::of(event.root, event.seq, event.run, event.at, &body),
-            ends,
+            ends: ends(event),
             body,
             key: match &event.kind {
                 EventKind::Admitted(admitted) => Some(admitted.key.clone()),
@@ -100,28 +100,25 @@ impl FromSql for Link {
     }
 }
 
-/// Reads an event from a row `seq, run, at, body`.
-pub(super) fn event(
-    root: RootId,
-    row: &rusqlite::Row<'_>,
-) -> rusqlite::Result<Result<Event, StoreError>> {
-    let seq: u64 = row.get(0)?;
-    let columns = || -> rusqlite::Result<_> {
-        let (RunColumn(run), TimeColumn(at)) = (row.get(1)?, row.get(2)?);
-        Ok((run, at, row.get_ref(3)?.as_str()?))
-    };
-    // A row that is damaged is an error in its place, and the next one is read all the same.
-    Ok(match columns() {
-        Ok((run, at, body)) => kind(root, seq, body).map(|kind| Event { root, seq, at, run, kind }),
-        Err(error) => Err(StoreError::Unreadable { root, seq, source: Arc::new(error) }),
-    })
+/// Returns whether the root of the tree is over after this event; none where nothing changes.
+pub(super) fn ends(event: &Event) -> Option<bool> {
+    match event.kind {
+        _ if event.run != event.root.run() => None,
+        EventKind::Ended(_) => Some(true),
+        EventKind::RootReopened(_) => Some(false),
+        _ => None,
+    }
 }
 
-/// Parses the stored text of an event.
-fn kind(root: RootId, seq: u64, body: &str) -> Result<EventKind, StoreError> {
-    serde_json::from_str(body).map_err(|error| StoreError::Unreadable {
-        root,
-        seq,
-        source: Arc::new(error),
-    })
+/// The parts of a row `seq, run, at, body, kind`, without its key.
+pub(super) fn stored<'row>(
+    root: RootId,
+    seq: u64,
+    row: &'row rusqlite::Row<'_>,
+) -> rusqlite::Result<Stored<'row>> {
+    let (RunColumn(run), TimeColumn(at)) = (row.get(1)?, row.get(2)?);
+    // Without a name of its kind it is not what was recorded.
+    let kind = row.get_ref(4)?.as_str_or_null().ok().flatten().unwrap_or_default();
+    let place = Place { root, seq, run, at };
+    Ok(Stored { place, body: row.get_ref(3)?.as_str()?, kind, key: None })
 }

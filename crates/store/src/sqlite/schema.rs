@@ -91,9 +91,12 @@ pub(super) fn prepare(folder: &DataFolder) -> Result<(), StoreError> {
     if is_empty(&path) && folder.witness().is_some() {
         return Err(StoreError::Emptied { path });
     }
-    // SQLite would make it with the usual mode. What it makes beside it gets the mode of this.
-    let made = folder.below().open_or_make(DATABASE);
-    made.map_err(|error| StoreError::io("make", &path, error))?;
+    // SQLite would make it with the usual mode. What it makes beside it gets the mode of this. One that is there is not opened
+    // here: closing it would let go of the locks of other connections of this process.
+    if !path.exists() {
+        let made = folder.below().open_or_make(DATABASE);
+        made.map_err(|error| StoreError::io("make", &path, error))?;
+    }
     create(&path)?;
     identity::check(&reader(&path)?, folder)
 }

@@ -232,10 +232,30 @@ fn runs_are_found_by_what_people_type(store: AnyStore) {
     check("", &[]);
     check("zebra", &[]);
     check("agent:main:subagent:", &[]);
+    // A label is what is meant where nothing else is.
+    let mut labelled = Script::new();
+    let with_label = |label: &str| {
+        let mut admission = admission("agent:a:main");
+        admission.label = Some(label.into());
+        EventKind::Admitted(Box::new(admission))
+    };
+    let named: Vec<_> = (0..3).map(|_| new_run()).collect();
+    let labels = ["zebra", "host-b (3)", "01"];
+    let events: Vec<_> = named
+        .iter()
+        .zip(labels)
+        .map(|(&run, label)| labelled.about(run, with_label(label)))
+        .collect();
+    store.append(&events).wait().unwrap();
+    for (at, label) in [(0, " zebra"), (1, "host-b (3)")] {
+        assert_eq!(store.find(label).unwrap()[0].run, named[at], "{label}");
+    }
+    assert!(store.find("01").unwrap().len() > 1, "the beginning of an id goes before a label");
+    assert!(store.find("Zebra").unwrap().is_empty());
     // All ids of these years begin alike; the newest come first.
     let all = store.find(&root.to_string()[..2]).unwrap();
     let runs: Vec<_> = all.iter().map(|found| found.run).collect();
-    assert_eq!(runs.len(), 5);
+    assert_eq!(runs.len(), 8);
     assert!(runs.is_sorted_by(|a, b| a > b));
 
     let mut crowd = Script::new();

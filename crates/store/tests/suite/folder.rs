@@ -271,6 +271,9 @@ fn a_lock_outlives_its_holder_by_a_child_on_its_way_and_no_longer() {
     std::fs::write(&path, format!("{}\n", gone.id())).unwrap();
     // Long enough that a request at once is too early.
     let mut child = child_with_the_lock(&path, "0.3");
+    assert!(!disk.folder.is_held(root).unwrap(), "a look waits for the child too");
+    child.wait().unwrap();
+    let mut child = child_with_the_lock(&path, "0.3");
     let held = disk.folder.hold(root).expect("it waits for the child");
     assert!(matches!(disk.folder.hold(root), Err(StoreError::Held { .. })), "and has it then");
     child.wait().unwrap();
@@ -278,6 +281,7 @@ fn a_lock_outlives_its_holder_by_a_child_on_its_way_and_no_longer() {
     // No child on its way lasts that long.
     std::fs::write(&path, format!("{}\n", gone.id())).unwrap();
     let mut child = child_with_the_lock(&path, "1000");
+    assert!(disk.folder.is_held(root).unwrap());
     match disk.folder.hold(root) {
         Err(StoreError::Held { pid, .. }) => assert_eq!(pid, Some(gone.id())),
         other => panic!("{other:?}"),

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use offshoot_model::{
-    BootId, BudgetGrant, CancelledBy, ContentHash, Cost, DeliveryId, Ending, Event, EventKind,
-    Grant, InputRange, JsonText, KeeperFault, MergeSummary, MicroUsd, Origin, Payload,
-    ProcessIdentity, Reason, Refusal, RefusalCode, Rights, RootId, RunId, SessionKey, Timestamp,
-    TokenCount, ToolUse, Usage, ValueKind, VariableRef,
+    AgentId, BootId, BudgetGrant, CancelledBy, Chosen, ContentHash, Cost, DeliveryId, Ending,
+    Event, EventKind, Grant, InputRange, JsonText, KeeperFault, MergeSummary, MicroUsd, Origin,
+    Payload, PiecesAgain, ProcessIdentity, Reason, Refusal, RefusalCode, Rights, RootId,
+    RootReopened, RunId, SaidError, SessionKey, Timestamp, TokenCount, ToolUse, Usage, ValueKind,
+    VariableRef,
 };
 use offshoot_store::{MemoryStore, Store};
 use proptest::collection::{btree_set, vec};
@@ -107,11 +108,17 @@ fn reason() -> impl Strategy<Value = Reason> {
 }
 
 fn ending() -> impl Strategy<Value = Ending> {
-    (reason(), option::of(payload()), option::of(text()), usage(), cost()).prop_map(
-        |(reason, output, diagnostics, usage, cost)| Ending {
+    let said = (option::of(text()), option::of(text()), option::of(any::<bool>()));
+    let said = said.prop_map(|(error, recovery_suggestion, parent_can_retry)| {
+        Box::new(SaidError { error, recovery_suggestion, parent_can_retry })
+    });
+    let words = (option::of(text()), option::of(said));
+    (reason(), option::of(payload()), words, usage(), cost()).prop_map(
+        |(reason, output, (diagnostics, said), usage, cost)| Ending {
             reason,
             output,
             diagnostics,
+            said,
             usage,
             cost,
             ..Ending::of(Reason::Interrupted)
@@ -135,6 +142,7 @@ fn admitted() -> impl Strategy<Value = EventKind> {
                 path: Arc::new(PathBuf::from(path)),
                 offset,
                 length,
+                header: 0,
                 hash: hash.map(ContentHash::from_bytes),
             });
             admitted.grant = Arc::new(Grant {
@@ -176,16 +184,34 @@ fn other_kind() -> impl Strategy<Value = EventKind> {
             .prop_map(|(tokens, micro_usd)| EventKind::Overrun { tokens, micro_usd }),
         (any::<u64>(), any::<u64>())
             .prop_map(|(tokens, micro_usd)| EventKind::BudgetRaised { tokens, micro_usd }),
+        (any::<u64>(), any::<u64>())
+            .prop_map(|(tokens, micro_usd)| EventKind::BudgetDrawn { tokens, micro_usd }),
         Just(EventKind::StallLent),
+        Just(EventKind::Paused),
+        Just(EventKind::Unpaused),
+        (any::<u32>(), any::<u64>()).prop_map(|(faults, wait_ms)| {
+            let agent = AgentId::main();
+            EventKind::BreakerOpened { agent, faults, wait_ms }
+        }),
+        Just(EventKind::BreakerClosed { agent: AgentId::main() }),
+        (any::<bool>(), option::of(text()), option::of(any::<u64>())).prop_map(
+            |(failed, only, deadline_seconds)| {
+                let only = only.map(Into::into);
+                let again = PiecesAgain { failed, cancelled: !failed, only };
+                EventKind::RootReopened(Box::new(RootReopened { again, deadline_seconds }))
+            }
+        ),
         (any::<u32>(), text())
             .prop_map(|(pid, name)| EventKind::StrayEnded { pid, name: name.into() }),
         (any::<u32>(), keeper_fault(), option::of(text())).prop_map(|(pid, found, error)| {
             EventKind::KeeperFailed { pid, found, error: error.map(Into::into) }
         }),
         ending().prop_map(|ending| EventKind::Ended(Box::new(ending))),
-        (text(), any::<u32>(), any::<u32>(), payload()).prop_map(
-            |(strategy, merged, failed, output)| {
-                EventKind::Merged(Box::new(MergeSummary { strategy, merged, failed, output }))
+        (text(), any::<u32>(), any::<u32>(), payload(), option::of((text(), text()))).prop_map(
+            |(strategy, merged, failed, output, chosen)| {
+                let chosen = chosen.map(|(winner, reason)| Chosen { winner, reason });
+                let summary = MergeSummary { strategy, merged, failed, output, chosen };
+                EventKind::Merged(Box::new(summary))
             }
         ),
         (run_id(), any::<bool>()).prop_map(move |(run, redelivered)| EventKind::Delivered {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use offshoot_model::{
-    Admitted, AgentId, Cleanup, Ending, Event, EventKind, Grant, Origin, Payload, Reason, RootId,
-    RunId, SessionKey, Timestamp,
+    Admitted, AgentId, Cleanup, Ending, Event, EventKind, Grant, OnNeedFailed, Origin, Payload,
+    Reason, RootId, RunId, SessionKey, Timestamp,
 };
 use offshoot_store::{DataFolder, SqliteStore};
 use tempfile::TempDir;
@@ -88,6 +88,9 @@ pub(crate) fn admission(key: &str) -> Admitted {
         task: Payload::text("count the lines"),
         input: None,
         place: None,
+        instead: None,
+        needs: Vec::new(),
+        on_need_failed: OnNeedFailed::Skip,
         particulars: None,
         grant: Arc::new(Grant::unbounded()),
         rules: None,

@@ -24,5 +24,5 @@ fn the_inspector_finds_nothing_to_say_about_any_schema() {
     assert!(output.status.success(), "{}\n{stdout}\n{stderr}", output.status);
     assert_eq!(stderr, "", "a warning");
     let list: Value = serde_json::from_str(&stdout).expect("JSON");
-    assert_eq!(list["tools"].as_array().map(Vec::len), Some(13), "{list}");
+    assert_eq!(list["tools"].as_array().map(Vec::len), Some(14), "{list}");
 }

@@ -62,9 +62,11 @@ async fn a_program_of_one_plugin_is_merged_by_another() {
         let merge =
             misbehave.merge("misbehave", &json("{}")).expect("the plugin has no such merge");
         let params = JsonText::of(&params).expect("text");
-        let order = FanOut::new(["a", "b"].map(Piece::task))
-            .run_spec(RunSpec::command(PathBuf::from("/"), ["cat"]))
-            .merge_by(ExternalMerge { merge: Arc::new(merge), params });
+        let order = FanOut {
+            run_spec: Some(RunSpec::command(PathBuf::from("/"), ["cat"])),
+            external: Some(ExternalMerge { merge: Arc::new(merge), params }),
+            ..FanOut::new(["a", "b"].map(Piece::task))
+        };
         session
             .fan_out(order)
             .await

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use offshoot_model::{
     Admitted, AgentId, BudgetGrant, Cleanup, DeliveryId, Ending, Event, EventClass, EventKind,
-    Grant, InputRange, Origin, Payload, ProcessIdentity, Rights, RootId, Rules, RunId, SessionKey,
-    Timestamp,
+    Grant, InputRange, OnNeedFailed, Origin, Payload, ProcessIdentity, Rights, RootId, Rules,
+    RunId, SessionKey, Timestamp,
 };
 
-use super::{NOON, json, run};
+use super::{NOON, json, numbered};
 
 /// Writes events with the numbers and moments they need.
 #[derive(Default)]
 pub(super) struct Script {
     pub(super) events: Vec<Event>,
-    admitted: u8,
+    admitted: u32,
     processes: u32,
     root: Option<RootId>,
     seq: u64,
@@ -41,7 +41,7 @@ impl Script {
     }
 
     pub(super) fn root(&mut self, agent: &str, label: &str, runtime: Option<&str>) -> RunId {
-        let run = run(self.admitted);
+        let run = numbered(self.admitted);
         (self.root, self.seq) = (Some(RootId::new(run)), 0);
         let key = format!("agent:{agent}:run:{run}");
         let plan = json("{\"split\":\"files\"}");
@@ -56,8 +56,9 @@ impl Script {
 
     pub(super) fn piece(&mut self, parent: RunId, name: &str) -> RunId {
         let path = PathBuf::from(format!("/data/{name}"));
-        let input = InputRange { path: Arc::new(path), offset: 0, length: 4096, hash: None };
-        let key = format!("agent:main:subagent:{}", run(self.admitted));
+        let input =
+            InputRange { path: Arc::new(path), offset: 0, length: 4096, header: 0, hash: None };
+        let key = format!("agent:main:subagent:{}", numbered(self.admitted));
         self.admit(Some(parent), &key, "main", |admitted| {
             admitted.origin = Origin::Piece;
             admitted.label = Some(name.into());
@@ -67,8 +68,8 @@ impl Script {
 
     pub(super) fn child(&mut self, parent: RunId, agent: &str, label: Option<&str>) -> RunId {
         let key = match self.key(parent) {
-            key if key.is_subagent() => format!("{key}:sub:{}", run(self.admitted)),
-            _ => format!("agent:{agent}:subagent:{}", run(self.admitted)),
+            key if key.is_subagent() => format!("{key}:sub:{}", numbered(self.admitted)),
+            _ => format!("agent:{agent}:subagent:{}", numbered(self.admitted)),
         };
         let label = label.map(Arc::from);
         self.admit(Some(parent), &key, agent, |admitted| admitted.label = label)
@@ -84,6 +85,16 @@ impl Script {
         }
     }
 
+    /// A piece has this place, which another run had before.
+    pub(super) fn placed(&mut self, piece: RunId, place: u32, instead: Option<RunId>) {
+        let admitted = self.events.iter_mut().find_map(|event| match &mut event.kind {
+            EventKind::Admitted(admitted) if event.run == piece => Some(admitted),
+            _ => None,
+        });
+        let admitted = admitted.expect("the piece was not admitted");
+        (admitted.place, admitted.instead) = (Some(place), instead);
+    }
+
     fn admit(
         &mut self,
         parent: Option<RunId>,
@@ -91,7 +102,7 @@ impl Script {
         agent: &str,
         change: impl FnOnce(&mut Admitted),
     ) -> RunId {
-        let run = run(self.admitted);
+        let run = numbered(self.admitted);
         self.admitted += 1;
         let key = SessionKey::parse(key).expect("a key");
         let budget = self.budget;
@@ -106,6 +117,9 @@ impl Script {
             task: Payload::text("count the words"),
             input: None,
             place: None,
+            instead: None,
+            needs: Vec::new(),
+            on_need_failed: OnNeedFailed::Skip,
             particulars: None,
             grant: Arc::new(grant(parent.is_some(), budget)),
             rules: parent.is_none().then(|| Arc::new(rules())),

@@ -57,6 +57,7 @@ impl SigningKey {
     }
 }
 
+/// The failure where the key of `audit.sign` cannot be used.
 fn unusable(file: &Path, why: &dyn Display) -> Failure {
     Failure::input(format_args!("cannot sign with `{}`: {why}", file.display())).hint(
         "`ssh-keygen -t ed25519 -f FILE` makes a key that fits; one with a passphrase does not",

@@ -22,8 +22,9 @@ use crate::arguments::{McpArguments, OnClientGone};
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::work::engine::{Engine, broken, data_folder};
+use crate::work::engine::{Engine, broken};
 use crate::work::interrupt::Interrupts;
+use crate::work::notify::Telling;
 use crate::work::preflight::{self, Prepared};
 
 /// The task of the root, as far as this command knows.
@@ -35,6 +36,8 @@ struct OwnTree {
     interrupts: Interrupts,
     /// Holds what the tree stands on.
     engine: Engine,
+    /// Tells the operator's command what happens.
+    telling: Telling,
 }
 
 /// The receiver of the answer to a first call.
@@ -87,20 +90,14 @@ impl OwnTree {
         cx: &Invocation,
     ) -> Result<(Self, Client), Failure> {
         let interrupts = Interrupts::listen()?;
-        let engine = Engine::start(config, data_folder(cx)?, prepared, cx).await?;
-        let spec = RootSpec {
-            kind: RootKind::Mcp,
-            agent: prepared.agent.clone(),
-            task: TASK.into(),
-            label: label.map(Into::into),
-            context: Vec::new(),
-            run_spec: prepared.run_spec.clone(),
-            // Only its client could go on with it.
-            plan: None,
-        };
+        let engine = Engine::start(config, prepared, cx).await?;
+        // Without a plan: only its client could go on with it.
+        let root = prepared.root(TASK.into(), label.map(Into::into));
+        let spec = RootSpec { kind: RootKind::Mcp, ..root };
         let tree = engine.host.open(spec).await?;
         let client = tree.client().await?;
-        Ok((Self { tree, interrupts, engine }, client))
+        let telling = engine.notify(&tree, cx);
+        Ok((Self { tree, interrupts, engine, telling }, client))
     }
 
     /// Until the client has gone, or a signal comes.
@@ -138,7 +135,7 @@ impl OwnTree {
 
     /// Ends the root, and waits for what lives below it.
     async fn close(self, cx: &Invocation) -> Result<(), Failure> {
-        let Self { mut tree, mut interrupts, engine } = self;
+        let Self { mut tree, mut interrupts, engine, telling } = self;
         let root = tree.root();
         let stopper = tree.stopper();
         tree.end(Ending::of(Reason::ClientGone));
@@ -153,7 +150,10 @@ impl OwnTree {
         };
         tree.stop().await;
         closed.map_err(|error| broken(&error))?;
-        engine.keep_head(root, cx).await;
+        tokio::select! {
+            () = engine.finish(root, telling, cx) => {}
+            never = interrupts.pass_on(&stopper, cx.output) => match never {},
+        }
         Ok(())
     }
 }

@@ -10,7 +10,6 @@ use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::arguments::{AddPluginArguments, PluginPathArguments};
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::plugins::{real, user_folder};
@@ -25,7 +24,7 @@ struct Added<'a> {
 }
 
 /// Takes a plugin in.
-pub(super) fn run(arguments: &AddPluginArguments, cx: &Invocation) -> Result<Exit, Failure> {
+pub(super) fn run(arguments: &AddPluginArguments, cx: &Invocation) -> Result<(), Failure> {
     let plugins = super::plugins(&PluginPathArguments::default(), cx)?;
     let candidate = super::folder(&cx.absolute(&arguments.folder))?;
     let checked = candidate.check(None)?;
@@ -50,12 +49,9 @@ pub(super) fn run(arguments: &AddPluginArguments, cx: &Invocation) -> Result<Exi
     put(&staged, &folder).map_err(|error| failed(&error))?;
     trusted.add_plugin(real(&folder), digest)?;
     let (name, version) = (package.name.as_str(), package.version.as_str());
-    if cx.output.wants_json() {
-        cx.output.json(&Added { name, version, folder: &folder })?;
-    } else {
-        cx.output.line(format_args!("added {name} {version} in {}", folder.display()))?;
-    }
-    Ok(Exit::Done)
+    cx.output.result(&Added { name, version, folder: &folder }, || {
+        cx.output.line(format_args!("added {name} {version} in {}", folder.display()))
+    })
 }
 
 /// Writes what is needed on this machine: the library or the program as it was when it was checked, and its digest.

@@ -1,5 +1,6 @@
 //! `offshoot plugin check`.
 
+use offshoot_display::json::Document;
 use offshoot_model::JsonText;
 use offshoot_plugin_host::{Checked, Extent, Finding, Suite, Verdict};
 
@@ -12,21 +13,19 @@ use crate::output::harmless;
 use offshoot_host::Plugins;
 
 /// Runs a plugin through the contract, in a process of its own.
-pub(super) fn run(arguments: &CheckPluginArguments, cx: &Invocation) -> Result<Exit, Failure> {
+pub(super) fn run(arguments: &CheckPluginArguments, cx: &Invocation) -> Result<(), Failure> {
     let plugins = super::plugins(&arguments.one.path, cx)?;
     let checked = Meant::of(&arguments.one.plugin, &plugins, cx)?.check(&plugins)?;
     let suite = order(arguments, &checked, &plugins)?;
     let trier = plugins.trier("plugin-suite")?;
-    let findings = offshoot_host::aside(offshoot_plugin_host::check(&trier, &checked, suite))?;
-    let findings = findings?;
-    if cx.output.wants_json() {
-        cx.output.json(&findings)?;
-    } else {
-        print(&findings, cx)?;
+    let findings = offshoot_host::aside(offshoot_plugin_host::check(&trier, &checked, suite))??;
+    match cx.output.wants_json() {
+        true => cx.output.document(&findings, Document::Findings)?,
+        false => print(&findings, cx)?,
     }
     let broken = findings.iter().filter(|finding| matches!(finding.verdict, Verdict::Broken(_)));
     match broken.count() {
-        0 => Ok(Exit::Done),
+        0 => Ok(()),
         broken => Err(Failure::new(
             Exit::NoRuntime,
             format_args!("{} breaks {broken} of {} rules", checked.path().display(), findings.len()),
@@ -44,7 +43,7 @@ fn is_rust(checked: &Checked) -> bool {
 }
 
 /// Is the process that checks.
-pub(crate) fn suite(cx: &Invocation) -> Result<Exit, Failure> {
+pub(crate) fn suite(cx: &Invocation) -> Result<(), Failure> {
     let order = standard_input()?;
     let print = |line: &str| {
         // A reader that closes the output has seen enough.
@@ -52,7 +51,7 @@ pub(crate) fn suite(cx: &Invocation) -> Result<Exit, Failure> {
     };
     let suite = offshoot_plugin_host::suite(&order, cx.environment.variables.clone(), print);
     offshoot_host::threads()?.block_on(suite).map_err(|error| Failure::input(&error))?;
-    Ok(Exit::Done)
+    Ok(())
 }
 
 /// Checks what the plugin says that it offers, with the settings of the configuration.

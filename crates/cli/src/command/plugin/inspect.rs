@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use super::Meant;
 use crate::arguments::OnePluginArguments;
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::output::harmless;
@@ -48,7 +47,7 @@ struct ShownMerge<'a> {
 }
 
 /// Opens it in a process of its own and prints what it says.
-pub(super) fn run(arguments: &OnePluginArguments, cx: &Invocation) -> Result<Exit, Failure> {
+pub(super) fn run(arguments: &OnePluginArguments, cx: &Invocation) -> Result<(), Failure> {
     let plugins = super::plugins(&arguments.path, cx)?;
     let checked = Meant::of(&arguments.plugin, &plugins, cx)?.check(&plugins)?;
     let Described { manifest, abi } = plugins.describe(&checked, &Extent::default())?;
@@ -69,12 +68,7 @@ pub(super) fn run(arguments: &OnePluginArguments, cx: &Invocation) -> Result<Exi
             .collect(),
         config_schema: config_schema.as_ref(),
     };
-    if cx.output.wants_json() {
-        cx.output.json(&shown)?;
-    } else {
-        print(&shown, cx)?;
-    }
-    Ok(Exit::Done)
+    cx.output.result(&shown, || print(&shown, cx))
 }
 
 fn print(shown: &Shown<'_>, cx: &Invocation) -> Result<(), Failure> {

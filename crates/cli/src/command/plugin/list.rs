@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use offshoot_model::path_text;
 use offshoot_plugin_host::{Candidate, PlaceOrigin, PluginError, PluginName};
 use serde::Serialize;
 
@@ -20,6 +21,7 @@ struct ListedPlugin {
     abi: Option<String>,
     runtimes: Vec<PluginName>,
     merges: Vec<PluginName>,
+    #[serde(with = "path_text")]
     folder: PathBuf,
     origin: PlaceOrigin,
     state: PluginState,
@@ -41,16 +43,12 @@ enum PluginState {
 }
 
 /// Lists what there is. Nothing is loaded.
-pub(super) fn run(arguments: &ListPluginsArguments, cx: &Invocation) -> Result<Exit, Failure> {
+pub(super) fn run(arguments: &ListPluginsArguments, cx: &Invocation) -> Result<(), Failure> {
     let plugins = super::plugins(&arguments.path, cx)?;
     let all = plugins.search().all().map_err(|error| Failure::of(Exit::NoRuntime, &error))?;
     let found = all.into_iter().map(|candidate| judge(candidate, cx));
     let found = found.collect::<Result<Vec<ListedPlugin>, Failure>>()?;
-    if cx.output.wants_json() {
-        cx.output.json(&found)?;
-        return Ok(Exit::Done);
-    }
-    if found.is_empty() {
+    if found.is_empty() && !cx.output.wants_json() {
         cx.output.note("there is no plugin in any of these folders:");
         for place in plugins.search().places() {
             cx.output.note(format_args!("  {} ({})", place.folder.display(), place.origin));
@@ -67,8 +65,7 @@ pub(super) fn run(arguments: &ListPluginsArguments, cx: &Invocation) -> Result<E
             remark(found),
         ]
     };
-    cx.output.table(&found.iter().map(row).collect::<Vec<_>>())?;
-    Ok(Exit::Done)
+    cx.output.result(&found, || cx.output.table(&found.iter().map(row).collect::<Vec<_>>()))
 }
 
 fn judge(candidate: Candidate, cx: &Invocation) -> Result<ListedPlugin, Failure> {

@@ -1,6 +1,5 @@
 //! `offshoot plugin new`: a crate outside any workspace, which builds, with a test and a README; or a program.
 
-use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -70,7 +69,7 @@ struct Made<'a> {
 }
 
 /// Makes the folder.
-pub(super) fn run(arguments: &NewPluginArguments, cx: &Invocation) -> Result<Exit, Failure> {
+pub(super) fn run(arguments: &NewPluginArguments, cx: &Invocation) -> Result<(), Failure> {
     let (name, kind) = match (&arguments.runtime, &arguments.merge) {
         (Some(name), _) => (name, "runtimes"),
         (None, Some(name)) => (name, "merges"),
@@ -106,17 +105,15 @@ pub(super) fn run(arguments: &NewPluginArguments, cx: &Invocation) -> Result<Exi
     };
     write().map_err(|error| Failure::file("write", &folder, &error))?;
     let files: Vec<&'static str> = files.into_iter().map(|(path, _)| path).collect();
-    if cx.output.wants_json() {
-        cx.output.json(&Made { folder: &folder, files: &files })?;
-    } else {
+    cx.output.result(&Made { folder: &folder, files: &files }, || {
         cx.output.line(format_args!("made {}", folder.display()))?;
         files.iter().try_for_each(|file| cx.output.line(format_args!("  {file}")))?;
         if let Some(sdk) = depends {
             cx.output.note(format_args!("it depends on {sdk}"));
         }
         cx.output.hint(then);
-    }
-    Ok(Exit::Done)
+        Ok(())
+    })
 }
 
 /// The files of a plugin, by their paths.
@@ -193,11 +190,13 @@ impl Program {
 }
 
 /// The SDK that the crate depends on.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, PartialEq, derive_more::Display)]
 enum Sdk {
     /// The source folder.
+    #[display("the SDK in {}", _0.display())]
     Folder(PathBuf),
     /// A version that cargo gets.
+    #[display("version {_0} of the SDK")]
     Version(&'static str),
 }
 
@@ -219,15 +218,6 @@ impl Sdk {
         match self {
             Self::Folder(folder) => format!("{{ path = \"{}\"{more} }}", toml_text(folder)),
             Self::Version(version) => format!("{{ version = \"{version}\"{more} }}"),
-        }
-    }
-}
-
-impl fmt::Display for Sdk {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Folder(folder) => write!(f, "the SDK in {}", folder.display()),
-            Self::Version(version) => write!(f, "version {version} of the SDK"),
         }
     }
 }

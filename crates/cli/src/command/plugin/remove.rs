@@ -12,7 +12,7 @@ use crate::plugins::{real, user_folder};
 use crate::trusted::Trusted;
 
 /// Removes a plugin from the user's own folder, and from there alone.
-pub(super) fn run(arguments: &RemovePluginArguments, cx: &Invocation) -> Result<Exit, Failure> {
+pub(super) fn run(arguments: &RemovePluginArguments, cx: &Invocation) -> Result<(), Failure> {
     let name = PluginName::parse(&arguments.plugin)
         .map_err(|error| Failure::of(Exit::BadInput, &error))?;
     let folder = user_folder(cx)?.join(name.as_str());
@@ -32,5 +32,5 @@ pub(super) fn run(arguments: &RemovePluginArguments, cx: &Invocation) -> Result<
     Trusted::read(&cx.environment)?.remove_plugin(&real(&folder))?;
     fs::remove_dir_all(&folder).map_err(|error| Failure::file("remove", &folder, &error))?;
     cx.output.note(format_args!("removed {}", folder.display()));
-    Ok(Exit::Done)
+    Ok(())
 }

@@ -1,13 +1,12 @@
 //! `offshoot plugin trust`.
 
-use std::path::Path;
+use std::path::PathBuf;
 
-use offshoot_model::ContentHash;
+use offshoot_model::{ContentHash, path_text};
 use serde::Serialize;
 
 use super::Meant;
 use crate::arguments::TrustPluginArguments;
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::plugins::real;
@@ -17,12 +16,13 @@ use crate::trusted::Trusted;
 #[derive(Serialize)]
 struct Added<'a> {
     name: &'a str,
-    folder: &'a Path,
+    #[serde(with = "path_text")]
+    folder: PathBuf,
     digest: ContentHash,
 }
 
 /// Trusts a plugin as it is now, or no longer.
-pub(super) fn run(arguments: &TrustPluginArguments, cx: &Invocation) -> Result<Exit, Failure> {
+pub(super) fn run(arguments: &TrustPluginArguments, cx: &Invocation) -> Result<(), Failure> {
     let plugins = super::plugins(&arguments.one.path, cx)?;
     let Meant::Plugin(candidate) = Meant::of(&arguments.one.plugin, &plugins, cx)? else {
         return Err(Failure::input("only a folder with a plugin.toml can be trusted")
@@ -34,7 +34,7 @@ pub(super) fn run(arguments: &TrustPluginArguments, cx: &Invocation) -> Result<E
         return match trusted.remove_plugin(&folder)? {
             true => {
                 cx.output.note(format_args!("no longer trusted: {}", folder.display()));
-                Ok(Exit::Done)
+                Ok(())
             }
             false => Err(Failure::input(format_args!("{} is not trusted", folder.display()))
                 .hint("`offshoot plugin list` shows what is")),
@@ -44,10 +44,8 @@ pub(super) fn run(arguments: &TrustPluginArguments, cx: &Invocation) -> Result<E
     let examined = candidate.examine()?;
     let (name, digest) = (examined.name(), examined.digest());
     trusted.add_plugin(folder.clone(), digest)?;
-    if cx.output.wants_json() {
-        cx.output.json(&Added { name, folder: &folder, digest })?;
-    } else {
-        cx.output.line(format_args!("trusted {name} in {}", folder.display()))?;
-    }
-    Ok(Exit::Done)
+    let added = Added { name, folder, digest };
+    cx.output.result(&added, || {
+        cx.output.line(format_args!("trusted {name} in {}", added.folder.display()))
+    })
 }

@@ -6,76 +6,57 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::{AbiError, Outcome, event};
 
 /// A request of either side, without its number. Only the fields of its operation are set.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Request<'a> {
     /// The operation.
     pub op: &'a str,
     /// The number of the request that made the runtime, the merge function, the run or the merge that is meant.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub of: Option<u64>,
     /// `runtime`, `merge`, `call`: the name of what is asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<&'a str>,
     /// `init`, `runtime`, `merge`: settings.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<&'a RawValue>,
     /// `start`: the document of a launch.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub launch: Option<&'a RawValue>,
     /// `begin`: the parameters of the merge.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub params: Option<&'a RawValue>,
     /// `push`: the place of the result in the request.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<u32>,
     /// `push`: what is known about the result.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub meta: Option<&'a RawValue>,
     /// `push`: the value of the result.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<&'a RawValue>,
     /// `call`: the arguments.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub args: Option<&'a RawValue>,
     /// `cancel`: the time that the run has.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub grace_ms: Option<u64>,
     /// `shutdown`: the time that all of it has.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// `event`: its kind.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<u32>,
     /// `event`: its document; of text, a string.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<&'a RawValue>,
     /// `spawn`: its document.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<&'a RawValue>,
     /// `log`: from 1 (error) to 5 (trace).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<u32>,
     /// `log`: the part of the plugin.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<&'a str>,
     /// `log`: the text.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<&'a str>,
     /// `log`: a JSON object.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fields: Option<&'a RawValue>,
 }
 
 /// The members of a request stand in their own object, behind its number.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 struct Answer<'a> {
     id: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     ok: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Failure<'a>>,
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn control_group(pid: u32) -> Option<String> {
 }
 
 /// The number of the world of processes in which this process is.
-pub(crate) fn process_namespace() -> io::Result<u64> {
+pub fn process_namespace() -> io::Result<u64> {
     Ok(std::fs::metadata("/proc/self/ns/pid")?.ino())
 }
 

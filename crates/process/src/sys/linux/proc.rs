@@ -11,25 +11,27 @@ use rustix::fs::{Dir, Mode, OFlags, open, openat};
 
 use super::ProcessId;
 
-/// The fields of `/proc/{pid}/stat` that are needed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stat {
-    /// Ended, and not yet reaped.
-    pub(crate) zombie: bool,
-    /// By a signal or a debugger.
-    pub(crate) stopped: bool,
-    pub(crate) parent: u32,
-    /// Of a group that was made outside of our world of processes it is 0, as with the session.
-    pub(crate) group: u32,
-    pub(crate) session: u32,
+/// The facts about a process in `/proc/{pid}/stat`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stat {
+    /// True if it has ended and is not yet reaped.
+    pub zombie: bool,
+    /// True if a signal or a debugger has stopped it.
+    pub stopped: bool,
+    /// The parent.
+    pub parent: u32,
+    /// The group. One that was made outside of our world of processes is 0, as with the session.
+    pub group: u32,
+    /// The session. It is inherited, and left only into a new one: no process can enter another's.
+    pub session: u32,
     /// CPU time in clock ticks: its own, and that of its children that have ended and were waited for.
-    pub(crate) ticks: u64,
+    pub ticks: u64,
     /// Clock ticks since boot. With the number it names a process for good.
-    pub(crate) start_time: u64,
+    pub start_time: u64,
 }
 
-/// Reads a process's line.
-pub(crate) fn stat(pid: u32) -> io::Result<Stat> {
+/// Reads the facts about a process.
+pub fn stat(pid: u32) -> io::Result<Stat> {
     read_stat(File::open(format!("/proc/{pid}/stat"))?)
 }
 
@@ -210,10 +212,11 @@ mod tests {
 
     #[test]
     fn a_line_is_read_whatever_the_name_says() {
-        let tail = "1 2 3 34816 5 4194560 6 7 8 9 10 11 12 13 20 0 1 0 987654 2646016 245";
+        let tail = "7 9 8 34816 5 4194560 6 7 8 9 10 11 12 13 20 0 1 0 987654 2646016 245";
         let check = |line: &str, expected: Option<(bool, u64)>| {
             let found = parse_stat(line.as_bytes()).map(|stat| {
                 assert_eq!(stat.ticks, 10 + 11 + 12 + 13, "{line}");
+                assert_eq!((stat.parent, stat.group, stat.session), (7, 9, 8), "{line}");
                 (stat.zombie, stat.start_time)
             });
             assert_eq!(found, expected, "{line}");
@@ -222,7 +225,7 @@ mod tests {
         check(&format!("42 (true) Z {tail}"), Some((true, 987_654)));
         check(&format!("42 (a) S 9 (b) R {tail}"), Some((false, 987_654)));
         check(&format!("42 (\n) ) X {tail}"), Some((true, 987_654)));
-        check("42 (true) S 1 2", None);
+        check("42 (true) S 7 8", None);
         check("", None);
     }
 

@@ -10,6 +10,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::io::fcntl_dupfd_cloexec;
 
@@ -36,6 +37,24 @@ unsafe extern "C" {
         actions: *mut libc::posix_spawn_file_actions_t,
         path: *const c_char,
     ) -> c_int;
+}
+
+/// The pauses before the next attempts to start a program whose file is open for writing: 63 ms in all.
+///
+/// A program that was written a moment ago can be open in a process that another thread has just started: that process holds a
+/// copy of all descriptors until it becomes its own program. The system tells of no end of that, so there is nothing to wait for.
+const BUSY_PAUSES: [Duration; 6] = [
+    Duration::from_millis(1),
+    Duration::from_millis(2),
+    Duration::from_millis(4),
+    Duration::from_millis(8),
+    Duration::from_millis(16),
+    Duration::from_millis(32),
+];
+
+#[expect(clippy::disallowed_methods, reason = "the system has no event for the end of this state")]
+fn wait(pause: Duration) {
+    std::thread::sleep(pause);
 }
 
 /// Starts a program as the leader of a session, and with that of a group, of its own. It has no controlling terminal,
@@ -73,22 +92,32 @@ pub(crate) fn spawn(image: &Image<'_>) -> io::Result<ProcessId> {
     let attributes = Attributes::new()?;
     let (argv, envp) = (pointers(&argv), pointers(&env));
     let mut pid: libc::pid_t = 0;
-    #[expect(
-        unsafe_code,
-        reason = "the only call that starts a process in a session, off the slow path"
-    )]
-    // SAFETY: both arrays end with a null pointer and point to strings that live, with the actions and the attributes,
-    // until the call is over. It writes none of them, and the number of the new process into `pid`.
-    let result = unsafe {
-        libc::posix_spawn(
-            &raw mut pid,
-            path.as_ptr(),
-            actions.actions.as_ptr(),
-            attributes.0.as_ptr(),
-            argv.as_ptr(),
-            envp.as_ptr(),
-        )
+    let mut start = || {
+        #[expect(
+            unsafe_code,
+            reason = "the only call that starts a process in a session, off the slow path"
+        )]
+        // SAFETY: both arrays end with a null pointer and point to strings that live, with the actions and the attributes,
+        // until the call is over. It writes none of them, and the number of the new process into `pid`.
+        unsafe {
+            libc::posix_spawn(
+                &raw mut pid,
+                path.as_ptr(),
+                actions.actions.as_ptr(),
+                attributes.0.as_ptr(),
+                argv.as_ptr(),
+                envp.as_ptr(),
+            )
+        }
     };
+    let mut result = start();
+    for pause in BUSY_PAUSES {
+        if result != libc::ETXTBSY {
+            break;
+        }
+        wait(pause);
+        result = start();
+    }
     check(result)?;
     let pid = u32::try_from(pid).ok().and_then(ProcessId::new);
     Ok(pid.expect("the system gives a child a number above 1"))

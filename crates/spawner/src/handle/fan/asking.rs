@@ -38,7 +38,9 @@ pub(super) async fn all(
     mut hand_on: impl FnMut(Vec<Ask>, Option<OwnedSemaphorePermit>) -> Result<(), SpawnerError>,
 ) -> Result<(), SpawnerError> {
     let terms = Terms::root(&tree.config, &tree.agent);
-    let divides = terms.budget.tokens.is_some() || terms.budget.usd.is_some();
+    let is_bounded = terms.budget.tokens.is_some() || terms.budget.usd.is_some();
+    let is_weighted = || asks.iter().any(|ask| ask.request.weight.is_some());
+    let divides = is_bounded && (!terms.pools_pieces() || is_weighted());
     // The pieces of a map have one task, which is kept once.
     let mut last: Option<(Arc<str>, Payload)> = None;
     let mut asks = asks.into_iter().peekable();

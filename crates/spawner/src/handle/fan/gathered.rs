@@ -1,25 +1,30 @@
 //! Gathering what comes of the pieces of one request.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use offshoot_merge::{Listed, Step};
-use offshoot_model::{CancelledBy, Envelope, Payload, Refusal, RefusalCode, RunId, RunStatus};
+use offshoot_merge::{Listed, OnFailure, Step};
+use offshoot_model::{
+    CancelledBy, Envelope, Payload, Refusal, RefusalCode, RootId, RunId, RunStatus,
+};
 use offshoot_store::StoreError;
 
-use super::{Fan, FanAnswer, Refused};
+use super::{Fan, FanAnswer, PieceOutcome, Refused};
 use crate::error::SpawnerError;
 use crate::handle::tree_state::{broken, over};
 use crate::machine::Past;
 use crate::message::{FanEvent, Message};
-use crate::stored_values::recorded;
+use crate::stored_values::{recorded, recorded_all};
 
 /// The most events that are taken at once. What some of them left on record only is read together.
 const TOGETHER: usize = 256;
 
-/// Pieces on their way, and what came of those that are over.
+/// The outcome of the pieces that are over.
 pub(super) struct Gathered {
-    fan: Fan,
+    /// Events that were told, and are not counted yet.
+    told: VecDeque<FanEvent>,
+    /// The number of pieces of which nothing was told.
+    left: usize,
     /// The run of each piece that was admitted.
     runs: Vec<RunId>,
     completed: u32,
@@ -30,11 +35,13 @@ pub(super) struct Gathered {
     cut_short: Option<CancelledBy>,
 }
 
-impl From<Fan> for Gathered {
-    fn from(fan: Fan) -> Self {
+impl Gathered {
+    /// Nothing of so many pieces.
+    pub(super) fn new(root: RootId, pieces: usize) -> Self {
         Self {
-            runs: vec![fan.root.run(); fan.keys.len()],
-            fan,
+            told: VecDeque::new(),
+            left: pieces,
+            runs: vec![root.run(); pieces],
             completed: 0,
             failures: Listed::default(),
             failed: BTreeMap::new(),
@@ -45,13 +52,12 @@ impl From<Fan> for Gathered {
     }
 }
 
-impl Gathered {
-    pub(super) async fn answer(mut self) -> Result<FanAnswer, SpawnerError> {
-        let total =
-            u32::try_from(self.fan.keys.len()).expect("a request has fewer than 2^32 pieces");
-        let (mut events, mut left) = (Vec::new(), self.fan.keys.len());
-        while left > 0 {
-            let Fan { state, events: told, .. } = &mut self.fan;
+impl Fan {
+    /// Returns what is told next; none once that was everything.
+    pub(super) async fn told(&mut self) -> Result<Option<FanEvent>, SpawnerError> {
+        if self.gathered.told.is_empty() && self.gathered.left > 0 {
+            let Self { state, events: told, .. } = self;
+            let mut events = Vec::new();
             tokio::select! {
                 biased;
                 error = broken(state) => return Err(error),
@@ -61,21 +67,46 @@ impl Gathered {
                     }
                 }
             }
-            left -= events.len();
+            self.gathered.left -= events.len();
             self.read_again(&mut events).await?;
-            for event in events.drain(..) {
-                self.take(event).await;
-            }
+            self.gathered.told = events.into();
         }
-        let Self { mut fan, runs, completed, failures, failed, .. } = self;
-        let Self { refused, not_admitted, cut_short, .. } = self;
-        let verdict = fan.gathering.conclude(total - refused.count()).await;
+        Ok(self.gathered.told.pop_front())
+    }
+
+    /// Returns what this event tells of a piece, for the owner of the tree.
+    pub(super) async fn outcome(&mut self, event: &FanEvent) -> Result<PieceOutcome, SpawnerError> {
+        let (place, earlier, result) = match event {
+            FanEvent::Refused { place, refusal } => (*place, false, Err((**refusal).clone())),
+            FanEvent::Ended { place, envelope } => (*place, false, Ok((**envelope).clone())),
+            FanEvent::Over { place, run, .. } => {
+                let (root, run, store) = (self.root, *run, Arc::clone(&self.store));
+                let read = tokio::task::spawn_blocking(move || recorded(&*store, root, run));
+                let read = read.await.expect("reading does not panic");
+                let envelope = read.map_err(|error| self.unreadable(error))?;
+                (*place, true, Ok(envelope.expect("this supervisor has read that the run ended")))
+            }
+        };
+        Ok(PieceOutcome { place, key: self.key(place), earlier, result })
+    }
+
+    /// Everything was told.
+    pub(super) async fn concluded(self) -> FanAnswer {
+        let total = u32::try_from(self.keys.len()).expect("a request has fewer than 2^32 pieces");
+        let Self { mut gathering, gathered, root, on_failure, .. } = self;
+        let Gathered { runs, completed, failures, failed, .. } = gathered;
+        let Gathered { refused, not_admitted, cut_short, .. } = gathered;
+        if on_failure == OnFailure::Fail && refused.count() > 0 {
+            gathering.ask_nothing();
+        }
+        let verdict = gathering.conclude(total - refused.count()).await;
         let failure = |(_, (key, envelope)): (_, (_, Box<Envelope>))| (key, *envelope);
-        Ok(FanAnswer {
-            strategy: fan.gathering.strategy().to_owned(),
+        FanAnswer {
+            strategy: gathering.strategy().to_owned(),
             verdict,
-            early: fan.gathering.stands(),
-            answer: fan.gathering.into_answer(),
+            early: gathering.stands(),
+            chosen: gathering.chosen().cloned(),
+            answer: gathering.into_answer(),
             total,
             completed,
             failures: failures.into_places().map(failure).collect(),
@@ -83,10 +114,10 @@ impl Gathered {
             refused: refused.into_places().map(|(_, refused)| refused).collect(),
             not_admitted,
             cut_short,
-            root: fan.root,
+            root,
             runs: runs.into(),
-            on_failure: fan.on_failure,
-        })
+            on_failure,
+        }
     }
 
     /// Reads from the record what came of pieces in an earlier life of the tree, where that was more than is held.
@@ -99,19 +130,16 @@ impl Gathered {
         if runs.is_empty() {
             return Ok(());
         }
-        let (root, store) = (self.fan.root, Arc::clone(&self.fan.store));
+        let (root, store) = (self.root, Arc::clone(&self.store));
         let read = move || {
-            let envelope = |(run, seq)| {
-                recorded(&*store, root, run)?.ok_or(StoreError::Tampered { root, seq })
-            };
-            runs.into_iter().map(envelope).collect::<Result<Vec<Envelope>, StoreError>>()
+            let (runs, places): (Vec<RunId>, Vec<u64>) = runs.into_iter().unzip();
+            recorded_all(&*store, root, &runs)
+                .zip(places)
+                .map(|(envelope, seq)| envelope?.ok_or(StoreError::Tampered { root, seq }))
+                .collect::<Result<Vec<Envelope>, StoreError>>()
         };
         let read = tokio::task::spawn_blocking(read).await.expect("reading does not panic");
-        let envelopes = read.map_err(|error| {
-            // The record ends here, so that a later supervisor can read it.
-            let _ = self.fan.sender.send(Message::Halt { error: error.clone() });
-            SpawnerError::Store(error)
-        })?;
+        let envelopes = read.map_err(|error| self.unreadable(error))?;
         let unread = events.iter_mut().filter(|event| on_record(event).is_some());
         for (event, envelope) in unread.zip(envelopes) {
             if let FanEvent::Over { past, .. } = event {
@@ -121,17 +149,23 @@ impl Gathered {
         Ok(())
     }
 
-    async fn take(&mut self, event: FanEvent) {
+    /// Ends the record where it could not be read, so that a later supervisor can read it.
+    fn unreadable(&self, error: StoreError) -> SpawnerError {
+        let _ = self.sender.send(Message::Halt { error: error.clone() });
+        SpawnerError::Store(error)
+    }
+
+    pub(super) async fn take(&mut self, event: FanEvent) {
         let outcome = match event {
             FanEvent::Ended { place, envelope } => {
-                self.runs[place as usize] = envelope.run_id;
+                self.gathered.runs[place as usize] = envelope.run_id;
                 // A piece that was cancelled because the answer stands without it did not fail.
-                let unneeded = self.cut_short == Some(CancelledBy::EarlyAnswer)
+                let unneeded = self.gathered.cut_short == Some(CancelledBy::EarlyAnswer)
                     && envelope.status == RunStatus::Cancelled;
                 (!unneeded).then(|| (place, Past::of(*envelope)))
             }
             FanEvent::Over { place, run, past } => {
-                self.runs[place as usize] = run;
+                self.gathered.runs[place as usize] = run;
                 Some((place, past))
             }
             FanEvent::Refused { place, refusal } => {
@@ -141,14 +175,14 @@ impl Gathered {
         };
         let outcome = outcome.and_then(|(place, past)| Some((place, self.result(place, past)?)));
         if let Some((place, result)) = outcome {
-            let step = self.fan.gathering.push(place, self.key(place), result).await;
+            let step = self.gathering.push(place, self.key(place), result).await;
             // One more result is in: the other pieces may not be needed any more.
-            if step == Step::Early || self.fan.gathering.has_failed() {
+            if step == Step::Early || self.gathering.has_failed() {
                 self.cut_short(CancelledBy::EarlyAnswer);
             }
         }
-        let failed = self.failures.count() + self.refused.count();
-        if self.fan.max_fail.is_some_and(|most| failed > most) {
+        let failed = self.gathered.failures.count() + self.gathered.refused.count();
+        if self.max_fail.is_some_and(|most| failed > most) {
             self.cut_short(CancelledBy::MaxFail);
         }
     }
@@ -157,16 +191,16 @@ impl Gathered {
     fn result(&mut self, place: u32, past: Past) -> Option<Result<Payload, Box<Envelope>>> {
         match past {
             Past::Completed(answer) => {
-                self.completed += 1;
+                self.gathered.completed += 1;
                 Some(Ok(answer))
             }
             Past::Failed(envelope) => {
                 let code = envelope.error.as_ref().map_or("", |error| &error.code);
-                match self.failed.get_mut(code) {
+                match self.gathered.failed.get_mut(code) {
                     Some(count) => *count += 1,
-                    None => drop(self.failed.insert(code.to_owned(), 1)),
+                    None => drop(self.gathered.failed.insert(code.to_owned(), 1)),
                 }
-                self.failures.insert(place, (self.key(place), envelope.clone()));
+                self.gathered.failures.insert(place, (self.key(place), envelope.clone()));
                 Some(Err(envelope))
             }
             Past::Unneeded => None,
@@ -175,23 +209,23 @@ impl Gathered {
     }
 
     fn refused(&mut self, place: u32, refusal: Refusal) {
-        *self.not_admitted.entry(refusal.code).or_default() += 1;
+        *self.gathered.not_admitted.entry(refusal.code).or_default() += 1;
         let key = self.key(place);
-        self.refused.insert(place, Refused { key, refusal });
+        self.gathered.refused.insert(place, Refused { key, refusal });
     }
 
     /// The name of a result; its number from 1 where it has none.
     fn key(&self, place: u32) -> Arc<str> {
-        let key = self.fan.keys[place as usize].clone();
+        let key = self.keys[place as usize].clone();
         key.unwrap_or_else(|| (place + 1).to_string().into())
     }
 
     /// Cancels what is not over, once.
     fn cut_short(&mut self, by: CancelledBy) {
-        if self.cut_short.is_none() {
-            self.cut_short = Some(by);
+        if self.gathered.cut_short.is_none() {
+            self.gathered.cut_short = Some(by);
             // A tree that is over has nothing to cancel.
-            let _ = self.fan.sender.send(Message::CancelPieces { fan: self.fan.id, by });
+            let _ = self.sender.send(Message::CancelPieces { fan: self.id, by });
         }
     }
 }

@@ -32,9 +32,8 @@ async fn check(max_concurrent: &str, before: usize, after: usize) {
             agent: &session.tree.agent,
             origin: Origin::Piece,
             request,
-            input: None,
             run_spec: Arc::clone(&session.tree.run_spec),
-            place: 0,
+            decides: false,
         };
         let ask = Box::new(unresolved.resolve(&session.tree).await.expect("a request"));
         let (reply, _answer) = oneshot::channel();

@@ -15,12 +15,12 @@
 use std::collections::{HashMap, HashSet};
 
 use offshoot_config::OnInterrupt;
-use offshoot_model::{CancelledBy, Ending, EventKind, Origin, Reason, Timestamp};
+use offshoot_model::{CancelledBy, Changes, Ending, EventKind, Origin, Reason, Timestamp};
 
+use super::super::Machine;
 use super::super::mail::Mail;
-use super::super::run::{RunIndex, SlotState};
+use super::super::run::{AttemptUse, RunIndex, SlotState};
 use super::super::timer::Due;
-use super::super::{Effect, Machine};
 use super::{About, EndedPiece, Recall, Recalled, Waiting};
 
 /// The fate of a run that was alive.
@@ -38,15 +38,29 @@ enum Fate {
 
 impl Recall {
     /// Decides about all runs that were alive.
-    pub(crate) fn reopen(self, now: Timestamp) -> Recalled {
-        let Self { mut machine, mut about, over, handed_over, kept_values, .. } = self;
-        let Self { mut letters, last_at, .. } = self;
+    pub(crate) fn reopen(mut self, now: Timestamp) -> Recalled {
+        let last_at = self.last_at;
         // A clock that was set back would make later events earlier than those on record.
-        let now = now.max(last_at);
-        let mut effects = Vec::new();
-        machine.record(now, RunIndex::ROOT, EventKind::Reopened, &mut effects);
-        handed_over.into_iter().for_each(|run| machine.clean_up(run, &mut effects));
-        machine.reopened(last_at, now);
+        self.machine.now = now.max(last_at);
+        self.machine.record(RunIndex::ROOT, EventKind::Reopened);
+        self.reopened(last_at);
+        self.record_reopening();
+        let Self {
+            mut machine,
+            mut about,
+            over,
+            only,
+            handed_over,
+            kept_values,
+            mut letters,
+            mut changes,
+            ..
+        } = self;
+        // An attempt has worked, although its start was not recorded any more.
+        for (run, about) in &mut about {
+            about.started |= changes.contains_key(&machine.id(*run));
+        }
+        handed_over.into_iter().for_each(|run| machine.clean_up(run));
         let fates = fates(&machine, &about);
         // Nothing of it runs, so what is stopped from here on is over, and is not started for its stop alone.
         for (run, _) in fates.iter().filter(|(_, fate)| **fate != Fate::Holds) {
@@ -54,7 +68,9 @@ impl Recall {
                 machine.runs[run.get()].live_mut().expect("the run ended while it was reopened");
             let About { started, used, .. } = about[run];
             live.phase = SlotState::Queued;
-            live.earlier = if started { Some(live.cut_off(used)) } else { used }.map(Box::new);
+            let used = if started { Some(live.cut_off(used)) } else { used };
+            let earlier = |(usage, cost)| AttemptUse { attempt: None, usage, cost };
+            live.earlier = used.map(earlier).into_iter().collect();
             machine.queued += 1;
         }
         let mut order: Vec<RunIndex> = fates.keys().copied().collect();
@@ -69,11 +85,15 @@ impl Recall {
             if reason == (Reason::Cancelled { by: CancelledBy::EarlyAnswer }) {
                 unneeded.insert(run);
             }
-            machine.finished(now, run, Ending::of(reason), &mut effects);
+            let changes = changes.remove(&machine.id(run));
+            machine.finished(run, Ending { changes, ..Ending::of(reason) });
         }
-        machine.look_at_deadlines(now, &mut effects);
+        machine.look_at_deadlines();
         let (mut waiting, mut ending) = (Vec::new(), Vec::new());
         for run in order {
+            if fates[&run] == Fate::Holds && machine.runs[run.get()].live().is_some() {
+                continue;
+            }
             let About { admitted, mut continues, .. } =
                 about.remove(&run).expect("a live run is missing in the record");
             if machine.runs[run.get()].live().is_none() {
@@ -81,13 +101,11 @@ impl Recall {
                 ending.extend(admitted.place.map(|place| EndedPiece { place, run, unneeded }));
                 continue;
             }
-            if fates[&run] == Fate::Holds {
-                continue;
-            }
             let mut letters = letters.remove(&run).unwrap_or_default();
             if let Fate::Again { continues: goes_on } = fates[&run] {
                 continues = goes_on;
-                machine.begin_again(now, run, continues, &mut effects);
+                let changes = changes.remove(&machine.id(run));
+                machine.begin_again(run, continues, changes);
             }
             let live =
                 machine.runs[run.get()].live_mut().expect("the run ended while it was reopened");
@@ -97,12 +115,16 @@ impl Recall {
             match admitted.origin {
                 // The owner of the pieces has to hand in its task again.
                 Origin::Piece => drop(machine.unclaimed.insert(run)),
-                Origin::Root | Origin::Agent => machine.line_up(now, run),
+                Origin::Root | Origin::Agent => machine.line_up(run),
             }
             waiting.push(Waiting { run, admitted, continues, letters });
         }
-        machine.schedule(now, &mut effects);
-        Recalled { machine, effects, waiting, over, ending, kept_values }
+        machine.go_on();
+        let effects = std::mem::take(&mut machine.out);
+        let (again, over): (Vec<_>, Vec<_>) = over.into_iter().partition(|(_, piece)| piece.again);
+        let over = over.into_iter().map(|(place, piece)| (place, piece.run, piece.past)).collect();
+        let again = again.into_iter().map(|(place, piece)| (place, piece.run)).collect();
+        Recalled { machine, effects, waiting, over, again, only, ending, kept_values }
     }
 }
 
@@ -111,6 +133,10 @@ fn fates(machine: &Machine, about: &HashMap<RunIndex, About>) -> HashMap<RunInde
     let mut fates: HashMap<RunIndex, Fate> = HashMap::new();
     for (at, entry) in machine.runs.iter().enumerate() {
         let (run, Some(live)) = (RunIndex::new(at), entry.live()) else { continue };
+        if live.phase == SlotState::Holder {
+            fates.insert(run, Fate::Holds);
+            continue;
+        }
         let About { facts, started, .. } = &about[&run];
         let orphaned = entry.parent.is_some_and(|parent| {
             let fate = fates.get(&parent);
@@ -119,7 +145,6 @@ fn fates(machine: &Machine, about: &HashMap<RunIndex, About>) -> HashMap<RunInde
         let resumes = facts.as_ref().is_some_and(|facts| facts.resumes);
         let rerun = live.under.on_interrupt(live.origin) == OnInterrupt::Rerun;
         let fate = match () {
-            () if live.phase == SlotState::Holder => Fate::Holds,
             () if live.stopping.is_some() || orphaned => Fate::Ends,
             () if facts.is_none() => Fate::WithoutRuntime,
             () if !started => Fate::WaitsInLine,
@@ -144,43 +169,38 @@ pub(super) fn without_runtime(
 impl Machine {
     /// A run was interrupted, and another attempt of it follows. One that begins anew has nothing to do with what the last
     /// one had asked for.
-    fn begin_again(
-        &mut self,
-        now: Timestamp,
-        run: RunIndex,
-        continues: bool,
-        out: &mut Vec<Effect>,
-    ) {
+    fn begin_again(&mut self, run: RunIndex, continues: bool, changes: Option<Box<Changes>>) {
         let live = self.runs[run.get()].live().expect("a run that is over begins again");
         let (attempt, held) = (live.attempt + 1, live.mail.as_deref().map(Mail::held));
         if !continues {
-            self.return_mail(now, held, out);
+            self.return_mail(held);
         }
-        let kind = EventKind::Resumed { attempt, continues, after: None, wait_ms: None };
-        self.record(now, run, kind, out);
+        let (after, wait_ms) = (None, None);
+        let kind = EventKind::Resumed { attempt, continues, after, wait_ms, changes };
+        self.record(run, kind);
     }
 
     /// A piece that was read back, and whose owner has said what it takes to run it, takes its place in line.
-    pub(in crate::machine) fn claimed(&mut self, now: Timestamp, run: RunIndex) {
+    pub(in crate::machine) fn claimed(&mut self, run: RunIndex) {
         if self.unclaimed.remove(&run) {
-            self.line_up(now, run);
+            self.line_up(run);
         }
     }
 
     /// A run that was read back takes its place in line, after what is left of the wait before its next attempt.
-    fn line_up(&mut self, now: Timestamp, run: RunIndex) {
+    fn line_up(&mut self, run: RunIndex) {
         let again_at = self.runs[run.get()].live().and_then(|live| live.again_at);
-        match again_at.filter(|&at| at > now) {
+        match again_at.filter(|&at| at > self.now) {
             Some(at) => self.timers.arm(at, Due::Again(run)),
-            None => self.take_place(run),
+            None => self.take_place_when_ready(run),
         }
     }
 
     /// The root ends: pieces that were not claimed end with it.
-    pub(in crate::machine) fn drop_unclaimed(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
+    pub(in crate::machine) fn drop_unclaimed(&mut self) {
         for run in std::mem::take(&mut self.unclaimed) {
             if self.runs[run.get()].live().is_some_and(|live| live.phase == SlotState::Queued) {
-                self.finished(now, run, Ending::of(Reason::Interrupted), out);
+                self.finished(run, Ending::of(Reason::Interrupted));
             }
         }
     }

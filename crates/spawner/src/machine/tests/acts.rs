@@ -1,16 +1,19 @@
 //! Acts in a world: of the agents, of the operator and of the clock.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::{
-    AgentId, BudgetGrant, CancelledBy, Cost, Ending, Origin, Payload, Reason, Refusal, RefusalCode,
-    RunId, SpawnRequest, Timestamp, ToolUse,
+    AgentId, BudgetGrant, CancelledBy, Cost, Ending, OnNeedFailed, Origin, Payload, Reason,
+    Refusal, RefusalCode, RunId, SpawnRequest, Timestamp, ToolUse,
 };
 use offshoot_runtime::{RunEvent, WaitMode};
 
+use super::super::run::SlotState;
 use super::super::{
-    Busy, Input, Letter, NewWait, Outcome, Reach, ReplyId, RunIndex, Spawn, TurnEnd, WaitId,
+    Busy, Input, Letter, NeededPiece, NewWait, Outcome, Reach, ReplyId, RunIndex, Spawn, TurnEnd,
+    WaitId,
 };
 use super::agents::Behaviour;
 use super::limits::AGENTS;
@@ -85,10 +88,66 @@ impl World {
         origin: Origin,
         request: SpawnRequest,
     ) -> Result<RunIndex, RefusalCode> {
+        let place = (origin == Origin::Piece).then_some(self.minted as u32 + 1);
+        let random = matches!(self.behaviour, Behaviour::Random);
+        if let Some(place) = place.filter(|_| random && self.seed.one_in(2)) {
+            self.need_some(place);
+        }
+        self.spawn_at(caller, origin, request, place, None)
+    }
+
+    /// A piece that needs these, in the order of their admission.
+    pub(super) fn spawn_needing(
+        &mut self,
+        needs: &[RunIndex],
+        on_failed: OnNeedFailed,
+    ) -> RunIndex {
+        let place_of = |run: &RunIndex| self.places.iter().find(|(_, it)| *it == run);
+        let places = needs.iter().map(|run| *place_of(run).expect("it is a piece").0).collect();
+        let place = self.minted as u32 + 1;
+        self.needs.insert(place, (places, on_failed));
+        let request = SpawnRequest::default();
+        let spawned = self.spawn_at(RunIndex::ROOT, Origin::Piece, request, Some(place), None);
+        spawned.expect("pieces of the operator are admitted")
+    }
+
+    /// The piece at this place is going to need some that were asked for before it, whether or not they were admitted.
+    fn need_some(&mut self, place: u32) {
+        let asked: Vec<u32> = self.asked_places.iter().copied().collect();
+        let mut needs = BTreeSet::new();
+        for _ in 0..self.seed.below(3).min(asked.len() as u64) {
+            needs.insert(self.seed.pick(&asked));
+        }
+        let on_failed = self.seed.pick(&[OnNeedFailed::Skip, OnNeedFailed::Run]);
+        self.needs.insert(place, (needs.into_iter().collect(), on_failed));
+    }
+
+    /// The owner asks again for a piece that runs again; answers whether there was one.
+    pub(super) fn ask_again(&mut self) -> bool {
+        let Some((place, instead)) = self.again.pop_first() else { return false };
+        let mut request = [self.some_request()];
+        self.divide(&mut request);
+        let [request] = request;
+        // Where nothing is left, it is refused.
+        let _ = self.spawn_at(RunIndex::ROOT, Origin::Piece, request, Some(place), Some(instead));
+        true
+    }
+
+    fn spawn_at(
+        &mut self,
+        caller: RunIndex,
+        origin: Origin,
+        request: SpawnRequest,
+        place: Option<u32>,
+        instead: Option<RunId>,
+    ) -> Result<RunIndex, RefusalCode> {
         self.minted += 1;
         let reply = self.minted;
+        self.asked_places.extend(place);
+        let (needs, on_need_failed) =
+            place.and_then(|place| self.needs.get(&place)).cloned().unwrap_or_default();
+        let piece = |place: u32| NeededPiece { name: place.to_string().into(), place };
         let task: Arc<str> = format!("task {reply}").into();
-        let place = (origin == Origin::Piece).then_some(reply as u32);
         let spawn = Spawn {
             caller,
             run: id(reply),
@@ -96,6 +155,9 @@ impl World {
             request: SpawnRequest { task, ..request },
             input: None,
             place,
+            instead,
+            needs: needs.into_iter().map(piece).collect(),
+            on_need_failed,
             folder: None,
             origin,
             facts: Arc::clone(&self.facts),
@@ -146,7 +208,7 @@ impl World {
         let actor = self.actors.get_mut(&run).expect("only what runs has turns");
         actor.waits.insert(id);
         let letters_taken = actor.letters;
-        self.step(Input::TurnEnded(TurnEnd { run, id, answer: None, letters_taken }));
+        self.step(Input::TurnEnded(TurnEnd { run, id, answer: None, letters_taken, again: false }));
         id
     }
 
@@ -186,8 +248,12 @@ impl World {
     pub(super) fn finish_because(&mut self, run: RunIndex, reason: Reason) {
         let actor = self.actors.remove(&run).expect("only what runs can end");
         self.stopping.retain(|&stopping| stopping != run);
+        let attempt = self.attempt(run);
         let ending = Ending { usage: tokens(actor.used), ..Ending::of(reason) };
         self.step(Input::Finished { run, outcome: Box::new(ending.into()) });
+        if self.machine.runs[run.get()].live().is_some() {
+            self.past_attempts.push((run, attempt, actor.used));
+        }
     }
 
     /// Lets the runtime of a run panic: it reports no use any more.
@@ -212,10 +278,12 @@ impl World {
 
     pub(super) fn stop_all(&mut self, firm: bool) {
         self.pieces_left = 0;
+        self.again.clear();
         self.step(Input::StopAll { firm });
     }
 
     pub(super) fn pause(&mut self, paused: bool) {
+        self.acts.push_back(None);
         self.step(Input::Pause(paused));
     }
 
@@ -228,8 +296,7 @@ impl World {
     }
 
     pub(super) fn progress(&mut self, run: RunIndex) {
-        let event = RunEvent::Progress("still here".into());
-        self.step(Input::RunEvent { run, event });
+        self.tells(run, RunEvent::Progress("still here".into()));
     }
 
     pub(super) fn report(&mut self, run: RunIndex) {
@@ -237,20 +304,78 @@ impl World {
     }
 
     pub(super) fn use_tool(&mut self, run: RunIndex) {
-        let event = RunEvent::ToolUsed(ToolUse::new("Read", &"a"));
-        self.step(Input::RunEvent { run, event });
+        self.tells(run, RunEvent::ToolUsed(ToolUse::new("Read", &"a")));
     }
 
     /// The runtime of a run says once more that it has started.
     pub(super) fn says_that_it_started(&mut self, run: RunIndex) {
-        self.step(Input::RunEvent { run, event: RunEvent::Started(None) });
+        self.tells(run, RunEvent::Started(None));
+    }
+
+    /// The runtime of a run tells something of its present attempt.
+    fn tells(&mut self, run: RunIndex, event: RunEvent) {
+        let attempt = self.attempt(run);
+        self.step(Input::RunEvent { run, attempt, event });
     }
 
     pub(super) fn use_tokens(&mut self, run: RunIndex, more: u64) {
         let actor = self.actors.get_mut(&run).expect("only what runs uses anything");
         actor.used += more;
-        let event = RunEvent::Used { usage: tokens(actor.used), cost: Cost::NONE };
-        self.step(Input::RunEvent { run, event });
+        let (used, attempt) = (actor.used, self.attempt(run));
+        self.uses(run, attempt, used, more);
+    }
+
+    fn uses(&mut self, run: RunIndex, attempt: u32, used: u64, more: u64) {
+        *self.paid.entry(self.id(run)).or_default() += more;
+        let event = RunEvent::Used { usage: tokens(used), cost: Cost::NONE };
+        self.step(Input::RunEvent { run, attempt, event });
+    }
+
+    /// The number of the attempt of a run that runs.
+    fn attempt(&self, run: RunIndex) -> u32 {
+        self.machine.runs[run.get()].live().expect("only what lives has attempts").attempt
+    }
+
+    /// An attempt of a run that is over says one thing more.
+    pub(super) fn speaks_late(&mut self) {
+        let lives = |run: RunIndex| self.machine.runs[run.get()].live();
+        let past: Vec<usize> = (0..self.past_attempts.len())
+            .filter(|&at| lives(self.past_attempts[at].0).is_some())
+            .collect();
+        if past.is_empty() {
+            return;
+        }
+        let at = self.seed.pick(&past);
+        let (run, attempt, used) = self.past_attempts[at];
+        let is_queued = lives(run).is_some_and(|live| live.phase == SlotState::Queued);
+        *self.ledger.seen.entry("late").or_default() += 1;
+        match self.seed.below(8) {
+            0..=2 => {
+                let more = self.seed.below(300);
+                self.past_attempts[at].2 += more;
+                self.uses(run, attempt, used + more, more);
+            }
+            3 => {
+                let event = RunEvent::ToolUsed(ToolUse::new("Read", &"late"));
+                self.step(Input::RunEvent { run, attempt, event });
+            }
+            // The next attempt may say all of these.
+            _ if !is_queued => {}
+            4 => self.report(run),
+            5 => assert_eq!(self.ask(run), Err(RefusalCode::CallerEnded)),
+            6 => {
+                let wait = self.wait(run);
+                assert!(self.is_answered(wait), "nothing waits any more");
+            }
+            _ => {
+                self.minted += 1;
+                let id = WaitId(self.minted);
+                self.open_waits.insert(id, run);
+                self.turns.insert(id);
+                let end = TurnEnd { run, id, answer: None, letters_taken: 0, again: false };
+                self.step(Input::TurnEnded(end));
+            }
+        }
     }
 
     pub(super) fn advance(&mut self, millis: u64) {

@@ -74,7 +74,11 @@ impl World {
             self.more_pieces();
             return true;
         }
-        if self.machine.live() == 1 && self.pieces_left == 0 && self.is_open() {
+        if self.seed.one_in(3) && self.ask_again() {
+            return true;
+        }
+        let all_asked = self.pieces_left == 0 && self.again.is_empty();
+        if self.machine.live() == 1 && all_asked && self.is_open() {
             self.close();
             return true;
         }
@@ -83,7 +87,7 @@ impl World {
             self.die(dead);
             return true;
         }
-        if (awake.is_empty() || self.seed.one_in(3)) && self.claim() {
+        if (awake.is_empty() || self.seed.one_in(3)) && (self.claim() || self.ask_again()) {
             return true;
         }
         let impatient = matches!(self.behaviour, Behaviour::Random) && self.seed.one_in(8);
@@ -148,7 +152,7 @@ impl World {
         if actor.over {
             return self.finish(run);
         }
-        match self.seed.below(30) {
+        match self.seed.below(31) {
             0..=5 => self.spawn_some(run),
             6..=11 => self.wait_somehow(run),
             12 if self.seed.one_in(2) => self.report(run),
@@ -192,7 +196,13 @@ impl World {
                 let (cpu, wait) = (self.seed.below(2_000), self.seed.below(20_000));
                 self.works(run, cpu, wait);
             }
-            27 => self.finish_because(run, OVERLOADED),
+            27 => {
+                self.finish_because(run, OVERLOADED);
+                if self.seed.one_in(2) {
+                    self.speaks_late();
+                }
+            }
+            30 => self.speaks_late(),
             28 => self.panic(run),
             _ => self.finish(run),
         }

@@ -1,6 +1,8 @@
 //! Budgets and breakers, as the tree feels them.
 
-use offshoot_model::{BudgetRequest, Origin, Reason, RefusalCode, RunStatus, SpawnRequest};
+use offshoot_model::{
+    BudgetRequest, Event, EventKind, Origin, Reason, RefusalCode, RunStatus, SpawnRequest,
+};
 
 use super::super::RunIndex;
 use super::limits::Limits;
@@ -40,6 +42,69 @@ fn what_a_piece_asks_for_goes_off_first() {
     for request in requests {
         world.spawn(RunIndex::ROOT, Origin::Piece, request).expect("there is enough for all");
     }
+}
+
+/// A tree whose pieces draw from one pool.
+fn pool(tokens: u64) -> World {
+    World::quiet(Limits { budget_tokens: Some(tokens), pools: true, ..Limits::default() })
+}
+
+#[test]
+fn pieces_of_a_pool_start_while_it_lasts() {
+    let mut world = pool(2_000);
+    world.fan_out(40);
+    assert_eq!(world.holding().len(), 1, "what a piece uses is not known: the first has half");
+    let mut answers = 0;
+    while let [piece, ..] = world.holding()[..] {
+        let parts = world.holding().len();
+        assert!(parts <= 6, "1,730 tokens are left, and 270 are what one uses");
+        world.use_tokens(piece, 270);
+        world.finish(piece);
+        answers += 1;
+    }
+    assert_eq!(answers, 7, "1,890 of 2,000 tokens, and no eighth piece fits");
+    let short =
+        Reason::BudgetPool { unit: "tokens".to_owned(), granted: 2_000, used: 1_890, asked: 270 };
+    let is_short =
+        |event: &&Event| matches!(&event.kind, EventKind::Ended(ending) if ending.reason == short);
+    assert_eq!(world.record.iter().filter(is_short).count(), 33);
+    world.crash();
+}
+
+#[test]
+fn a_piece_takes_more_while_there_is_more_and_stops_then() {
+    let mut world = pool(1_000);
+    let pieces = [(); 3].map(|()| world.spawn_piece());
+    world.use_tokens(pieces[0], 100);
+    world.finish(pieces[0]);
+    assert_eq!(world.holding(), pieces[1..], "900 are left, and each probably uses 100");
+    world.use_tokens(pieces[1], 650);
+    assert_eq!(world.asked_to_stop(), [], "its 100 and 800 that no run had taken");
+    world.use_tokens(pieces[2], 99);
+    assert_eq!(world.asked_to_stop(), []);
+    world.use_tokens(pieces[2], 51);
+    assert_eq!(world.asked_to_stop(), [pieces[2]], "150 of 100, and 50 were left by the other");
+    world.raise(RunIndex::ROOT, 500).expect("the root has a budget");
+    let more = world.spawn_piece();
+    assert!(world.holding().contains(&more), "what is added can be drawn");
+    world.crash();
+}
+
+#[test]
+fn what_a_piece_asks_for_below_itself_comes_out_of_the_pool() {
+    let mut world = pool(1_000);
+    let pieces = [(); 2].map(|()| world.spawn_piece());
+    world.use_tokens(pieces[0], 100);
+    world.finish(pieces[0]);
+    let asks = |tokens| SpawnRequest {
+        budget: Some(BudgetRequest { tokens: Some(tokens), usd: None }),
+        ..SpawnRequest::default()
+    };
+    let child = world.spawn(pieces[1], Origin::Agent, asks(700)).expect("900 are left");
+    assert_eq!(granted(&world, child), Some(700));
+    let refused = world.spawn(pieces[1], Origin::Agent, asks(300));
+    assert_eq!(refused, Err(RefusalCode::BudgetExhausted), "200 are left");
+    world.crash();
 }
 
 #[test]
@@ -103,4 +168,13 @@ fn a_breaker_holds_back_the_queue_and_lets_one_probe() {
     assert_eq!(world.holding(), [pieces[4]]);
     world.finish(pieces[4]);
     assert!(world.try_spawn_piece().is_some(), "it closed");
+    let changes = world.told_of_breakers();
+    assert_eq!(
+        changes,
+        [
+            "no run of the agent `main` starts for 5.0 s: 2 faults in a row",
+            "no run of the agent `main` starts for 5.0 s: 3 faults in a row",
+            "runs of the agent `main` start again",
+        ]
+    );
 }

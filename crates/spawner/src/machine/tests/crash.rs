@@ -3,13 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_model::{AgentId, EventKind, Origin, Payload};
+use offshoot_model::{AgentId, BudgetGrant, EventKind, Origin, Payload, PiecesAgain, Tree};
 use offshoot_policy::RuntimeFacts;
 use offshoot_policy::budget::Unit;
 
 use super::super::run::{Run, SlotState};
-use super::super::{Input, Library, Machine, Recall, Recalled, RunIndex, Waiting};
+use super::super::{Input, Library, Machine, NotReopened, Recall, Recalled, RunIndex, Waiting};
 use super::world::World;
+
+/// The wish of the operator to go on with a tree that is over.
+#[derive(Clone, Debug, Default)]
+pub(super) struct GoOn {
+    pub(super) again: PiecesAgain,
+    pub(super) deadline_seconds: Option<u64>,
+    pub(super) budget: BudgetGrant,
+}
 
 impl World {
     /// The supervisor dies, and a new one reads the record back. What was counted is counted the same; then it goes on.
@@ -21,6 +29,35 @@ impl World {
     /// Crashes in the same way, with some time in between. The owner asks for its pieces again one by one, with
     /// [`World::claim`].
     pub(super) fn die(&mut self, dead: Duration) {
+        let recall = self.read_back();
+        if !recall.is_over() {
+            self.taken_over(recall, dead);
+            self.assert_traces();
+        }
+    }
+
+    /// Checks that a run is told of the runs above it as the record says.
+    fn assert_traces(&self) {
+        let tree = Tree::of(&self.ledger.events);
+        for run in (0..self.machine.runs.len()).map(RunIndex::new) {
+            let Some(session) = self.machine.session(run) else { continue };
+            let node = tree.get(self.machine.id(run)).expect("it was admitted");
+            assert_eq!(session.delegation.trace, tree.trace(node));
+            assert_eq!(session.delegation.recursion_depth, node.depth);
+        }
+    }
+
+    /// The operator goes on with a tree that is over, after some time.
+    pub(super) fn reopen(&mut self, wish: GoOn, dead: Duration) -> Result<(), NotReopened> {
+        let mut recall = self.read_back();
+        let GoOn { again, deadline_seconds, budget } = wish;
+        recall.go_on(again)?;
+        recall.give(deadline_seconds, budget)?;
+        self.taken_over(recall, dead);
+        Ok(())
+    }
+
+    fn read_back(&self) -> Recall {
         let root = self.ledger.root;
         let EventKind::Admitted(admitted) = &self.record[0].kind else {
             panic!("a record begins with the admission of its root");
@@ -30,12 +67,14 @@ impl World {
             recall.apply(event, self).expect("the record fits together");
         }
         self.assert_same(recall.machine());
-        if recall.is_over() {
-            return;
-        }
+        recall
+    }
+
+    fn taken_over(&mut self, recall: Recall, dead: Duration) {
         self.now = self.now.plus(dead);
-        let Recalled { machine, effects, waiting, over, ending, kept_values } =
+        let Recalled { machine, effects, waiting, over, again, ending, kept_values, only: _ } =
             recall.reopen(self.now);
+        self.again = again.into_iter().collect();
         self.kept_values = kept_values;
         let goes_on = |waiting: &Waiting| waiting.continues.then_some(waiting.run);
         self.going_on = waiting.iter().filter_map(goes_on).collect();
@@ -44,6 +83,7 @@ impl World {
         self.stopping.clear();
         self.open_waits.clear();
         self.letters_held.clear();
+        self.past_attempts.clear();
         let going_on: Vec<_> = self.going_on.iter().map(|&run| self.machine.id(run)).collect();
         self.memory.crash(|run| going_on.contains(&run));
         for Waiting { run, letters, .. } in &waiting {
@@ -58,7 +98,11 @@ impl World {
         for (place, run) in &self.places {
             let is_over = over.iter().any(|(over, ..)| over == place)
                 || ending.iter().any(|ended| (ended.place, ended.run) == (*place, *run));
-            assert!(is_over || lives(run), "a piece that stands in the record is not run again");
+            let runs_again = self.again.get(place) == Some(&self.machine.id(*run));
+            assert!(
+                is_over || lives(run) || runs_again,
+                "a piece that stands in the record is not run again"
+            );
         }
         self.book(effects);
         let pieces = waiting.iter().filter(|waiting| waiting.admitted.origin == Origin::Piece);

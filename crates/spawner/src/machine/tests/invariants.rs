@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use offshoot_model::{
-    Admitted, Cleanup, Event, EventKind, Origin, RootId, RunId, RunStatus, Timestamp,
+    Admitted, Cleanup, Event, EventKind, Need, OnNeedFailed, Origin, Reason, RetryOn, RootId,
+    RunId, RunStatus, Timestamp,
 };
 
 use super::super::{Effect, Machine, RunIndex, WaitId};
@@ -37,8 +38,14 @@ pub(super) struct Ledger {
     last_at: Timestamp,
     /// True as long as the clock was not set back.
     pub(super) clock_is_true: bool,
+    /// The age of the tree at the end of the time that it was given when it was reopened.
+    deadline: Option<Duration>,
     /// Runs that a new supervisor has not taken up again.
     interrupted: BTreeSet<RunId>,
+    /// Runs that were admitted, or are to begin again, and have not started since.
+    in_line: BTreeSet<RunId>,
+    /// Tokens that a piece holds of the pool.
+    drawn: HashMap<RunId, i64>,
     /// Tokens that the operator has added to a budget, or to one below it.
     added: HashMap<RunId, u64>,
     /// The number of further attempts of each run after a fault.
@@ -77,7 +84,10 @@ impl Ledger {
             alive: Stretch::default(),
             last_at: Timestamp::EPOCH,
             clock_is_true: true,
+            deadline: None,
             interrupted: BTreeSet::new(),
+            in_line: BTreeSet::new(),
+            drawn: HashMap::new(),
             added: HashMap::new(),
             retried: HashMap::new(),
             spawns: 0,
@@ -139,7 +149,10 @@ impl Ledger {
         let is_over = self.ended.contains_key(&run);
         let is_delivery =
             matches!(kind, EventKind::Delivered { .. } | EventKind::Undelivered { .. });
-        let is_any_time = matches!(kind, EventKind::Reopened | EventKind::Removal { .. });
+        let is_any_time = matches!(
+            kind,
+            EventKind::Reopened | EventKind::RootReopened(_) | EventKind::Removal { .. }
+        );
         assert!(is_any_time || is_over == is_delivery, "what is over is delivered, no more");
         *self.seen.entry(kind.name()).or_default() += 1;
         self.count_at_once(run, kind);
@@ -151,6 +164,7 @@ impl Ledger {
                     at = self.admitted[&run].parent;
                 }
             }
+            EventKind::BudgetDrawn { tokens, .. } => self.draw(run, *tokens),
             EventKind::Admitted(admitted) => {
                 let depth = admitted.depth;
                 assert!(depth <= self.limits.max_depth, "no run is deeper than the limit");
@@ -164,11 +178,22 @@ impl Ledger {
                     let age = self.alive.until(at);
                     self.first_child.entry(parent).or_insert(age);
                 }
+                if let Some(instead) = admitted.instead {
+                    assert_eq!(self.admitted[&instead].place, admitted.place, "in its place");
+                    let before = self.ended.get(&instead);
+                    assert!(before.is_some_and(|it| !it.is_success()), "no answer is made twice");
+                    *self.seen.entry("runs again").or_default() += 1;
+                }
+                self.in_line.insert(run);
                 let before = self.admitted.insert(run, (**admitted).clone());
                 assert!(before.is_none(), "a run is admitted once");
             }
             EventKind::Starting => {
+                self.assert_needs_are_over(run);
                 self.started.insert(run);
+                self.in_line.remove(&run);
+                let pooled = self.admitted[&run].grant.pooled.tokens;
+                assert!(!pooled || self.granted(run) > Some(0), "it has its part as it starts");
                 self.interrupted.remove(&run);
                 let cap = self.limits.max_concurrent as usize;
                 assert!(self.holding.len() < cap, "no run starts at the cap");
@@ -192,16 +217,33 @@ impl Ledger {
             }
             EventKind::Reopened => {
                 self.holding.clear();
+                // A part of the pool may be on record where the start is not.
+                self.in_line.clone().into_iter().for_each(|run| self.return_to_pool(run));
                 let lives = |run: &&RunId| !self.ended.contains_key(run);
                 self.interrupted = self.admitted.keys().filter(lives).copied().collect();
             }
+            EventKind::RootReopened(reopened) => {
+                assert_eq!(run, self.root.run(), "ended runs stay ended, but for the root");
+                assert!(self.ended.remove(&run).is_some(), "what is reopened was over");
+                self.stopping.remove(&run);
+                let time = reopened.deadline_seconds.map(Duration::from_secs);
+                self.deadline = time.map(|time| self.alive.until(at) + time).or(self.deadline);
+            }
             EventKind::Resumed { after: None, .. } => {
+                self.return_to_pool(run);
+                self.in_line.insert(run);
                 self.interrupted.remove(&run);
             }
             EventKind::Resumed { after: Some(fault), .. } => {
-                assert!(fault.is_retryable(), "nothing else is tried again");
+                let on: RetryOn = self.limits.retry_on.parse().expect("these are endings");
+                let is_chosen = on.includes(fault);
+                assert!(is_chosen || fault.is_retryable(), "nothing else is tried again");
+                *self.seen.entry("tried again by choice").or_default() += u32::from(is_chosen);
+                self.return_to_pool(run);
+                self.in_line.insert(run);
                 assert!(self.holding.remove(&run), "only what ran is tried again");
-                assert!(!self.stopping.contains(&run), "what is stopped is not tried again");
+                let is_late = matches!(**fault, Reason::Timeout { .. } | Reason::Idle { .. });
+                assert_eq!(self.stopping.remove(&run), is_late, "only for its own time");
                 let tried = self.retried.entry(run).or_default();
                 *tried += 1;
                 assert!(*tried <= self.limits.retries, "no more often than the limit");
@@ -218,10 +260,32 @@ impl Ledger {
                 }
                 self.holding.remove(&run);
                 assert!(ending.status().is_terminal());
+                if let Reason::NeedFailed { need } = &ending.reason {
+                    assert!(!self.started.contains(&run), "what is skipped has not started");
+                    let is_it = |it: &&Need| *it.name == **need;
+                    let need = self.admitted[&run].needs.iter().find(is_it).expect("it needs it");
+                    let found = need.run.map(|run| self.ended[&run].is_success());
+                    assert_ne!(found, Some(true), "skipped for a run that completed");
+                    *self.seen.entry("skipped").or_default() += 1;
+                }
                 *self.seen.entry(ending.status().into()).or_default() += 1;
+                self.in_line.remove(&run);
                 self.ended.insert(run, ending.status());
             }
             _ => {}
+        }
+    }
+
+    /// Checks that everything a run needs is over when the run starts, and completed unless it may be missing.
+    fn assert_needs_are_over(&mut self, run: RunId) {
+        let Admitted { needs, on_need_failed, .. } = &self.admitted[&run];
+        for need in needs {
+            let found =
+                need.run.map(|run| self.ended.get(&run).expect("it is not over").is_success());
+            let is_there = found == Some(true);
+            assert!(is_there || *on_need_failed == OnNeedFailed::Run, "started without an answer");
+            let what = if is_there { "needed" } else { "ran without" };
+            *self.seen.entry(what).or_default() += 1;
         }
     }
 

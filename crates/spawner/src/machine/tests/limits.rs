@@ -30,9 +30,13 @@ pub(super) struct Limits {
     pub(super) deadline_seconds: u64,
     pub(super) cascade: bool,
     pub(super) budget_tokens: Option<u64>,
+    /// True if pieces draw from one pool as they start; false if each gets its part as it is admitted.
+    pub(super) pools: bool,
     pub(super) breaker_failures: u32,
     pub(super) cleanup: Option<Cleanup>,
     pub(super) retries: u32,
+    /// Endings after which a run begins again.
+    pub(super) retry_on: &'static str,
     /// The fate of interrupted runs, where it is configured.
     pub(super) on_interrupt: Option<OnInterrupt>,
     /// True if the runtime can go on where it was.
@@ -53,9 +57,11 @@ impl Default for Limits {
             deadline_seconds: 0,
             cascade: false,
             budget_tokens: None,
+            pools: false,
             breaker_failures: 3,
             cleanup: None,
             retries: 0,
+            retry_on: "",
             on_interrupt: None,
             resumes: false,
         }
@@ -81,9 +87,11 @@ impl Limits {
             deadline_seconds: if dice.one_in(5) { 10 + dice.below(300) } else { 0 },
             cascade: dice.one_in(4),
             budget_tokens: dice.one_in(2).then(|| 100 + dice.below(5_000)),
+            pools: dice.one_in(2),
             breaker_failures: 1 + dice.below(3) as u32,
             cleanup: None,
             retries: dice.below(3) as u32,
+            retry_on: dice.pick(&["", "", "exit:7,timeout", "exit,signal,timeout,idle"]),
             on_interrupt: dice.pick(&[None, Some(OnInterrupt::Lost), Some(OnInterrupt::Rerun)]),
             resumes: dice.one_in(2),
         }
@@ -106,9 +114,11 @@ impl Limits {
             ("graceSeconds", self.grace_seconds.to_string()),
             ("deadlineSeconds", self.deadline_seconds.to_string()),
             ("onParentEnd", if self.cascade { "cascade" } else { "letFinish" }.to_owned()),
+            ("budget.share", if self.pools { "pool" } else { "0.5" }.to_owned()),
             ("breaker.failures", self.breaker_failures.to_string()),
             ("breaker.cooldownSeconds", "5".to_owned()),
             ("retries.count", self.retries.to_string()),
+            ("retries.on", self.retry_on.to_owned()),
             ("retries.backoffSeconds", "2".to_owned()),
         ];
         settings.extend(self.per_level.map(|cap| ("maxConcurrentPerLevel", cap.to_string())));

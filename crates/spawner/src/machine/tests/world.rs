@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use offshoot_model::{
-    AgentId, CostKnowledge, Event, EventKind, Payload, RefusalCode, RootId, RunId, RunStatus,
-    SpawnRequest, Timestamp, TokenCount, Usage,
+    AgentId, CostKnowledge, Event, EventKind, OnNeedFailed, Payload, RefusalCode, RootId, RunId,
+    RunStatus, SpawnRequest, Timestamp, TokenCount, Usage,
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_runtime::Stop;
 use uuid::Uuid;
 
+use super::super::run::SlotState;
 use super::super::{Effect, Input, Machine, Opening, RunIndex, WaitId};
 use super::agents::{Actor, Behaviour};
 use super::invariants::Ledger;
@@ -50,12 +51,22 @@ pub(super) struct World {
     pub(super) letters_held: BTreeMap<RunIndex, Vec<u64>>,
     /// Pieces by their place among all that the owner has asked for.
     pub(super) places: BTreeMap<u32, RunIndex>,
+    /// The places of the pieces that each piece needs, and what becomes of it when one of them fails.
+    pub(super) needs: BTreeMap<u32, (Vec<u32>, OnNeedFailed)>,
+    /// The places of all pieces that were asked for, admitted or not.
+    pub(super) asked_places: BTreeSet<u32>,
+    /// Pieces that run again and were not asked for yet: their places, and the runs that had them.
+    pub(super) again: BTreeMap<u32, RunId>,
     /// Pieces that the owner has not asked for again since the last crash.
     pub(super) unclaimed: Vec<RunIndex>,
     /// Kept values of sessions, as they were read back last.
     pub(super) kept_values: ValuesBySession,
     /// Runs whose next attempt continues where the last one was, as they were read back last.
     pub(super) going_on: Vec<RunIndex>,
+    /// Attempts that a fault has ended, each with the tokens that it has told of.
+    pub(super) past_attempts: Vec<(RunIndex, u32, u64)>,
+    /// The tokens that all attempts of each run have told of.
+    pub(super) paid: BTreeMap<RunId, u64>,
 }
 
 impl World {
@@ -72,9 +83,8 @@ impl World {
             facts: None,
             plan: None,
         };
-        let mut effects = Vec::new();
         let now = Timestamp::from_micros(1_000_000_000);
-        machine.open(now, opening, &mut effects).expect("a root without a runtime is admitted");
+        let effects = machine.open(now, opening).expect("a root without a runtime is admitted");
         let mut facts = RuntimeFacts::of_a_command("test");
         (facts.turns, facts.resumes) = (true, limits.resumes);
         if limits.budget_tokens.is_some() {
@@ -102,9 +112,14 @@ impl World {
             acts: VecDeque::new(),
             letters_held: BTreeMap::new(),
             places: BTreeMap::new(),
+            needs: BTreeMap::new(),
+            asked_places: BTreeSet::new(),
+            again: BTreeMap::new(),
             unclaimed: Vec::new(),
             kept_values: ValuesBySession::new(),
             going_on: Vec::new(),
+            past_attempts: Vec::new(),
+            paid: BTreeMap::new(),
         };
         world.book(effects);
         world
@@ -160,14 +175,31 @@ impl World {
         self.ledger.seen.get(what).copied().unwrap_or(0)
     }
 
+    /// The texts of the events of breakers, in order.
+    pub(super) fn told_of_breakers(&self) -> Vec<String> {
+        let is_breaker = |kind: &&EventKind| {
+            matches!(kind, EventKind::BreakerOpened { .. } | EventKind::BreakerClosed { .. })
+        };
+        self.record
+            .iter()
+            .map(|event| &event.kind)
+            .filter(is_breaker)
+            .map(EventKind::text)
+            .collect()
+    }
+
     pub(super) fn id(&self, run: RunIndex) -> RunId {
         self.machine.id(run)
     }
 
     pub(super) fn assert_ended(&self) {
         self.ledger.assert_ended();
+        for (run, paid) in &self.paid {
+            assert!(self.ledger.reported(*run) >= *paid, "what {run} has paid for is not counted");
+        }
         assert_eq!(self.machine.active(), 0, "no slot leaked");
         assert_eq!(self.machine.queued, 0, "no run is left in the queue");
+        assert!(self.machine.needs.is_empty(), "no need of a run that is over is left");
         assert!(self.machine.waits.is_empty() && self.open_waits.is_empty(), "no wait leaked");
         assert!(self.answers.values().all(Option::is_some), "every request was answered");
     }
@@ -286,7 +318,8 @@ impl World {
     /// read every letter.
     fn assert_knows_all(&self, run: RunIndex) {
         let Some(live) = self.machine.runs[run.get()].live() else { return };
-        if live.stopping.is_some() {
+        // What is left of an attempt that is over is told nothing.
+        if live.stopping.is_some() || live.phase == SlotState::Queued {
             return;
         }
         let id = self.machine.id(run);

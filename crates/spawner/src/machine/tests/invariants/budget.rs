@@ -22,10 +22,16 @@ impl Ledger {
         *self.seen.entry("panic after a report").or_default() += u32::from(told > 0);
     }
 
+    /// The tokens that stand on record for a run.
+    pub(in crate::machine::tests) fn reported(&self, run: RunId) -> u64 {
+        self.reported.get(&run).copied().unwrap_or(0)
+    }
+
     /// Counts a report of a run for all runs above it.
     pub(super) fn spend(&mut self, run: RunId, usage: &Usage) {
         let total = usage.total().lower_bound();
         let before = self.reported.insert(run, total).unwrap_or(0);
+        assert!(total >= before, "nothing spent is unspent");
         let mut at = Some(run);
         while let Some(run) = at {
             *self.spent.entry(run).or_default() += total - before;
@@ -55,10 +61,34 @@ impl Ledger {
         children.map(held).sum()
     }
 
-    /// Returns the grant of a run, with what was added.
+    /// A piece takes more out of the pool: never more than there is.
+    pub(super) fn draw(&mut self, run: RunId, more: u64) {
+        let parent = self.admitted[&run].parent.expect("a root draws from nothing");
+        assert!(self.admitted[&run].grant.pooled.tokens, "only pooled pieces draw");
+        let spent = |run: RunId| self.spent.get(&run).copied().unwrap_or(0);
+        let above = spent(run).saturating_sub(self.granted(run).unwrap_or(0));
+        let taken = spent(parent) + self.held_below(parent) + more;
+        let has = self.granted(parent).expect("a pool is bounded") + above;
+        assert!(taken <= has, "{taken} are taken of {has}");
+        *self.drawn.entry(run).or_default() += more as i64;
+        *self.seen.entry("drawn while it runs").or_default() += u32::from(spent(run) > 0);
+    }
+
+    /// A piece that stands in line again holds nothing that it has not used.
+    pub(super) fn return_to_pool(&mut self, run: RunId) {
+        if self.admitted[&run].grant.pooled.tokens {
+            let granted = self.granted(run).unwrap_or(0);
+            let kept = self.spent.get(&run).copied().unwrap_or(0) + self.held_below(run);
+            *self.drawn.entry(run).or_default() -= granted.saturating_sub(kept) as i64;
+        }
+    }
+
+    /// Returns the grant of a run, with what was added and what it has drawn.
     pub(super) fn granted(&self, run: RunId) -> Option<u64> {
         let added = self.added.get(&run).copied().unwrap_or(0);
-        Some(self.admitted[&run].grant.budget.tokens? + added)
+        let drawn = self.drawn.get(&run).copied().unwrap_or(0);
+        let granted = self.admitted[&run].grant.budget.tokens? + added;
+        Some(granted.checked_add_signed(drawn).expect("no part is below zero"))
     }
 
     /// Reserved, used, overrun and free add up for all runs, and what was used is what was reported.

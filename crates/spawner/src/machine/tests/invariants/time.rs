@@ -40,6 +40,12 @@ impl Ledger {
             EventKind::Starting | EventKind::Returned => {
                 self.held.entry(run).or_default().begin(at);
             }
+            // An attempt whose time was over is followed by one that has all of it.
+            EventKind::Resumed { after: Some(after), .. }
+                if matches!(**after, Reason::Timeout { .. } | Reason::Idle { .. }) =>
+            {
+                self.held.remove(&run);
+            }
             EventKind::Waiting | EventKind::Resumed { .. } => {
                 self.held.entry(run).or_default().end(at);
             }
@@ -66,7 +72,8 @@ impl Ledger {
             return;
         }
         let of_tree = Duration::from_secs(self.limits.deadline_seconds);
-        let is_of_tree = !of_tree.is_zero() && self.alive.until(at) >= of_tree;
+        let of_tree = self.deadline.or((!of_tree.is_zero()).then_some(of_tree));
+        let is_of_tree = of_tree.is_some_and(|end| self.alive.until(at) >= end);
         let is_below = self.is_out_of_time(run, at);
         assert!(is_of_tree || is_below, "time without a supervisor does not count");
         *self.seen.entry("deadline of a part").or_default() += u32::from(!is_of_tree);

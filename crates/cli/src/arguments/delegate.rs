@@ -1,0 +1,38 @@
+//! `offshoot delegate`.
+
+use clap::Args;
+
+use super::SpawnArguments;
+
+/// Hand a task on to the agent that fits it, from inside an agent
+///
+/// Without --agent, the preferred sub-agents of the agent that asks are compared with the words of the task: their names, their
+/// descriptions and the reasons for which they are preferred. The one that fits best gets the task, as a child of the
+/// session that asks; the id of the run is printed, with --wait its answer. Where none fits, where two fit equally well, and where the session may
+/// have no children, `execute_directly` is printed, with the reason on standard error and exit code 0: do the task yourself.
+///
+/// Agents are preferred by `preferred_subagents` in their definition (see docs/delegation.md). With --dry-run nothing is started, and
+/// outside of an agent the choice is made for the agent that --from names.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  Hand a part of the work on, or do it here:
+    answer=$(\"$OFFSHOOT\" delegate --wait \"format the commit\"); [ \"$answer\" != execute_directly ] || git commit
+  See who would get a task, and why:
+    offshoot delegate --dry-run --explain --from chezmoi-workflow \"format the commit\"")]
+pub(crate) struct DelegateArguments {
+    /// Print the agents that fit on standard error, each with its score and the words that it has in common with the task
+    #[arg(long)]
+    pub(crate) explain: bool,
+
+    /// Print the agent that would get the task, and start nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// The agent whose preferred sub-agents are compared, where no agent asks [default: main]
+    #[arg(long, value_name = "ID", requires = "dry_run")]
+    pub(crate) from: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) child: SpawnArguments,
+}

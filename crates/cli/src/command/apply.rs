@@ -1,0 +1,95 @@
+//! `offshoot apply`.
+
+use offshoot_host::{Bring, Brought, PATCH, bring};
+use offshoot_model::{Ending, JsonText, Payload};
+use offshoot_store::FoundRun;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::arguments::ApplyArguments;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::record::{self, Record};
+use crate::work::engine::block_on;
+use crate::work::plan::Plan;
+
+/// The answer of a merge of patches, as far as it is brought.
+#[derive(Deserialize)]
+struct Branch {
+    branch: Option<String>,
+    base: String,
+    commit: String,
+}
+
+/// Brings what a run has changed to the files of the current folder.
+pub(crate) fn run(arguments: &ApplyArguments, cx: &Invocation) -> Result<Exit, Failure> {
+    let (record, found) = Record::open_own(cx, &arguments.run)?;
+    let run = found.run;
+    let Some(ending) = record.ending(found.root, run)? else {
+        return Err(Failure::input(format_args!("run {run} is not over")).hint(
+            "`offshoot wait` waits for it, and `offshoot resume` goes on with an interrupted tree",
+        ));
+    };
+    let what = what(&record, &found, ending)?;
+    let folder = &cx.environment.working_folder;
+    let brought = block_on(async {
+        Ok(bring(record.folder(), &cx.environment.of_host(), folder, &what).await?)
+    })?;
+    let named = |files: &[String]| files.join(", ");
+    match brought {
+        Brought::Done(files) => {
+            cx.output.result(&json!({ "status": "applied", "files": files }), || {
+                files.iter().try_for_each(|file| cx.output.line(file))
+            })?;
+            Ok(Exit::Done)
+        }
+        Brought::Dirty(files) => Err(Failure::new(
+            Exit::AgentFailed,
+            format_args!("these files have changes that are not committed: {}", named(&files)),
+        )
+        .hint("commit or stash them, and apply it again; nothing was changed")),
+        Brought::Conflict(files) => Err(Failure::new(
+            Exit::AgentFailed,
+            format_args!("others have changed the same lines since: {}", named(&files)),
+        )
+        .hint(format_args!(
+            "nothing was changed; go back to its base commit (`offshoot show {run}`), or run it again"
+        ))),
+        Brought::Unfit(said) => {
+            let message = format_args!("the patch does not fit here: {said}");
+            Err(Failure::new(Exit::AgentFailed, message).hint("nothing was changed"))
+        }
+    }
+}
+
+/// Finds the changes to bring: the branch of a merge of patches, or the patch of a run.
+fn what(record: &Record, found: &FoundRun, ending: Ending) -> Result<Bring, Failure> {
+    let run = found.run;
+    let nothing = |why: &str| {
+        Failure::input(format_args!("run {run} {why}")).hint(
+            "--isolation gives a run a folder of its own, and --merge patch makes a branch of many",
+        )
+    };
+    if let Some(changes) = ending.changes {
+        let value = changes.patch.ok_or_else(|| nothing("has changed nothing"))?;
+        record.store().verify(&value)?;
+        let patch = record.store().path(&value)?;
+        return Ok(Bring::Patch { patch, base: changes.base.map(|base| base.to_string()) });
+    }
+    let admitted = record.store().admitted(found.root, run)?;
+    let plan = admitted.and_then(|admitted| admitted.plan);
+    let plan = plan.and_then(|plan: JsonText| serde_json::from_str::<Plan>(plan.as_str()).ok());
+    let is_joined = plan.is_some_and(|plan| plan.merge.as_deref() == Some(PATCH));
+    let (true, Some(output)) = (is_joined, ending.output) else {
+        return Err(nothing("had no folder of its own"));
+    };
+    let branch: Option<Branch> = match record::at_hand(&**record.store(), &output)? {
+        Payload::Json(json) => serde_json::from_str(json.as_str()).ok(),
+        Payload::Text(_) | Payload::Stored(_) => None,
+    };
+    match branch {
+        Some(Branch { branch: Some(_), base, commit }) => Ok(Bring::Commits { base, tip: commit }),
+        _ => Err(nothing("has made no branch")),
+    }
+}

@@ -1,0 +1,257 @@
+//! `offshoot export`.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::io::Read;
+
+use offshoot_display::json::Document;
+use offshoot_display::{Excerpt, Export, SaidEnd, Stats, StatsPage};
+use offshoot_door::Output as AskedOutput;
+use offshoot_model::{Payload, RunId, RunStatus, Stream, Tree, TreeNode, ValueKind};
+use offshoot_spawner::{Clock, SystemClock};
+use offshoot_store::{FoundRun, OutputReader};
+use serde::Serialize;
+
+use super::events::Within;
+use crate::arguments::{ExportArguments, ExportFormat};
+use crate::door::reach;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::record::Record;
+use crate::said::{SaidLine, SaidLines, Text};
+use crate::work::engine::block_on;
+
+/// The rows of a page: a screen can still be scrolled through, and a browser is fast. Mermaid draws no more than 500 lines.
+const ROWS: usize = 1000;
+const MERMAID_NODES: usize = 200;
+/// The runs whose last lines are told, the number of these lines, and the bytes of one.
+const SPEAKERS: usize = 40;
+const LINES: usize = 20;
+const LINE: usize = 500;
+/// The bytes of an answer and of a task.
+const ANSWER: usize = 64 * 1024;
+const TASK: usize = 4 * 1024;
+
+/// All of it for a program.
+#[derive(Serialize)]
+struct Exported<'a> {
+    tree: TreeNode,
+    stats: &'a StatsPage,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<ExcerptJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<ExcerptJson<'a>>,
+    logs: Vec<LogEndJson<'a>>,
+}
+
+/// The beginning of a text.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ExcerptJson<'a> {
+    text: &'a str,
+    left_out_bytes: u64,
+}
+
+/// The last lines of what a run said.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LogEndJson<'a> {
+    run_id: RunId,
+    lines: Vec<LineJson<'a>>,
+    left_out_lines: u64,
+}
+
+/// A line, or without a stream the reason why something is missing.
+#[derive(Serialize)]
+struct LineJson<'a> {
+    stream: Option<Stream>,
+    text: &'a str,
+}
+
+/// Prints a run with everything below it.
+pub(crate) fn run(arguments: &ExportArguments, cx: &Invocation) -> Result<(), Failure> {
+    let (record, found) = Record::open_own(cx, &arguments.run)?;
+    let format = if cx.output.wants_json() { ExportFormat::Json } else { arguments.format };
+    let (mut tree, mut stats) = (Tree::new(), Stats::default());
+    let mut within = Within::new(found.run, found.root.run());
+    // Before anything is read: a supervisor that ends meanwhile has written it all.
+    let lost = record.is_abandoned(found.root)?;
+    if !lost {
+        settle(arguments, cx)?;
+    }
+    for event in record.store().events(found.root, 0) {
+        let event = event?;
+        tree.apply(&event);
+        if within.takes(&event) {
+            stats.apply(&event);
+        }
+    }
+    if lost {
+        tree.lose(found.root);
+        stats.lose(found.root);
+    }
+    let stats = stats.page();
+    let missing = || Failure::input(format_args!("run {} has no record", found.run));
+    let top = tree.get(found.run).ok_or_else(missing)?;
+    let usual = if format == ExportFormat::Mermaid { MERMAID_NODES } else { ROWS };
+    let mut export = Export {
+        tree: &tree,
+        top,
+        stats: &stats,
+        task: None,
+        answer: None,
+        said: Vec::new(),
+        now: SystemClock.now(),
+        limit: arguments.limit.unwrap_or(usual),
+    };
+    if let ExportFormat::Html | ExportFormat::Json = format {
+        let admitted = record.store().admitted(found.root, found.run)?.ok_or_else(missing)?;
+        let ending = record.ending(found.root, found.run)?;
+        let answer = ending.and_then(|ending| ending.output);
+        export.task = Some(excerpt(&record, &admitted.task, TASK)?);
+        export.answer = answer.map(|answer| excerpt(&record, &answer, ANSWER)).transpose()?;
+        let speakers = Export::speakers(&tree, top, &stats, SPEAKERS);
+        export.said = ends(&record, &found, &tree, speakers)?;
+    }
+    match format {
+        ExportFormat::Html => cx.output.bytes(export.html().as_bytes()),
+        ExportFormat::Mermaid => cx.output.bytes(export.mermaid().as_bytes()),
+        ExportFormat::Dot => cx.output.bytes(export.dot().as_bytes()),
+        ExportFormat::Json => cx.output.document(&exported(&export), Document::Report),
+    }
+}
+
+/// Has the supervisor write what was said up to now. Where it cannot be asked, the end of what runs is missing.
+fn settle(arguments: &ExportArguments, cx: &Invocation) -> Result<(), Failure> {
+    block_on(async {
+        let Ok((client, _)) = reach(&arguments.run, cx).await else { return Ok(()) };
+        if let Err(error) = client.call(AskedOutput::default()).await {
+            tracing::debug!(%error, "the supervisor has written nothing");
+        }
+        Ok(())
+    })
+}
+
+/// Reads the ends of the task or the answer for the page.
+fn excerpt(record: &Record, payload: &Payload, most: usize) -> Result<Excerpt, Failure> {
+    let (bytes, size) = match payload {
+        Payload::Text(text) => (text.as_bytes().to_vec(), text.len() as u64),
+        Payload::Json(json) => (json.as_str().as_bytes().to_vec(), json.as_str().len() as u64),
+        Payload::Stored(reference) if reference.kind == ValueKind::Bytes => {
+            let text = "[bytes that are not text]".to_owned();
+            return Ok(Excerpt { text, left_out: reference.size });
+        }
+        Payload::Stored(reference) => {
+            let mut bytes = Vec::new();
+            let value = record.store().open(reference)?;
+            value.take(most as u64).read_to_end(&mut bytes).map_err(|error| {
+                Failure::input(format_args!("value {} cannot be read", reference.hash))
+                    .caused_by(Some(&error))
+            })?;
+            (bytes, reference.size)
+        }
+    };
+    let bytes = whole_characters(&bytes, most);
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    Ok(Excerpt { text, left_out: size - bytes.len() as u64 })
+}
+
+/// The first bytes, without a character that is cut.
+fn whole_characters(bytes: &[u8], most: usize) -> &[u8] {
+    if bytes.len() < most {
+        return bytes;
+    }
+    let begins = |at: &usize| bytes.get(*at).is_none_or(|byte| byte & 0xc0 != 0x80);
+    let last = (most.saturating_sub(4)..most).rev().find(begins).unwrap_or(most);
+    match std::str::from_utf8(&bytes[last..most]) {
+        Ok(_) => &bytes[..most],
+        Err(_) => &bytes[..last],
+    }
+}
+
+/// Returns the last lines of what these runs said.
+fn ends(
+    record: &Record,
+    found: &FoundRun,
+    tree: &Tree,
+    speakers: Vec<RunId>,
+) -> Result<Vec<SaidEnd>, Failure> {
+    let wanted: HashSet<RunId> = speakers.iter().copied().collect();
+    let mut ends: HashMap<RunId, (u64, VecDeque<SaidLine>)> = HashMap::new();
+    let mut take = |line: SaidLine| {
+        let (left_out, lines) = ends.entry(line.run).or_default();
+        lines.push_back(line);
+        if lines.len() > LINES {
+            lines.pop_front();
+            *left_out += 1;
+        }
+    };
+    let mut lines = SaidLines::default();
+    OutputReader::new(record.folder(), found.root).read::<Failure>(
+        |run| wanted.contains(&run),
+        |said| {
+            lines.take(said, &mut take);
+            Ok(())
+        },
+    )?;
+    for run in &speakers {
+        lines.open(*run).into_iter().for_each(&mut take);
+        if tree.get(*run).is_some_and(|node| node.status == RunStatus::Lost) {
+            lines.cut_off(*run, &mut take);
+        }
+    }
+    let end = |run| {
+        let (left_out, lines) = ends.remove(&run)?;
+        Some(SaidEnd { run, lines: lines.into_iter().map(shortened).collect(), left_out })
+    };
+    Ok(speakers.into_iter().filter_map(end).collect())
+}
+
+fn shortened(line: SaidLine) -> (Option<Stream>, String) {
+    match line.text {
+        Text::Said(stream, bytes) => {
+            let cut = whole_characters(&bytes, LINE);
+            let more = if cut.len() < bytes.len() { "…" } else { "" };
+            (Some(stream), format!("{}{more}", String::from_utf8_lossy(cut)))
+        }
+        Text::Missing(why) => (None, format!("[{why}]")),
+    }
+}
+
+fn exported<'a>(export: &'a Export<'_>) -> Exported<'a> {
+    let excerpt = |excerpt: &'a Excerpt| ExcerptJson {
+        text: &excerpt.text,
+        left_out_bytes: excerpt.left_out,
+    };
+    let line = |(stream, text): &'a (Option<Stream>, String)| LineJson { stream: *stream, text };
+    let end = |said: &'a SaidEnd| LogEndJson {
+        run_id: said.run,
+        lines: said.lines.iter().map(line).collect(),
+        left_out_lines: said.left_out,
+    };
+    Exported {
+        tree: export.tree.view(export.top),
+        stats: export.stats,
+        task: export.task.as_ref().map(excerpt),
+        answer: export.answer.as_ref().map(excerpt),
+        logs: export.said.iter().map(end).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_character_is_whole_or_not_there() {
+        let check = |bytes: &[u8], most: usize, expected: &[u8]| {
+            assert_eq!(whole_characters(bytes, most), expected, "{bytes:?} {most}");
+        };
+        check(b"abc", 4, b"abc");
+        check(b"abcd", 3, b"abc");
+        check("aé".as_bytes(), 3, "aé".as_bytes());
+        check("aéb".as_bytes(), 2, b"a");
+        check("a日b".as_bytes(), 3, b"a");
+        check("🦀🦀".as_bytes(), 7, "🦀".as_bytes());
+        check(b"a\xff\xff\xff\xff\xff", 4, b"a\xff\xff");
+    }
+}

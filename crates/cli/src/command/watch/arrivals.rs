@@ -1,0 +1,56 @@
+//! The trees that supervisors of this user run, whatever their data folder, as they come.
+
+use std::sync::Arc;
+use std::thread;
+
+use offshoot_model::RootId;
+use tokio::sync::mpsc::Sender;
+
+use super::Told;
+use super::trees::Trees;
+use crate::door::{LiveTree, live_trees, registry};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::record::Record;
+
+/// Trees that were found.
+pub(super) struct Found {
+    /// Trees that are not shown yet, each with its data folder for people.
+    pub(super) new: Vec<(RootId, Record, String)>,
+    /// True if a supervisor is there that has no tree yet.
+    pub(super) later: bool,
+}
+
+/// Tells when a supervisor comes or goes, on a thread that ends with the process.
+pub(super) fn follow(cx: &Invocation, tx: Sender<Told>) -> Result<(), Failure> {
+    let failed = |what: &str, error: std::io::Error| {
+        Failure::new(Exit::NoRuntime, what).caused_by(Some(&error))
+    };
+    let watch = registry(cx).watch();
+    let watch = watch.map_err(|error| failed("cannot see supervisors come", error))?;
+    let tell = move || {
+        while watch.wait().is_ok() && tx.blocking_send(Told::Arrivals).is_ok() {}
+    };
+    let thread = thread::Builder::new().name("arrivals".to_owned()).spawn(tell);
+    thread.map(drop).map_err(|error| failed("cannot start a thread", error))
+}
+
+/// Finds the trees that are not shown yet.
+pub(super) async fn find(trees: Arc<Trees>) -> Result<Found, Failure> {
+    let (live, later) = live_trees(&trees.cx).await?;
+    let mut new = Vec::new();
+    for LiveTree { supervisor, root, folder } in live {
+        let root = RootId::new(root.run_id);
+        // A supervisor of an earlier version does not say where it keeps its record.
+        let folder = folder.unwrap_or_else(|| trees.cx.data_folder());
+        if !trees.has(root)
+            && let Some(record) = Record::open_in(&folder, &trees.cx)?
+            && record.has(root.run())?
+        {
+            trees.add(root, record.clone(), Some(supervisor));
+            new.push((root, record, trees.cx.environment.short_path(&folder)));
+        }
+    }
+    Ok(Found { new, later })
+}

@@ -1,0 +1,94 @@
+//! Commands that people know from other programs, and what they are called here.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// A command that is not there, and the line that does what its name says.
+const COMMANDS: [(&str, &str); 18] = [
+    ("ps", "`offshoot list` lists runs"),
+    ("ls", "`offshoot list` lists runs"),
+    ("status", "`offshoot list` shows trees, `offshoot show RUN` explains one run"),
+    ("top", "`offshoot watch` shows live what runs"),
+    ("inspect", "`offshoot show RUN` explains one run"),
+    ("info", "`offshoot show RUN` explains one run"),
+    ("get", "`offshoot show RUN --answer` prints an answer"),
+    ("kill", "`offshoot cancel RUN` ends a run with everything below it"),
+    (
+        "stop",
+        "`offshoot cancel RUN` ends a run with everything below it; `offshoot pause RUN` starts nothing more",
+    ),
+    ("rm", "`offshoot prune --older-than DURATION` deletes old trees"),
+    ("clean", "`offshoot prune --older-than DURATION` deletes old trees"),
+    ("tail", "`offshoot logs RUN --follow` prints what a run says as it says it"),
+    ("log", "`offshoot logs RUN` prints what a run said"),
+    ("retry", AGAIN),
+    ("rerun", AGAIN),
+    ("restart", "`offshoot resume RUN` goes on with an interrupted tree"),
+    ("continue", "`offshoot resume RUN` goes on with an interrupted tree"),
+    ("exec", "`offshoot run TASK -- COMMAND` runs a program as an agent"),
+];
+
+/// The way to run something a second time.
+const AGAIN: &str = "`offshoot resume RUN --failed` runs the failed pieces of a map again; `--retries` of run and map tries again by itself";
+
+/// An option that another command has, and the line that does what it says.
+const OPTIONS: [(&str, &str); 5] = [
+    ("--status", "`offshoot list --tree RUN --status STATUS` lists runs of a tree by status"),
+    (
+        "--failed",
+        "`offshoot tree RUN --failed` and `offshoot list --tree RUN --status failed` show what failed",
+    ),
+    ("--tree", "RUN stands without an option: `offshoot COMMAND RUN`"),
+    (
+        "-n",
+        "`offshoot logs RUN --tail N` prints the last lines, `offshoot list --limit N` so many runs",
+    ),
+    ("--lines", "`offshoot logs RUN --tail N` prints the last lines"),
+];
+
+/// Returns what to type instead, where the error is about such a command or option.
+pub(crate) fn hint(error: &clap::Error) -> Option<&'static str> {
+    let (kind, table) = match error.kind() {
+        ErrorKind::InvalidSubcommand => (ContextKind::InvalidSubcommand, &COMMANDS[..]),
+        ErrorKind::UnknownArgument => (ContextKind::InvalidArg, &OPTIONS[..]),
+        _ => return None,
+    };
+    let Some(ContextValue::String(word)) = error.get(kind) else { return None };
+    table.iter().find(|(name, _)| name == word).map(|(_, hint)| *hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::*;
+    use crate::arguments::Arguments;
+
+    #[test]
+    fn each_names_a_command_that_is_there() {
+        let commands = Arguments::command();
+        let there =
+            |word: &str| commands.get_subcommands().any(|command| command.get_name() == word);
+        for (word, expected) in COMMANDS {
+            assert!(!there(word), "{word} is a command by now");
+            let named = expected.split("`offshoot ").nth(1).and_then(|rest| rest.split(' ').next());
+            let named = named.expect("a hint names a command").trim_end_matches('`');
+            assert!(there(named), "{expected}");
+            let error = Arguments::try_parse_from(["offshoot", word]).expect_err("it is not there");
+            assert_eq!(hint(&error), Some(expected), "{word}");
+        }
+        for (words, option) in [
+            ("tree last --status failed", "--status"),
+            ("stats --failed", "--failed"),
+            ("show --tree x", "--tree"),
+            ("logs last -n 5", "-n"),
+            ("logs last --lines 5", "--lines"),
+        ] {
+            let words = ["offshoot"].into_iter().chain(words.split(' '));
+            let error = Arguments::try_parse_from(words).expect_err("it has no such option");
+            let expected = OPTIONS.iter().find(|(name, _)| *name == option).map(|(_, hint)| *hint);
+            assert_eq!(hint(&error), expected, "{option}");
+        }
+        let error = Arguments::try_parse_from(["offshoot", "trea"]).expect_err("it is not there");
+        assert_eq!(hint(&error), None);
+    }
+}

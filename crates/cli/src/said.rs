@@ -1,0 +1,154 @@
+//! The lines that agents said, put together from the parts in which they were kept.
+
+use std::collections::HashMap;
+
+use offshoot_display::number;
+use offshoot_model::{RunId, Stream, Timestamp};
+use offshoot_store::{AttemptId, Said, SaidPart};
+
+/// A line without an end is told in parts of this size.
+const LONGEST: usize = 1024 * 1024;
+
+/// Puts lines together, of any number of runs at once.
+#[derive(Debug, Default)]
+pub(crate) struct SaidLines {
+    runs: HashMap<RunId, State>,
+    /// The further attempts of runs: the number of each, and the moment from which it is that.
+    again: HashMap<RunId, Vec<(Timestamp, u32)>>,
+}
+
+/// A line, or the place of one that is not here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SaidLine {
+    pub(crate) run: RunId,
+    /// From 1.
+    pub(crate) attempt: u32,
+    pub(crate) at: Timestamp,
+    pub(crate) text: Text,
+}
+
+/// The text of a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Text {
+    /// The words, without their line break.
+    Said(Stream, Vec<u8>),
+    /// The reason why something is missing here.
+    Missing(String),
+}
+
+/// One run.
+#[derive(Debug, Default)]
+struct State {
+    attempt: Option<AttemptId>,
+    attempts: u32,
+    ended: bool,
+    at: Timestamp,
+    /// Lines that have not ended, of both streams.
+    open: [Vec<u8>; 2],
+}
+
+const STREAMS: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
+
+impl SaidLine {
+    /// The line above those of this attempt, where it is not the first.
+    pub(crate) fn heading(&self) -> String {
+        format!("── attempt {} ──", self.attempt)
+    }
+}
+
+impl SaidLines {
+    /// Takes in that a run was given another attempt. Of one that says nothing, there are no lines by which it could be counted.
+    pub(crate) fn another_attempt(&mut self, run: RunId, number: u32, at: Timestamp) {
+        self.again.entry(run).or_default().push((at, number));
+    }
+
+    /// Takes the next part, and tells the lines that it completes.
+    pub(crate) fn take(&mut self, said: Said, tell: &mut impl FnMut(SaidLine)) {
+        let Said { run, attempt, what } = said;
+        let state = self.runs.entry(run).or_default();
+        if state.attempt != Some(attempt) {
+            state.cut_off(run, tell);
+            state.attempt = Some(attempt);
+            let again = self.again.get(&run).into_iter().flatten();
+            let begun = again.rev().find(|(at, _)| *at <= attempt.began());
+            let number = begun.map_or(state.attempts + 1, |(_, number)| *number);
+            (state.attempts, state.ended) = (number, false);
+            state.at = attempt.began();
+        }
+        match what {
+            SaidPart::Bytes { at, stream, bytes } => {
+                state.at = at;
+                state.bytes(run, stream, &bytes, tell);
+            }
+            SaidPart::Gap(bytes) => {
+                state.finish(run, tell);
+                let size = number::bytes(bytes);
+                tell(state.missing(run, format!("{size} are missing here: more than is kept")));
+            }
+            SaidPart::End => {
+                state.finish(run, tell);
+                state.ended = true;
+            }
+        }
+    }
+
+    /// The lines of a run that have not ended.
+    pub(crate) fn open(&self, run: RunId) -> Vec<SaidLine> {
+        let Some(state) = self.runs.get(&run) else { return Vec::new() };
+        let open = STREAMS.map(|stream| (stream, &state.open[stream as usize]));
+        let lines = open.into_iter().filter(|(_, line)| !line.is_empty());
+        lines.map(|(stream, line)| state.line(run, stream, line.clone())).collect()
+    }
+
+    /// Tells of a run that was lost with its supervisor that its end is missing, unless it is there.
+    pub(crate) fn cut_off(&mut self, run: RunId, tell: &mut impl FnMut(SaidLine)) {
+        let state = self.runs.entry(run).or_default();
+        if state.attempt.is_none() {
+            state.attempts = 1;
+            tell(state.missing(run, CUT_OFF.to_owned()));
+        }
+        state.cut_off(run, tell);
+        state.ended = true;
+    }
+}
+
+/// The text for an attempt without an end.
+const CUT_OFF: &str = "the end is missing: the supervisor was killed before it was written";
+
+impl State {
+    fn bytes(&mut self, run: RunId, stream: Stream, bytes: &[u8], tell: &mut impl FnMut(SaidLine)) {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let open = &mut self.open[stream as usize];
+            open.extend_from_slice(part.strip_suffix(b"\n").unwrap_or(part));
+            if part.ends_with(b"\n") || open.len() >= LONGEST {
+                let line = std::mem::take(open);
+                tell(self.line(run, stream, line));
+            }
+        }
+    }
+
+    /// Tells the lines that have not ended.
+    fn finish(&mut self, run: RunId, tell: &mut impl FnMut(SaidLine)) {
+        for stream in STREAMS {
+            let line = std::mem::take(&mut self.open[stream as usize]);
+            if !line.is_empty() {
+                tell(self.line(run, stream, line));
+            }
+        }
+    }
+
+    fn cut_off(&mut self, run: RunId, tell: &mut impl FnMut(SaidLine)) {
+        if self.attempt.is_some() && !self.ended {
+            self.finish(run, tell);
+            tell(self.missing(run, CUT_OFF.to_owned()));
+        }
+    }
+
+    fn line(&self, run: RunId, stream: Stream, line: Vec<u8>) -> SaidLine {
+        SaidLine { run, attempt: self.attempts, at: self.at, text: Text::Said(stream, line) }
+    }
+
+    fn missing(&self, run: RunId, why: String) -> SaidLine {
+        SaidLine { run, attempt: self.attempts, at: self.at, text: Text::Missing(why) }
+    }
+}

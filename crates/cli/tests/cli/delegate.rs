@@ -1,0 +1,186 @@
+//! `offshoot delegate`: which agent gets a task, and what happens where none does.
+
+use crate::command::Place;
+
+/// A lead with three agents that it prefers, one that it does not, and one that may have no children.
+const TEAM: &str = r#"
+[[agents.list]]
+id = "lead"
+preferredSubagents = [
+    { git-coordinator = "For commit formatting" },
+    { security-scanner = "For validation" },
+    { template-sync-agent = "For drift detection" },
+]
+
+[[agents.list]]
+id = "git-coordinator"
+canDelegate = false
+command = ["sh", "-c", "cat >/dev/null; echo committed"]
+
+[[agents.list]]
+id = "security-scanner"
+description = "Looks for secrets and unsafe code."
+command = ["sh", "-c", "cat >/dev/null; echo safe"]
+
+[[agents.list]]
+id = "template-sync-agent"
+command = ["sh", "-c", "exec sh sync.sh"]
+
+[[agents.list]]
+id = "stranger"
+description = "Formats the commit. Formats the commit."
+command = ["echo", "a stranger"]
+"#;
+
+fn place() -> Place {
+    let place = Place::new();
+    place.file("team.toml", TEAM);
+    place
+}
+
+/// Runs a script as the lead.
+fn as_lead(place: &Place, more: &[&str], script: &str) -> String {
+    let run = ["-q", "run", "--config", "team.toml", "--agent", "lead"];
+    let command = ["x", "--", "sh", "-c", script];
+    place.run(&[&run, more, &command].concat()).expect_code(0).stdout().to_owned()
+}
+
+#[test]
+fn a_task_goes_to_the_agent_that_fits_and_else_stays() {
+    let place = place();
+    let answers = as_lead(
+        &place,
+        &[],
+        r#"for task in "format the commit" "is it safe? scan for secrets" "translate it" ""; do
+            "$OFFSHOOT" -q delegate --wait "$task" 2>&1; echo $?
+        done
+        run=$("$OFFSHOOT" -q delegate "format this commit")
+        "$OFFSHOOT" -q delegate --agent security-scanner --wait "format the commit"
+        "$OFFSHOOT" wait "$run""#,
+    );
+    let expected =
+        "committed\n0\nsafe\n0\nexecute_directly\n0\nerror: the task is empty\n2\nsafe\ncommitted";
+    assert_eq!(answers.trim_end(), expected);
+    let tree = place.run(&["tree"]).expect_code(0).stdout().to_owned();
+    assert_eq!(tree.matches("git-coordinator").count(), 2, "{tree}");
+    assert_eq!(tree.matches("security-scanner").count(), 2, "{tree}");
+    assert!(!tree.contains("stranger"), "{tree}");
+    place.run(&["audit", "last"]).expect_code(0);
+}
+
+#[test]
+fn the_choice_is_explained_and_as_json_whole() {
+    let place = place();
+    let said = as_lead(
+        &place,
+        &[],
+        r#"exec 2>&1
+        "$OFFSHOOT" delegate --explain --dry-run "validate the format of the commit"
+        "$OFFSHOOT" delegate "translate it"
+        "$OFFSHOOT" -q delegate --json "format the commit" | tr -d ' \n' | sed 's/01[-0-9a-f]*/ID/g; s/"score":[0-9.]*/"score":S/g'; echo
+        "$OFFSHOOT" -q delegate --json "translate it" | tr -d '\n' | tr -s ' '; echo"#,
+    );
+    let mut lines: Vec<&str> = said.lines().collect();
+    assert!(lines[0].starts_with("git-coordinator  ") && lines[0].ends_with("  commit, format"));
+    assert!(lines[1].starts_with("security-scanner  ") && lines[1].ends_with("  valid"), "{said}");
+    lines.drain(..2);
+    assert_eq!(
+        lines,
+        [
+            "git-coordinator",
+            "do it yourself: no preferred agent has a word in common with the task",
+            "execute_directly",
+            r#"{"status":"accepted","runId":"ID","sessionKey":"agent:git-coordinator:subagent:ID","agent":"git-coordinator","scores":[{"agent":"git-coordinator","score":S,"words":["commit","format"]}]}"#,
+            r#"{ "status": "execute_directly", "reason": "no_match", "message": "no preferred agent has a word in common with the task"}"#,
+        ]
+    );
+}
+
+#[test]
+fn where_there_can_be_no_child_the_answer_is_to_do_it() {
+    let place = place();
+    // Two equal ones; an agent that prefers none; the deepest level; an agent that may have no children; recursion that is off.
+    let equal = "[[agents.list]]\nid = \"lead\"\n\
+                 preferredSubagents = [ { a = \"For reviews\" }, { b = \"For reviews\" } ]\n\
+                 [[agents.list]]\nid = \"a\"\n[[agents.list]]\nid = \"b\"\n\
+                 [[agents.list]]\nid = \"alone\"\n\
+                 [[agents.list]]\nid = \"closed\"\ncanDelegate = false\n";
+    place.file("team.toml", equal);
+    let reason = |agent: &str, more: &[&str], script: &str| {
+        let run = ["-q", "run", "--config", "team.toml", "--agent", agent];
+        let command = ["x", "--", "sh", "-c", script];
+        let said = place.run(&[&run, more, &command].concat()).expect_code(0);
+        let answer: serde_json::Value = said.json();
+        assert_eq!(answer["status"], "execute_directly", "{answer}");
+        format!("{}: {}", answer["reason"], answer["message"].as_str().expect("a sentence"))
+    };
+    let review = r#""$OFFSHOOT" -q --json delegate "review it""#;
+    assert_eq!(reason("lead", &[], review), r#""tie": `a`, `b` fit the task equally well"#);
+    let none = r#""no_preferred": this agent prefers no agent that it may start"#;
+    assert_eq!(reason("alone", &[], review), none);
+    let closed = r#""cannot_delegate": the agent `closed` may have no children"#;
+    assert_eq!(reason("closed", &[], review), closed);
+    // By name, admission says it.
+    let named = r#""$OFFSHOOT" -q --json delegate --agent a "review it""#;
+    assert_eq!(
+        reason("closed", &[], named),
+        r#""cannot_delegate": the agent `closed` may not delegate"#
+    );
+    let below = format!(r#""$OFFSHOOT" -q spawn --wait y -- sh -c '{review}'"#);
+    let deep = r#""depth_limit": depth 1 is the deepest level that this session may reach"#;
+    assert_eq!(reason("lead", &["--max-depth", "1", "--allow-recursive-spawn"], &below), deep);
+    let off =
+        r#""recursion_disabled": sub-agents may have no children here: allowRecursiveSpawn is off"#;
+    assert_eq!(reason("lead", &[], &below), off);
+    // What is refused for another reason is a refusal.
+    let spent = as_lead(
+        &place,
+        &["--max-spawns", "1"],
+        r#"exec 2>&1; "$OFFSHOOT" -q spawn --wait x -- true; "$OFFSHOOT" -q delegate --agent a x | head -1; "$OFFSHOOT" -q delegate --agent a x 2>/dev/null; echo $?"#,
+    );
+    assert!(spent.contains("error: ") && spent.ends_with("3\n"), "{spent}");
+}
+
+#[test]
+fn outside_of_an_agent_the_choice_alone_is_made() {
+    let place = place();
+    let ask = |words: &[&str]| place.run(&[&["delegate", "--config", "team.toml"], words].concat());
+    let chosen = ask(&["--dry-run", "--from", "lead", "look for secrets"]).expect_code(0);
+    assert_eq!(chosen.stdout(), "security-scanner\n");
+    let none = ask(&["--dry-run", "look for secrets"]).expect_code(0);
+    assert_eq!(none.stdout(), "execute_directly\n");
+    assert!(none.stderr.contains("prefers no agent"), "{}", none.stderr);
+    let empty = ask(&["--dry-run", "--from", "lead", ""]).expect_code(2);
+    assert!(empty.stderr.contains("the task is empty"), "{}", empty.stderr);
+    let unknown = ask(&["--dry-run", "--from", "leed", "x"]).expect_code(2);
+    assert!(unknown.stderr.contains("`lead`"), "{}", unknown.stderr);
+    let outside = ask(&["look for secrets"]).expect_code(2);
+    assert!(outside.stderr.contains("for programs that run as an agent"), "{}", outside.stderr);
+    assert!(!place.path().join(".offshoot").exists(), "nothing was made");
+}
+
+#[test]
+fn a_program_finds_in_a_file_whom_it_may_start() {
+    let place = place();
+    let text = as_lead(&place, &["--max-depth", "2"], r#"cat "$OFFSHOOT_GUIDANCE_FILE""#);
+    assert_eq!(
+        text,
+        r#"You are at depth 0 of at most 2.
+You may start sub-agents: `"$OFFSHOOT" spawn --agent ID TASK`; `"$OFFSHOOT" wait` brings their results.
+`"$OFFSHOOT" delegate --wait TASK` chooses the agent by the words of the task, or prints `execute_directly`.
+Agents you may start:
+- git-coordinator: For commit formatting
+- security-scanner: Looks for secrets and unsafe code. — For validation
+- template-sync-agent: For drift detection
+- lead
+Start one where a part of the task is what that agent is for, and where parts can be done at the same time. Do small and closely connected work yourself: a sub-agent knows nothing but its task.
+"#
+    );
+    // One that may start none has no such file.
+    let none = as_lead(
+        &place,
+        &[],
+        r#""$OFFSHOOT" spawn --wait x -- sh -c 'echo "${OFFSHOOT_GUIDANCE_FILE-none}"'"#,
+    );
+    assert_eq!(none, "none\n");
+}

@@ -1,0 +1,166 @@
+//! `offshoot logs`: what agents said, while they run and after their end.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command};
+
+use offshoot_test_support::named_pipe;
+use serde_json::Value;
+
+use crate::command::Place;
+
+/// The id of the newest tree.
+fn newest(place: &Place) -> String {
+    let listed = place.run(&["list", "--json"]).expect_code(0).json();
+    let last = listed.as_array().and_then(|runs| runs.last()).expect("a tree");
+    last["runId"].as_str().expect("an id").to_owned()
+}
+
+#[test]
+fn both_streams_are_kept_of_one_that_succeeds_and_of_one_that_fails() {
+    let place = Place::new();
+    let script = "for i in $(seq 200); do echo line $i >&2; done; echo answer; exit ";
+    for code in ["0", "3"] {
+        let script = format!("{script}{code}");
+        let run = place.run(&["-q", "run", "x", "--", "sh", "-c", &script]);
+        assert_eq!(run.code.to_string(), code.replace('3', "1"));
+        let id = newest(&place);
+        let expected: String = (1..=200).map(|i| format!("line {i}\n")).collect();
+        let stderr = place.run(&["logs", &id, "--stderr"]).expect_code(0);
+        assert_eq!(stderr.stdout(), expected);
+        assert_eq!(place.run(&["logs", &id, "--stdout"]).expect_code(0).stdout(), "answer\n");
+        let tail = place.run(&["logs", &id, "--stderr", "--tail", "2"]).expect_code(0);
+        assert_eq!(tail.stdout(), "line 199\nline 200\n");
+        let both = place.run(&["logs", &id, "-f"]).expect_code(0);
+        assert_eq!(both.stdout().lines().count(), 201);
+        assert_eq!(
+            place.run(&["logs", &id, "--since", "1h"]).expect_code(0).stdout(),
+            both.stdout()
+        );
+        let lines = place.run(&["logs", &id, "--json", "--stdout"]).expect_code(0);
+        let line: Value = serde_json::from_str(lines.stdout().trim()).expect("a line of JSON");
+        assert_eq!((&line["text"], &line["stream"]), (&"answer".into(), &"stdout".into()));
+        assert_eq!((&line["attempt"], &line["runId"]), (&1.into(), &id.as_str().into()));
+        // The record has none of it but the last words of a failure.
+        let events = place.run(&["events", &id, "--json"]).expect_code(0);
+        assert!(!events.stdout().contains("line 150"), "{}", events.stdout());
+    }
+    let silent = place.run(&["-q", "run", "x", "--", "true"]).expect_code(0);
+    assert_eq!(silent.stderr, "");
+    let nothing = place.run(&["logs", &newest(&place)]).expect_code(0);
+    assert!(nothing.stderr.starts_with("nothing that run "), "{}", nothing.stderr);
+}
+
+#[test]
+fn pieces_stand_behind_their_labels() {
+    let place = Place::new();
+    place.file("a", "a\n");
+    place.file("b", "b\n");
+    let script = "read x; echo $x; echo err $x >&2; [ $x != b ]";
+    place.run(&["-q", "map", "--max-concurrent", "1", "a", "b", "--", "sh", "-c", script]);
+    let logs = place.run(&["logs", &newest(&place)]).expect_code(0);
+    let mut lines: Vec<&str> = logs.stdout().lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["a | a", "a | err a", "b | b", "b | err b"]);
+    let failed = place.run(&["list", "--all", "--json"]).expect_code(0).json();
+    let failed = failed.as_array().expect("runs").iter().find(|run| run["label"] == "b");
+    let id = failed.expect("a piece")["runId"].as_str().expect("an id");
+    assert_eq!(place.run(&["logs", id, "--stderr"]).expect_code(0).stdout(), "err b\n");
+}
+
+#[test]
+fn lines_of_a_further_attempt_stand_below_its_number() {
+    let place = Place::new();
+    // The second of three attempts says nothing.
+    let script = "echo x >> tried; case $(wc -l < tried) in 1) echo one; exit 75;; 2) exit 75;; esac; echo three; echo end >&2";
+    let run = ["-q", "run", "--retries", "2", "--retry-on", "exit:75", "--backoff", "0", "x"];
+    place.run(&[&run[..], &["--", "sh", "-c", script]].concat()).expect_code(0);
+    let check = |more: &[&str], expected: &str| {
+        let logs = place.run(&[&["logs", "last"], more].concat()).expect_code(0);
+        assert_eq!(logs.stdout(), expected, "{more:?}");
+    };
+    check(&[], "one\n── attempt 3 ──\nthree\nend\n");
+    check(&["--tail", "1"], "── attempt 3 ──\nend\n");
+    check(&["--tag", "--stdout"], "main | one\nmain | ── attempt 3 ──\nmain | three\n");
+    let lines = place.run(&["logs", "last", "--json"]).expect_code(0);
+    let attempt =
+        |line: &str| serde_json::from_str::<Value>(line).expect("JSON")["attempt"].clone();
+    let attempts: Vec<Value> = lines.stdout().lines().map(attempt).collect();
+    assert_eq!(attempts, [1, 3, 3]);
+}
+
+#[test]
+fn more_than_is_kept_is_named_and_secrets_are_struck_out() {
+    let place = Place::new();
+    place.file("c.toml", "[logs]\nkeepOutputBytes = 4096\n[runtimes.exec]\nenv = [\"MY_TOKEN\"]\n");
+    let script = r#"i=0; while [ $i -lt 2000 ]; do i=$((i+1)); echo "line $i"; done
+        printf 'a token: %s' "${MY_TOKEN%??????}"; printf '%s\n' "${MY_TOKEN#????????}""#;
+    let words = ["-q", "run", "--config", "c.toml", "x", "--", "sh", "-c", script];
+    let mut command = place.command(&words);
+    command.env("MY_TOKEN", "abcdefghABCDEF");
+    place.outcome(command, &[]).expect_code(0);
+    let logs = place.run(&["logs", &newest(&place)]).expect_code(0);
+    let lines: Vec<&str> = logs.stdout().lines().collect();
+    assert_eq!((lines[0], lines.last()), ("line 1", Some(&"a token: [redacted]")));
+    let gaps: Vec<_> = lines.iter().filter(|line| line.contains("are missing here")).collect();
+    assert_eq!(gaps.len(), 1, "{gaps:?}");
+    assert!(lines.contains(&"line 2000") && !lines.contains(&"line 1000"));
+    let kept = fs::read_dir(place.path().join(".offshoot/output")).expect("a folder").count();
+    assert_eq!(kept, 1);
+
+    place.file("none.toml", "[logs]\nkeepOutputBytes = 0\n");
+    place.run(&["-q", "run", "--config", "none.toml", "x", "--", "echo", "x"]).expect_code(0);
+    assert_eq!(place.run(&["logs", &newest(&place)]).expect_code(0).stdout(), "");
+}
+
+/// A run of this script, once its process has started, and its id.
+fn started(place: &Place, script: &str) -> (Command, Child, String) {
+    let mut command = place.command(&["-v", "run", "x", "--", "sh", "-c", script]);
+    let mut child = command.spawn().expect("the program cannot be started");
+    let mut stderr = BufReader::new(child.stderr.take().expect("the stream is not a pipe"));
+    let mut line = String::new();
+    while !line.contains("  started  ") {
+        line.clear();
+        assert!(stderr.read_line(&mut line).expect("text") > 0, "it did not start");
+    }
+    // What follows is read too, so that nothing waits for it.
+    std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+    let id = newest(place);
+    (command, child, id)
+}
+
+#[test]
+fn a_follower_hears_a_line_before_the_end_and_the_last_one_too() {
+    let place = Place::new();
+    named_pipe(place.path().join("go"));
+    let (run, child, id) = started(&place, "echo first; cat go > /dev/null; echo second >&2");
+    let mut follow = place.command(&["logs", "--follow", &id]);
+    let mut follower = follow.spawn().expect("the program cannot be started");
+    let stdout = follower.stdout.take().expect("the stream is not a pipe");
+    let mut lines = BufReader::new(stdout).lines().map(|line| line.expect("text"));
+    assert_eq!(lines.next().as_deref(), Some("first"));
+    fs::write(place.path().join("go"), "").expect("the agent reads");
+    assert_eq!(lines.next().as_deref(), Some("second"));
+    assert_eq!(lines.next(), None);
+    place.finish(follower, &follow, &[]).expect_code(0);
+    place.finish(child, &run, &[]).expect_code(0);
+    assert_eq!(place.run(&["logs", &id]).expect_code(0).stdout(), "first\nsecond\n");
+}
+
+#[test]
+fn what_a_killed_supervisor_did_not_write_is_named() {
+    let place = Place::new();
+    named_pipe(place.path().join("never"));
+    named_pipe(place.path().join("said"));
+    let script = "echo written; echo > said; cat never";
+    let (_, mut child, id) = started(&place, script);
+    fs::read(place.path().join("said")).expect("the agent writes");
+    // To look at it has it written.
+    let live = place.run(&["logs", &id]).expect_code(0);
+    assert_eq!(live.stdout(), "written\n");
+    child.kill().expect("it is ours");
+    child.wait().expect("it was ours");
+    let logs = place.run(&["logs", "-f", &id]).expect_code(0);
+    let missing = "[the end is missing: the supervisor was killed before it was written]";
+    assert_eq!(logs.stdout(), format!("written\n{missing}\n"));
+}

@@ -1,0 +1,206 @@
+//! Trees that are over, with which `resume` goes on.
+
+use offshoot_test_support::named_pipe;
+
+use crate::command::{Outcome, Place};
+use crate::resume::{Doomed, ran};
+
+/// Counts how often each line was worked on. The fourth hangs until the file `go` is there, after it has said so.
+const HANGS: &str = "read line; echo ran >> ran-$line; \
+    if [ $line = 4 ] && [ ! -e go ]; then echo up > fifo; exec sleep 600; fi; echo $line";
+
+/// Fails for the second and the third line until the file `go` is there.
+const FAILS: &str = "read line; echo ran >> ran-$line; \
+    case $line in 2|3) [ -e go ] || { echo broken >&2; exit 7; } ;; esac; echo $line";
+
+fn map<'a>(script: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let map = ["map", "--split", "lines:1", "--max-concurrent", "1"];
+    [&map, more, &["in", "--", "sh", "-c", script]].concat()
+}
+
+fn lines(many: u32) -> String {
+    (1..=many).map(|line| format!("{line}\n")).collect()
+}
+
+fn place(many: u32) -> Place {
+    let place = Place::new();
+    place.file("in", lines(many));
+    place
+}
+
+fn root(place: &Place) -> String {
+    let trees = place.run(&["tree", "--all", "--json"]).expect_code(0).json();
+    trees[0]["runId"].as_str().expect("a tree").to_owned()
+}
+
+fn numbers(outcome: &Outcome) -> Vec<u32> {
+    let answers = outcome.stdout().split("---\n").map(str::trim);
+    answers.map(|answer| answer.parse().expect("a line of the input")).collect()
+}
+
+fn all_ran(place: &Place, many: u32) -> Vec<usize> {
+    (1..=many).map(|line| ran(place, line)).collect()
+}
+
+/// Each piece has its answer, as if it had never been stopped, and nothing that had one was run again.
+#[track_caller]
+fn check_whole(place: &Place, resumed: &Outcome, many: u32, again: &[u32]) {
+    assert_eq!(numbers(resumed), Vec::from_iter(1..=many), "{}", resumed.stderr);
+    let expected: Vec<usize> =
+        (1..=many).map(|line| 1 + again.iter().filter(|again| **again == line).count()).collect();
+    assert_eq!(all_ran(place, many), expected);
+    let root = root(place);
+    place.run(&["audit", &root]).expect_code(0);
+    let merged = place.run(&["-q", "merge", "--children", &root]);
+    assert_eq!(numbers(&merged.expect_code(0)), Vec::from_iter(1..=many), "in its order");
+}
+
+#[test]
+fn a_map_goes_on_after_ctrl_c_and_once_more() {
+    let (place, status) = Doomed::start(place(30), &map(HANGS, &[])).interrupt();
+    assert_eq!(status.code(), Some(130));
+    assert_eq!(all_ran(&place, 6), [1, 1, 1, 1, 0, 0]);
+    let root = root(&place);
+    let (place, status) = Doomed::start(place, &["resume", &root]).interrupt();
+    assert_eq!(status.code(), Some(130));
+    // A supervisor that is killed in between leaves a tree that only lost it.
+    let place = Doomed::start(place, &["resume", &root]).kill();
+    place.file("go", "");
+    let resumed = place.run(&["resume"]).expect_code(0);
+    check_whole(&place, &resumed, 30, &[4, 4, 4]);
+    let over = place.run(&["resume", &root]).expect_code(0);
+    assert!(over.stderr.contains("nothing is left to resume"), "{}", over.stderr);
+    assert_eq!(numbers(&over), Vec::from_iter(1..=30));
+    let shown = place.run(&["events", &root]).expect_code(0);
+    let said = "by the operator: what was cancelled runs again";
+    assert_eq!(shown.stdout().matches(said).count(), 2, "{}", shown.stdout());
+}
+
+/// The record of a second life is seen by others while it lives, and stays when its supervisor is killed.
+#[test]
+fn a_second_life_is_seen_and_survives_its_supervisor() {
+    let script = "read line; echo ran >> ran-$line; \
+        case $line in 2|3) [ -e go ] || { echo up > fifo; cat wait-$line; } ;; esac; echo $line";
+    let place = place(4);
+    ["wait-2", "wait-3"].iter().for_each(|name| named_pipe(place.path().join(name)));
+    // A pause is on record when it is told, and so is all that was recorded before.
+    let running = |place: &Place| {
+        place.run(&["pause", "last"]).expect_code(0);
+        let listed = place
+            .run(&["list", "--tree", "last", "--status", "running", "--json"])
+            .expect_code(0)
+            .json();
+        let labels = listed.as_array().expect("runs").iter().map(|run| run["label"].clone());
+        labels.filter(|label| label.is_string()).collect::<Vec<_>>()
+    };
+    let (place, status) = Doomed::start(place, &map(script, &[])).interrupt();
+    assert_eq!(status.code(), Some(130));
+    let root = root(&place);
+    let second = Doomed::start(place, &["resume", &root]);
+    assert_eq!(running(&second.place), ["in:2"]);
+    second.place.run(&["unpause", "last"]).expect_code(0);
+    std::fs::write(second.place.path().join("wait-2"), "").expect("the piece reads it");
+    let second = second.again();
+    assert_eq!(running(&second.place), ["in:3"]);
+    let place = second.kill();
+    place.file("go", "");
+    let resumed = place.run(&["resume"]).expect_code(0);
+    assert_eq!(numbers(&resumed), Vec::from_iter(1..=4), "{}", resumed.stderr);
+    assert_eq!(all_ran(&place, 4), [1, 2, 2, 1], "the second piece ended in the second life");
+    place.run(&["audit", &root]).expect_code(0);
+}
+
+#[test]
+fn a_tree_that_was_cancelled_goes_on() {
+    let tasks =
+        ["fanout", "--max-concurrent", "1", "--task", "one", "--task", "two", "--", "sh", "-c"];
+    let script = "read task; if [ \"$task\" = two ] && [ ! -e go ]; then echo up > fifo; exec sleep 600; fi; \
+        echo $task >> ran; echo did $task";
+    let doomed = Doomed::start(Place::new(), &[&tasks[..], &[script]].concat());
+    let root = root(&doomed.place);
+    doomed.place.run(&["cancel", &root]).expect_code(0);
+    let (place, status) = doomed.wait();
+    assert_eq!(status.code(), Some(1));
+    place.file("go", "");
+    let resumed = place.run(&["resume", &root]).expect_code(0);
+    assert_eq!(resumed.stdout(), "did one\n---\ndid two\n");
+    let runs = |more: &[&str]| {
+        let listed = place.run(&[&["list", "--json", "--tree", "last"], more].concat()).json();
+        listed.as_array().map(Vec::len)
+    };
+    assert_eq!((runs(&[]), runs(&["--all"])), (Some(3), Some(4)), "the piece that ran again too");
+    let ran = std::fs::read_to_string(place.path().join("ran")).expect("both have run");
+    assert_eq!(ran, "one\ntwo\n");
+}
+
+#[test]
+fn what_failed_runs_again_by_name_or_all_of_it() {
+    let place = place(5);
+    let failed = place.run(&map(FAILS, &[])).expect_code(1);
+    let root = root(&place);
+    let hint = format!("`offshoot resume {root} --failed` goes on with the rest");
+    assert!(failed.stderr.contains(&hint), "{}", failed.stderr);
+
+    let plain = place.run(&["resume", &root]).expect_code(1);
+    assert!(plain.stderr.contains("runs the 2 pieces that have no answer"), "{}", plain.stderr);
+    assert_eq!(all_ran(&place, 5), [1; 5]);
+
+    place.file("go", "");
+    let only = ["resume", &root, "--failed", "--only", "in:3"];
+    let one = place.run(&only).expect_code(1);
+    assert!(one.stderr.contains("4 of 5 pieces completed"), "{}", one.stderr);
+    assert_eq!(all_ran(&place, 5), [1, 1, 2, 1, 1]);
+    assert!(
+        !one.stderr.contains("broken"),
+        "failures of before are not told again: {}",
+        one.stderr
+    );
+    let wrong = place.run(&["resume", &root, "--failed", "--only", "3"]).expect_code(2);
+    assert!(wrong.stderr.contains("no piece of this tree has the label `3`"), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("in their label: `in:3`"), "{}", wrong.stderr);
+    // A label means the run that took the place, and so do the views.
+    assert_eq!(place.run(&["show", "in:3", "--json"]).expect_code(0).json()["status"], "completed");
+    let tree = place.run(&["tree"]).expect_code(0).stdout().to_owned();
+    assert_eq!(tree.matches("in:3").count(), 1, "{tree}");
+    assert!(tree.contains("… 1 that ran again"), "{tree}");
+    let none = place.run(&only).expect_code(1);
+    assert!(none.stderr.contains("nothing is left to resume"), "{}", none.stderr);
+
+    let resumed = place.run(&["resume", &root, "--failed"]).expect_code(0);
+    let progress: Vec<&str> = resumed.stderr.lines().filter(|line| line.contains(" % ")).collect();
+    assert!(progress.iter().all(|line| line.starts_with("100 %  5 of 5 done")), "{progress:?}");
+    assert_eq!(progress.len(), 1, "{progress:?}");
+    let stats = place.run(&["stats", &root]).expect_code(0).stdout().to_owned();
+    assert!(stats.contains(": 5 completed; 2 failed before and ran again"), "{stats}");
+    assert!(!stats.contains("failures"), "{stats}");
+    check_whole(&place, &resumed, 5, &[2, 3]);
+}
+
+#[test]
+fn a_tree_without_time_says_what_to_type() {
+    let place = place(5);
+    place.file("c.toml", "[agents.defaults.subagents]\ndeadlineSeconds = 1\n");
+    let (place, status) = Doomed::start(place, &map(HANGS, &["--config", "c.toml"])).wait();
+    assert_eq!(status.code(), Some(4));
+    place.file("go", "");
+    let root = root(&place);
+    let refused = place.run(&["resume", &root]).expect_code(2);
+    assert!(refused.stderr.contains("the time of the tree is over"), "{}", refused.stderr);
+    let hint = format!("`offshoot resume {root} --deadline 2h`");
+    assert!(refused.stderr.contains(&hint), "{}", refused.stderr);
+    let unbounded = ["resume", &root, "--deadline", "2h", "--budget-usd", "5"];
+    let refused = place.run(&unbounded).expect_code(2);
+    assert!(refused.stderr.contains("has no budget of usd"), "{}", refused.stderr);
+    assert_eq!(all_ran(&place, 5), [1, 1, 1, 1, 0], "nothing runs before that is settled");
+    let resumed = place.run(&["resume", &root, "--deadline", "2h"]).expect_code(0);
+    check_whole(&place, &resumed, 5, &[4]);
+}
+
+#[test]
+fn only_pieces_run_again() {
+    let place = Place::new();
+    place.run(&["run", "task", "--", "sh", "-c", "exit 3"]).expect_code(1);
+    let root = root(&place);
+    let refused = place.run(&["resume", &root, "--failed"]).expect_code(2);
+    assert!(refused.stderr.contains("the root of the tree is an agent"), "{}", refused.stderr);
+}

@@ -1,0 +1,476 @@
+//! Numbers over many runs: how they ended and why, how long they took, what they cost.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::time::Duration;
+
+use offshoot_model::{
+    Admitted, Cost, Ending, Event, EventKind, Reason, RootId, RunId, RunStatus, Timestamp, Usage,
+};
+use serde::Serialize;
+
+use crate::line::why;
+use crate::{name, number, used};
+
+/// Gathers the events of trees. A root that only holds pieces is not counted as a run.
+#[derive(Clone, Debug, Default)]
+pub struct Stats {
+    runs: HashMap<RunId, Counted>,
+    trees: HashMap<RootId, CountedTree>,
+    /// The status and the cause of each run that failed: another may take its place.
+    failed: HashMap<RunId, (RunStatus, String)>,
+    sums: Sums,
+}
+
+/// The numbers, for people and programs. Shown as a page of text, without a newline at its end.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StatsPage {
+    /// Trees that were looked at.
+    pub trees: u64,
+    /// Runs, those in line and those that are not over among them; without those whose place another run has taken.
+    pub runs: u64,
+    /// Runs by status.
+    pub statuses: BTreeMap<RunStatus, u64>,
+    /// Runs that failed and whose place another has taken. Their time and money count, their failure does not.
+    pub ran_again: u64,
+    /// Failures by cause, the most frequent first.
+    pub causes: Vec<Cause>,
+    /// From the admission to the first slot.
+    pub queue: Percentiles,
+    /// From the first slot to the end, without waits for children.
+    pub run: Percentiles,
+    /// The waits for children.
+    pub wait: Percentiles,
+    /// Runs at once.
+    pub parallelism: Parallelism,
+    /// Usage and cost by agent.
+    pub agents: BTreeMap<String, Spent>,
+    /// The same by the model that was asked for; runs with the configured one are under `configured`.
+    pub models: BTreeMap<String, Spent>,
+    /// The same by depth.
+    pub depths: BTreeMap<u32, Spent>,
+}
+
+/// Failures with the same exit code that say the same, but for numbers.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cause {
+    /// The number of runs that failed so.
+    pub runs: u64,
+    /// The code of the reason, such as `exit_code`.
+    pub code: String,
+    /// The words of the first of them whose place no other run has taken.
+    pub example: String,
+    /// The run of the example.
+    pub run_id: RunId,
+    /// The name of that run for people.
+    pub name: String,
+}
+
+/// Times of many runs, in milliseconds. Absent where there is none.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Percentiles {
+    /// The number of times.
+    pub count: u64,
+    /// Half took no longer.
+    pub p50: Option<u64>,
+    /// 95 of 100 took no longer.
+    pub p95: Option<u64>,
+    /// 99 of 100 took no longer.
+    pub p99: Option<u64>,
+}
+
+/// The number of runs that worked at once, on average, and the number that could have.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Parallelism {
+    /// The time that all runs held slots, by the time from the first start to the last end of each tree.
+    pub achieved: f64,
+    /// The slots of the trees, by the same time.
+    pub possible: f64,
+}
+
+/// The usage and cost of runs.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Spent {
+    /// The number of runs.
+    pub runs: u64,
+    /// The tokens.
+    pub usage: Usage,
+    /// The money.
+    pub cost: Cost,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Sums {
+    queue: Vec<Duration>,
+    run: Vec<Duration>,
+    wait: Vec<Duration>,
+    statuses: BTreeMap<RunStatus, u64>,
+    ran_again: u64,
+    causes: BTreeMap<String, CauseSum>,
+    agents: BTreeMap<String, Spent>,
+    models: BTreeMap<String, Spent>,
+    depths: BTreeMap<u32, Spent>,
+}
+
+/// The failures of one cause.
+#[derive(Clone, Debug, Default)]
+struct CauseSum {
+    runs: u64,
+    /// The first of those that still count: the code of the reason, the words, the run and its name.
+    examples: Vec<(&'static str, String, RunId, String)>,
+}
+
+/// The failures of a cause that are kept as examples, since the place of some may be taken again.
+const EXAMPLES: usize = 8;
+
+/// A run that is not over.
+#[derive(Clone, Debug)]
+struct Counted {
+    name: String,
+    agent: String,
+    model: Option<String>,
+    depth: u32,
+    root: RootId,
+    status: RunStatus,
+    admitted: Timestamp,
+    started: Option<Timestamp>,
+    waits_since: Option<Timestamp>,
+    waited: Duration,
+    used: (Usage, Cost),
+}
+
+#[derive(Clone, Debug, Default)]
+struct CountedTree {
+    slots: u32,
+    first: Option<Timestamp>,
+    last: Option<Timestamp>,
+    held: Duration,
+}
+
+impl Stats {
+    /// Takes in one event. The events of a tree come in their order.
+    pub fn apply(&mut self, event: &Event) {
+        let at = event.at;
+        self.see(event);
+        let tree = self.trees.entry(event.root).or_default();
+        if let EventKind::Admitted(admitted) = &event.kind {
+            return self.admit(event, admitted);
+        }
+        let Some(run) = self.runs.get_mut(&event.run) else { return };
+        match &event.kind {
+            EventKind::Starting => {
+                run.status = RunStatus::Starting;
+                if run.started.is_none() {
+                    run.started = Some(at);
+                    self.sums.queue.push(at.since(run.admitted));
+                }
+                tree.first.get_or_insert(at);
+            }
+            EventKind::Started { .. } => run.status = RunStatus::Running,
+            EventKind::Waiting => {
+                run.status = RunStatus::Waiting;
+                run.waits_since = Some(at);
+            }
+            EventKind::Returned => {
+                run.status = RunStatus::Running;
+                run.waited +=
+                    run.waits_since.take().map_or(Duration::ZERO, |since| at.since(since));
+            }
+            EventKind::Resumed { .. } => run.status = RunStatus::Queued,
+            EventKind::Used { usage, cost } => run.used = (*usage, *cost),
+            EventKind::Ended(ending) => {
+                tree.last = Some(at);
+                self.end(event, ending);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes in an event of a run that is not to be counted: the slots of its tree bound those that are.
+    pub fn see(&mut self, event: &Event) {
+        if let EventKind::Admitted(admitted) = &event.kind
+            && let Some(rules) = admitted.rules.as_ref().filter(|_| admitted.parent.is_none())
+        {
+            self.trees.entry(event.root).or_default().slots = rules.max_concurrent;
+        }
+    }
+
+    /// Counts as lost the runs that were left open in this tree: no supervisor holds it.
+    pub fn lose(&mut self, root: RootId) {
+        for run in self.runs.values_mut().filter(|run| run.root == root) {
+            run.status = RunStatus::Lost;
+        }
+    }
+
+    /// Returns the numbers.
+    pub fn page(mut self) -> StatsPage {
+        for run in std::mem::take(&mut self.runs).into_values() {
+            self.sums.spend(&run, run.used, run.status);
+        }
+        let (mut held, mut wall, mut slots) = (0.0, 0.0, 0.0);
+        for tree in self.trees.values() {
+            let (Some(first), Some(last)) = (tree.first, tree.last) else { continue };
+            let time = last.since(first).as_secs_f64();
+            held += tree.held.as_secs_f64();
+            wall += time;
+            slots += time * f64::from(tree.slots);
+        }
+        let by = |sum: f64| if wall > 0.0 { (sum / wall * 100.0).round() / 100.0 } else { 0.0 };
+        let mut causes: Vec<Cause> =
+            self.sums.causes.into_values().filter_map(CauseSum::cause).collect();
+        causes.sort_by_key(|cause| std::cmp::Reverse(cause.runs));
+        StatsPage {
+            trees: self.trees.len() as u64,
+            runs: self.sums.statuses.values().sum(),
+            statuses: self.sums.statuses,
+            ran_again: self.sums.ran_again,
+            causes,
+            queue: Percentiles::of(self.sums.queue),
+            run: Percentiles::of(self.sums.run),
+            wait: Percentiles::of(self.sums.wait),
+            parallelism: Parallelism { achieved: by(held), possible: by(slots) },
+            agents: self.sums.agents,
+            models: self.sums.models,
+            depths: self.sums.depths,
+        }
+    }
+
+    fn admit(&mut self, event: &Event, admitted: &Admitted) {
+        if admitted.parent.is_none() && admitted.runtime.is_none() {
+            return;
+        }
+        let before = admitted.instead.and_then(|before| self.failed.remove(&before));
+        if let Some((status, cause)) = before {
+            self.sums.take_back(status, &cause, admitted.instead);
+        }
+        let particulars = admitted.particulars.as_deref();
+        let run = Counted {
+            name: name(&admitted.agent, admitted.label.as_deref()),
+            agent: admitted.agent.to_string(),
+            model: particulars.and_then(|particulars| particulars.model.clone()),
+            depth: admitted.depth,
+            root: event.root,
+            status: RunStatus::Queued,
+            admitted: event.at,
+            started: None,
+            waits_since: None,
+            waited: Duration::ZERO,
+            used: (Usage::default(), Cost::NONE),
+        };
+        self.runs.insert(event.run, run);
+    }
+
+    fn end(&mut self, event: &Event, ending: &Ending) {
+        let Some(mut run) = self.runs.remove(&event.run) else { return };
+        run.waited += run.waits_since.map_or(Duration::ZERO, |since| event.at.since(since));
+        if let Some(started) = run.started {
+            let worked = event.at.since(started).saturating_sub(run.waited);
+            self.sums.run.push(worked);
+            self.trees.entry(run.root).or_default().held += worked;
+        }
+        if !run.waited.is_zero() {
+            self.sums.wait.push(run.waited);
+        }
+        self.sums.spend(&run, (ending.usage, ending.cost), ending.status());
+        if let Some(example) = why(ending) {
+            let code = ending.reason.code();
+            // Exit codes and signals say what is the cause, other numbers which host or line it was.
+            let which = match ending.reason {
+                Reason::ExitCode { code } => code,
+                Reason::Signal { signal } => signal,
+                _ => 0,
+            };
+            let cause = format!("{code} {which} {}", without_numbers(&example));
+            let example = format!("{}  {example}", ending.status().as_ref().replace('_', " "));
+            let sum = self.sums.causes.entry(cause.clone()).or_default();
+            sum.runs += 1;
+            if sum.examples.len() < EXAMPLES {
+                sum.examples.push((code, example, event.run, run.name));
+            }
+            self.failed.insert(event.run, (ending.status(), cause));
+        }
+    }
+}
+
+/// Returns a text without digits and without ids of runs: what differs in these alone is the same cause.
+fn without_numbers(text: &str) -> String {
+    let word = |word: &str| match word.trim_end_matches(':').parse::<RunId>() {
+        Ok(_) => String::new(),
+        Err(_) => word.chars().filter(|char| !char.is_ascii_digit()).collect(),
+    };
+    text.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
+}
+
+impl Sums {
+    /// Counts a failure no more, whose place another run has taken.
+    fn take_back(&mut self, status: RunStatus, cause: &str, run: Option<RunId>) {
+        self.ran_again += 1;
+        if let Some(count) = self.statuses.get_mut(&status) {
+            *count -= 1;
+        }
+        if let Some(of_cause) = self.causes.get_mut(cause) {
+            of_cause.runs -= 1;
+            if of_cause.examples.len() > 1 {
+                of_cause.examples.retain(|(_, _, example, _)| Some(*example) != run);
+            }
+        }
+        self.statuses.retain(|_, count| *count > 0);
+        self.causes.retain(|_, cause| cause.runs > 0);
+    }
+
+    fn spend(&mut self, run: &Counted, used: (Usage, Cost), status: RunStatus) {
+        *self.statuses.entry(status).or_default() += 1;
+        let model = run.model.clone().unwrap_or_else(|| "configured".to_owned());
+        let sums = [
+            self.agents.entry(run.agent.clone()).or_default(),
+            self.models.entry(model).or_default(),
+            self.depths.entry(run.depth).or_default(),
+        ];
+        for sum in sums {
+            sum.runs += 1;
+            (sum.usage, sum.cost) = (sum.usage + used.0, sum.cost + used.1);
+        }
+    }
+}
+
+impl CauseSum {
+    fn cause(self) -> Option<Cause> {
+        let (code, example, run_id, name) = self.examples.into_iter().next()?;
+        Some(Cause { runs: self.runs, code: code.to_owned(), example, run_id, name })
+    }
+}
+
+impl Percentiles {
+    /// The value below which so many of a hundred lie is the smallest that at least so many do not exceed.
+    fn of(mut times: Vec<Duration>) -> Self {
+        times.sort_unstable();
+        let at = |percent: usize| {
+            let rank = (times.len() * percent).div_ceil(100).max(1);
+            times.get(rank - 1).map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+        };
+        Self { count: times.len() as u64, p50: at(50), p95: at(95), p99: at(99) }
+    }
+}
+
+impl fmt::Display for Percentiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Some(p50), Some(p95), Some(p99)) = (self.p50, self.p95, self.p99) else {
+            return f.write_str("none");
+        };
+        let [p50, p95, p99] = [p50, p95, p99].map(number::milliseconds);
+        write!(f, "p50 {p50}, p95 {p95}, p99 {p99}")
+    }
+}
+
+impl fmt::Display for StatsPage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let status = |(status, count): (&RunStatus, &u64)| {
+            format!("{} {}", number::count(*count), status.as_ref().replace('_', " "))
+        };
+        let statuses: Vec<String> = self.statuses.iter().map(status).collect();
+        let trees = if self.trees == 1 { "tree" } else { "trees" };
+        write!(
+            f,
+            "runs         {} in {} {trees}",
+            number::count(self.runs),
+            number::count(self.trees)
+        )?;
+        if !statuses.is_empty() {
+            write!(f, ": {}", statuses.join(", "))?;
+        }
+        if self.ran_again > 0 {
+            write!(f, "; {} failed before and ran again", number::count(self.ran_again))?;
+        }
+        write!(f, "\nqueued for   {}", self.queue)?;
+        write!(f, "\nworked for   {}", self.run)?;
+        if self.wait.count > 0 {
+            write!(f, "\nwaited for   {}", self.wait)?;
+        }
+        let Parallelism { achieved, possible } = self.parallelism;
+        write!(f, "\nat once      {achieved} on average, of {possible} possible")?;
+        let agents = self.agents.iter().map(|(agent, spent)| (agent.clone(), spent));
+        spent(f, "by agent", agents)?;
+        let known = self.models.keys().any(|model| model != "configured");
+        let models = self.models.iter().filter(|_| known);
+        spent(f, "by model", models.map(|(model, spent)| (model.clone(), spent)))?;
+        let depths = self.depths.iter().map(|(depth, spent)| (format!("depth {depth}"), spent));
+        spent(f, "by depth", depths.filter(|_| self.depths.len() > 1))?;
+        for (at, cause) in self.causes.iter().enumerate() {
+            let word = if at == 0 { "failures" } else { "" };
+            let Cause { runs, example, run_id, name, .. } = cause;
+            write!(f, "\n{word:11}  {} × {example}", number::count(*runs))?;
+            write!(f, "\n{:11}      e.g. {run_id}  {name}", "")?;
+        }
+        Ok(())
+    }
+}
+
+fn spent<'a>(
+    f: &mut fmt::Formatter<'_>,
+    word: &str,
+    rows: impl Iterator<Item = (String, &'a Spent)>,
+) -> fmt::Result {
+    for (at, (name, spent)) in rows.enumerate() {
+        let word = if at == 0 { word } else { "" };
+        let runs = if spent.runs == 1 { "run" } else { "runs" };
+        write!(f, "\n{word:11}  {name}: {} {runs}", number::count(spent.runs))?;
+        if let Some(used) = used(&spent.usage, &spent.cost) {
+            write!(f, "  {used}")?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use offshoot_test_support::scenario;
+
+    use super::*;
+
+    #[test]
+    fn percentiles_are_the_smallest_values_that_so_many_do_not_exceed() {
+        let of = |times: std::ops::RangeInclusive<u64>| {
+            let Percentiles { count, p50, p95, p99 } =
+                Percentiles::of(times.rev().map(Duration::from_millis).collect());
+            (count, p50, p95, p99)
+        };
+        assert_eq!(of(1..=100), (100, Some(50), Some(95), Some(99)));
+        assert_eq!(of(7..=7), (1, Some(7), Some(7), Some(7)));
+        assert_eq!(of(1..=3), (3, Some(2), Some(3), Some(3)));
+        assert_eq!(Percentiles::of(Vec::new()).p50, None);
+    }
+
+    #[test]
+    fn causes_that_differ_in_numbers_and_ids_alone_are_the_same() {
+        let same = |a: &str, b: &str| without_numbers(a) == without_numbers(b);
+        assert!(same("failed  part-1.txt: line 20", "failed  part-22.txt: line 3"));
+        assert!(same(
+            "code 1: run 01a2093b-8459-7cb4-b49c-307877493ddb: exited with code 3",
+            "code 1: run 01a2093b-866a-75b6-b1a5-6038eb04385a: exited with code 3",
+        ));
+        assert!(!same("no such table", "no such file"));
+    }
+
+    #[test]
+    fn everything_is_counted_once() {
+        let mut stats = Stats::default();
+        let events = scenario::everything();
+        events.iter().for_each(|event| stats.apply(event));
+        stats.lose(events.last().expect("much has happened").root);
+        let page = stats.page();
+        insta::assert_snapshot!("stats", page);
+        let tree = offshoot_model::Tree::of(&events);
+        let runs = tree.nodes().count() as u64 - 2;
+        assert_eq!(page.runs + page.ran_again, runs, "all but the two roots that hold pieces");
+        for sums in [page.agents.values().collect::<Vec<_>>(), page.depths.values().collect()] {
+            assert_eq!(sums.iter().map(|spent| spent.runs).sum::<u64>(), runs);
+        }
+        let failed: u64 = page.causes.iter().map(|cause| cause.runs).sum();
+        let over = |status: &RunStatus| status.is_terminal() && !status.is_success();
+        let statuses = page.statuses.iter().filter(|(status, _)| over(status));
+        assert_eq!(failed, statuses.map(|(_, count)| count).sum::<u64>());
+    }
+}

@@ -1,0 +1,144 @@
+//! The text of an error about JSON that people or models wrote.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// Words for types of the reader, and those for what stands in JSON.
+const WORDS: [(&str, &str); 9] = [
+    ("a sequence", "an array"),
+    ("sequence", "array"),
+    ("a map", "an object"),
+    ("map", "object"),
+    ("unit value", "null"),
+    ("floating point", "number"),
+    ("u64", "a whole number"),
+    ("u32", "a whole number"),
+    ("i64", "a whole number"),
+];
+
+/// Returns what is wrong in one line: the field and what it should be. Without the place, and without names of types.
+pub fn json_error(text: &str, error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let message = message.split_once(" at line ").map_or(&*message, |(message, _)| message);
+    if !error.is_data() {
+        return message.to_owned();
+    }
+    let message = plain(message);
+    let at = offset(text, error.line(), error.column());
+    let mut field = String::new();
+    descend(text, at, &mut field);
+    match field.as_str() {
+        "" => message,
+        field => format!("`{field}`: {message}"),
+    }
+}
+
+/// The message in words of JSON.
+fn plain(message: &str) -> String {
+    let Some((found, expected)) = message.split_once(", expected ") else {
+        return message.to_owned();
+    };
+    let Some(found) = found.strip_prefix("invalid type: ") else { return message.to_owned() };
+    let word = |text: &str| {
+        let known =
+            WORDS.iter().find(|(word, _)| text == *word || text.starts_with(&format!("{word} ")));
+        known.map_or_else(|| text.to_owned(), |(word, json)| text.replacen(word, json, 1))
+    };
+    let expected = match expected.split_once(' ') {
+        Some(("struct" | "enum" | "internally" | "adjacently", _)) => "an object".to_owned(),
+        Some(("tuple" | "newtype", _)) => "an array".to_owned(),
+        _ => word(expected),
+    };
+    format!("found {}, expected {expected}", word(found))
+}
+
+/// The place of a character that the reader counts in lines and columns, from 1.
+fn offset(text: &str, line: usize, column: usize) -> usize {
+    let above =
+        text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
+    (above + column).saturating_sub(1)
+}
+
+/// Adds the names of the fields in which a place of the text lies. What is an object or an array is found wrong before its first
+/// character is read.
+fn descend(text: &str, at: usize, field: &mut String) {
+    let is_top = field.is_empty();
+    let after = text.bytes().enumerate().skip(at + 1);
+    let next = after.skip_while(|(_, byte)| byte.is_ascii_whitespace()).map(|(at, _)| at).next();
+    let mut enter = |name: &str, part: &RawValue| {
+        let part = part.get();
+        let start = part.as_ptr().addr() - text.as_ptr().addr();
+        let is_inside = (start..start + part.len()).contains(&at);
+        if is_inside || next == Some(start) {
+            field.push_str(name);
+        }
+        if is_inside {
+            descend(part, at - start, field);
+        }
+    };
+    if let Ok(Fields(fields)) = serde_json::from_str(text) {
+        let dot = if is_top { "" } else { "." };
+        fields.iter().for_each(|(name, value)| enter(&format!("{dot}{name}"), value));
+    } else if let Ok(elements) = serde_json::from_str::<Vec<&RawValue>>(text) {
+        (0_usize..).zip(elements).for_each(|(number, value)| enter(&format!("[{number}]"), value));
+    }
+}
+
+/// The fields of an object, each as it is written.
+#[derive(Deserialize)]
+struct Fields<'a>(#[serde(borrow)] HashMap<Cow<'a, str>, &'a RawValue>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[expect(dead_code, reason = "only read")]
+    #[derive(Debug, Deserialize)]
+    struct Inner {
+        seconds: u64,
+        words: Vec<String>,
+    }
+
+    #[expect(dead_code, reason = "only read")]
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Outer {
+        task: String,
+        inner: Option<Inner>,
+    }
+
+    #[test]
+    fn the_field_is_named_in_words_of_json() {
+        #[track_caller]
+        fn check(text: &str, expected: &str) {
+            let error = serde_json::from_str::<Outer>(text).expect_err("it is wrong");
+            assert_eq!(json_error(text, &error), expected, "{text}");
+        }
+        check(r#"{"task": 3}"#, "`task`: found integer `3`, expected a string");
+        check(r#"{"task": null}"#, "`task`: found null, expected a string");
+        check(r#"{"task": {"a": 1}}"#, "`task`: found object, expected a string");
+        check(r#"{"task": [1]}"#, "`task`: found array, expected a string");
+        check("3", "found integer `3`, expected an object");
+        check(r#""x""#, "found string \"x\", expected an object");
+        check(r#"{"task": "x", "inner": 4}"#, "`inner`: found integer `4`, expected an object");
+        check(
+            r#"{"inner": {"seconds": "x", "words": []}, "task": "x"}"#,
+            "`inner.seconds`: found string \"x\", expected a whole number",
+        );
+        check(
+            "{\"task\": \"x\",\n \"inner\": {\"seconds\": 1,\n \"words\": [\"a\", 5]}}",
+            "`inner.words[1]`: found integer `5`, expected a string",
+        );
+        check(
+            r#"{"task": "x", "inner": {"seconds": 1, "words": 5}}"#,
+            "`inner.words`: found integer `5`, expected an array",
+        );
+        check(r#"{"tasks": "x"}"#, "unknown field `tasks`, expected `task` or `inner`");
+        check("{}", "missing field `task`");
+        check(r#"{"inner": {"seconds": 1}}"#, "`inner`: missing field `words`");
+        check("nope", "expected ident");
+    }
+}

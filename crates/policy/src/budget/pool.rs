@@ -1,0 +1,247 @@
+//! Budgets that children share: each draws its part as it starts, and more when it has used that.
+//!
+//! The use of a piece is known only once it has ended. So each piece draws the median of what the last ones used; before the
+//! first of them has ended, a plausible amount, and all together at most half of what there is. A piece for which too
+//! little is left waits while another one runs, because that may leave some of its part.
+
+use std::collections::VecDeque;
+
+use offshoot_model::{BudgetGrant, MicroUsd, Pooled, RunId};
+
+use super::{Ledger, Unit};
+
+/// So many ends are remembered: enough for a median, and what pieces use may change in the course of a map.
+const REMEMBERED: usize = 63;
+
+/// The amount that a piece draws before any has ended: a short task of a coding agent. Only a first guess: what the first
+/// pieces use takes its place.
+const PLAUSIBLE: [u64; 2] = [100_000, 250_000];
+
+/// The pool of one parent.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pool {
+    /// Children that hold a part of it.
+    holders: u32,
+    /// The amounts that the last children used, by unit.
+    used: [VecDeque<u64>; 2],
+}
+
+/// The part of a pool that a run is to have as it starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Draw {
+    /// The run starts with what it has.
+    Nothing,
+    /// The run draws so much first.
+    Take(BudgetGrant),
+    /// The run waits for the end of one beside it.
+    Wait,
+    /// There is too little, and no run beside it could leave any.
+    Never(Shortage),
+}
+
+/// An amount that a pool does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shortage {
+    /// Of what.
+    pub unit: Unit,
+    /// The whole budget.
+    pub granted: u64,
+    /// The amount that is used.
+    pub used: u64,
+    /// The amount that was to be drawn.
+    pub asked: u64,
+}
+
+impl Pool {
+    /// The amount that a child probably uses.
+    fn size(&self, unit: Unit) -> Option<u64> {
+        let mut used: Vec<u64> = self.used[unit as usize].iter().copied().collect();
+        let middle = used.len() / 2;
+        (!used.is_empty()).then(|| *used.select_nth_unstable(middle).1)
+    }
+
+    fn remember(&mut self, unit: Unit, used: u64) {
+        let last = &mut self.used[unit as usize];
+        if last.len() == REMEMBERED {
+            last.pop_front();
+        }
+        last.push_back(used);
+    }
+}
+
+impl Ledger {
+    /// Says in which units a run draws from its parent's budget. In these it was admitted with nothing.
+    pub fn pool(&mut self, run: RunId, pooled: Pooled) {
+        let Some(account) = self.accounts.get_mut(&run) else { return };
+        for (unit, is_pooled) in [(Unit::Tokens, pooled.tokens), (Unit::Usd, pooled.usd)] {
+            let book = account.book_mut(unit);
+            book.is_pooled = is_pooled && book.is_bounded();
+        }
+    }
+
+    /// Returns what a run draws as it starts. `most` is what it may ever have.
+    pub fn draw(&self, run: RunId, most: BudgetGrant) -> Draw {
+        let Some((account, parent)) = self.with_parent(run) else { return Draw::Nothing };
+        let holders = parent.pool.as_ref().map_or(0, |pool| pool.holders);
+        let mut taken = [0; 2];
+        for unit in Unit::ALL {
+            let (book, above) = (account.book(unit), parent.book(unit));
+            let (Some(granted), Some(whole), Some(free)) =
+                (book.granted, above.granted, above.left())
+            else {
+                continue;
+            };
+            if !book.is_pooled || (granted > 0 && u128::from(granted) > book.spent()) {
+                continue;
+            }
+            let known = parent.pool.as_ref().and_then(|pool| pool.size(unit));
+            // What it has used above its part, in an attempt before: its parent has paid that already.
+            let above_part = book.above_grant();
+            let most = unit
+                .of(most)
+                .map_or(u64::MAX, |most| most.saturating_sub(granted).saturating_sub(above_part));
+            let asked = known.unwrap_or(PLAUSIBLE[unit as usize]).min(most).max(1);
+            let half = u128::from(whole / 2);
+            let (asked, fits) = match known {
+                Some(_) => (asked, asked <= free),
+                None if holders == 0 => {
+                    let first = asked.min(whole.div_ceil(2));
+                    (first.min(free).max(1), free > 0)
+                }
+                None => (asked, asked <= free && above.below.held + u128::from(asked) <= half),
+            };
+            taken[unit as usize] = match fits {
+                true => asked + above_part,
+                false if holders > 0 => return Draw::Wait,
+                false => {
+                    let used = u64::try_from(above.spent()).unwrap_or(u64::MAX);
+                    return Draw::Never(Shortage { unit, granted: whole, used, asked });
+                }
+            };
+        }
+        match taken {
+            [0, 0] => Draw::Nothing,
+            taken => Draw::Take(amounts(taken)),
+        }
+    }
+
+    /// Returns what a run takes more out of the pool so that it may use up to this in a unit, and `beyond` that what one
+    /// child probably uses, as far as there is any. What it has used above its part already is the first of it.
+    pub fn more(&self, run: RunId, unit: Unit, target: u128, beyond: bool) -> BudgetGrant {
+        let nothing = BudgetGrant::default();
+        let Some((account, parent)) = self.with_parent(run) else { return nothing };
+        let (book, above) = (account.book(unit), parent.book(unit));
+        let (Some(granted), true) = (book.granted, book.is_pooled) else { return nothing };
+        let Some(free) = above.left() else { return nothing };
+        let granted = u128::from(granted);
+        let deficit = above.balance().deficit;
+        let paid = book.spent().saturating_sub(granted).saturating_sub(deficit);
+        let size = parent.pool.as_ref().and_then(|pool| pool.size(unit));
+        let size = size.unwrap_or(PLAUSIBLE[unit as usize]).max(1);
+        let wanted = target.saturating_sub(granted) + u128::from(if beyond { size } else { 0 });
+        unit.amount(u64::try_from(wanted.min(paid + u128::from(free))).unwrap_or(u64::MAX))
+    }
+
+    /// A run takes so much out of the pool.
+    ///
+    /// # Panics
+    ///
+    /// When there is not that much: it is asked first, in the same step.
+    pub fn take(&mut self, run: RunId, drawn: BudgetGrant) {
+        let Some(account) = self.accounts.get_mut(&run) else { return };
+        let before = Unit::ALL.map(|unit| account.book(unit).spent());
+        for unit in Unit::ALL {
+            account.book_mut(unit).raise(unit.of(drawn).unwrap_or(0));
+        }
+        let is_first = !std::mem::replace(&mut account.has_drawn, true);
+        let parent = account.parent;
+        if let Some(parent) = parent.and_then(|parent| self.accounts.get_mut(&parent)) {
+            parent.pool.get_or_insert_default().holders += u32::from(is_first);
+        }
+        self.carry_up(run, &mut Vec::new());
+        debug_assert_eq!(before, Unit::ALL.map(|unit| self.account(run).book(unit).spent()));
+    }
+
+    /// A run stands in line again: what it has not used of its part returns to the pool.
+    pub fn return_to_pool(&mut self, run: RunId) {
+        let Some(account) = self.accounts.get_mut(&run) else { return };
+        for unit in Unit::ALL {
+            let book = account.book_mut(unit);
+            if book.is_pooled {
+                let kept = u64::try_from(book.spent() + book.below.held).unwrap_or(u64::MAX);
+                book.granted = book.granted.map(|granted| granted.min(kept));
+            }
+        }
+        let has_drawn = std::mem::take(&mut account.has_drawn);
+        let parent = account.parent;
+        if has_drawn && let Some(pool) = self.pool_of(parent) {
+            pool.holders -= 1;
+        }
+        self.carry_up(run, &mut Vec::new());
+    }
+
+    /// Returns the amounts that a run may come to use at most, now: its part, and what the pool has left.
+    pub fn reach(&self, run: RunId, most: BudgetGrant) -> BudgetGrant {
+        let Some(account) = self.accounts.get(&run) else { return BudgetGrant::default() };
+        let parent = account.parent.and_then(|parent| self.accounts.get(&parent));
+        let reach = |unit: Unit| {
+            let book = account.book(unit);
+            let free = parent.filter(|_| book.is_pooled).and_then(|above| above.book(unit).left());
+            let reach = book.granted?.saturating_add(free.unwrap_or(0));
+            Some(unit.of(most).map_or(reach, |most| reach.min(most)))
+        };
+        BudgetGrant {
+            tokens: reach(Unit::Tokens),
+            usd: reach(Unit::Usd).map(MicroUsd::from_micros),
+        }
+    }
+
+    /// True if a run draws from a pool in this unit.
+    pub fn is_pooled(&self, run: RunId, unit: Unit) -> bool {
+        self.accounts.get(&run).is_some_and(|account| account.book(unit).is_pooled)
+    }
+
+    /// Returns the amount that a run and everything below it used and holds in a unit.
+    pub fn taken(&self, run: RunId, unit: Unit) -> u128 {
+        let book = self.accounts.get(&run).map(|account| account.book(unit));
+        book.map_or(0, |book| book.spent() + book.below.held)
+    }
+
+    /// A run that is over gives its part back, and what it used is remembered.
+    pub(super) fn leave_pool(&mut self, run: RunId) {
+        let account = self.account(run);
+        if !std::mem::take(&mut account.has_drawn) {
+            return;
+        }
+        let parent = account.parent;
+        let used = Unit::ALL.map(|unit| {
+            let book = account.book(unit);
+            book.is_pooled.then(|| u64::try_from(book.spent()).unwrap_or(u64::MAX))
+        });
+        let Some(pool) = self.pool_of(parent) else { return };
+        pool.holders -= 1;
+        for (unit, used) in Unit::ALL.into_iter().zip(used) {
+            if let Some(used) = used.filter(|&used| used > 0) {
+                pool.remember(unit, used);
+            }
+        }
+    }
+
+    fn pool_of(&mut self, parent: Option<RunId>) -> Option<&mut Pool> {
+        self.accounts.get_mut(&parent?)?.pool.as_deref_mut()
+    }
+
+    fn with_parent(
+        &self,
+        run: RunId,
+    ) -> Option<(&super::account::Account, &super::account::Account)> {
+        let account = self.accounts.get(&run)?;
+        Some((account, self.accounts.get(&account.parent?)?))
+    }
+}
+
+/// Amounts by unit, of which zero is none.
+fn amounts([tokens, micro_usd]: [u64; 2]) -> BudgetGrant {
+    let some = |amount: u64| Some(amount).filter(|&amount| amount > 0);
+    BudgetGrant { tokens: some(tokens), usd: some(micro_usd).map(MicroUsd::from_micros) }
+}

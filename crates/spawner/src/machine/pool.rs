@@ -1,0 +1,119 @@
+//! Pieces that draw from one pool: as they start, as they use more than they took, and for what they ask for below them.
+
+use std::sync::Arc;
+
+use offshoot_model::{BudgetGrant, Ending, EventKind, Grant, Pooled, Reason, SpawnRequest};
+use offshoot_policy::budget::{Draw, Mark, Notice, Shortage, Unit};
+
+use super::Machine;
+use super::run::{Live, RunIndex, SlotState};
+
+impl Machine {
+    /// Returns what a run that stands first in line draws as it starts.
+    pub(super) fn draw(&self, run: RunIndex) -> Draw {
+        match self.runs[run.get()].live() {
+            Some(live) if !live.grant.pooled.is_none() => {
+                self.books.ledger.draw(self.id(run), live.terms.budget())
+            }
+            _ => Draw::Nothing,
+        }
+    }
+
+    /// A run takes its part. Recorded, so that it is never computed again.
+    pub(super) fn take_from_pool(&mut self, run: RunIndex, drawn: BudgetGrant) {
+        let [tokens, micro_usd] = Unit::ALL.map(|unit| unit.of(drawn).unwrap_or(0));
+        if tokens > 0 || micro_usd > 0 {
+            self.record(run, EventKind::BudgetDrawn { tokens, micro_usd });
+        }
+    }
+
+    /// A run for which too little is left ends without having started.
+    pub(super) fn cannot_pay(&mut self, run: RunIndex, shortage: Shortage) {
+        let Shortage { unit, granted, used, asked } = shortage;
+        let unit = unit.as_str().to_owned();
+        self.finished(run, Ending::of(Reason::BudgetPool { unit, granted, used, asked }));
+    }
+
+    /// A run that has reached its part of the pool takes more out of it. False where the mark stands all the same.
+    pub(super) fn draws_more(&mut self, run: RunIndex, notice: Notice) -> bool {
+        let (id, unit) = (self.id(run), notice.unit);
+        if !self.books.ledger.is_pooled(id, unit) {
+            return false;
+        }
+        // A late report of an attempt that is over: the next one draws its part when it starts.
+        if self.runs[run.get()].live().is_some_and(|live| live.phase == SlotState::Queued) {
+            return true;
+        }
+        let more = self.more(run, unit, self.books.ledger.taken(id, unit), true);
+        match notice.mark {
+            // Told where nothing is left that it could take at its limit.
+            Mark::Near => unit.of(more).is_some(),
+            Mark::Limit => {
+                self.take_from_pool(run, more);
+                !self.books.ledger.is_used_up(id, unit)
+            }
+        }
+    }
+
+    /// A run that ends has used more than it took: the pool pays, as far as it can.
+    pub(super) fn cover(&mut self, run: RunIndex, ending: &Ending) {
+        let id = self.id(run);
+        for unit in Unit::ALL {
+            let (tokens, usd) = self.books.ledger.overrun(id, ending);
+            let above = match unit {
+                Unit::Tokens => tokens,
+                Unit::Usd => usd.as_micros(),
+            };
+            if above > 0 && self.books.ledger.is_pooled(id, unit) {
+                let granted = self.books.ledger.balance(id, unit).and_then(|it| it.granted);
+                let target = u128::from(granted.unwrap_or(0)) + u128::from(above);
+                let more = self.more(run, unit, target, false);
+                self.take_from_pool(run, more);
+            }
+        }
+    }
+
+    /// A run asks for a child that its part cannot pay: it takes more out of the pool. True if it could.
+    pub(super) fn draws_for_child(&mut self, run: RunIndex, request: &SpawnRequest) -> bool {
+        let id = self.id(run);
+        let mut drew = false;
+        for unit in Unit::ALL {
+            let asked = request
+                .budget
+                .and_then(|budget| unit.of(BudgetGrant { tokens: budget.tokens, usd: budget.usd }));
+            let left = unit.of(self.books.ledger.left(id)).unwrap_or(0);
+            let fits = asked.map_or(left > 0, |asked| asked <= left);
+            if fits || !self.books.ledger.is_pooled(id, unit) {
+                continue;
+            }
+            let target = self.books.ledger.taken(id, unit) + u128::from(asked.unwrap_or(0));
+            let more = self.more(run, unit, target, asked.is_none());
+            let enough =
+                asked.is_none_or(|asked| left.saturating_add(unit.of(more).unwrap_or(0)) >= asked);
+            if enough && unit.of(more).is_some() {
+                self.take_from_pool(run, more);
+                drew = true;
+            }
+        }
+        drew
+    }
+
+    /// The grant of a run, for its launch: of a pool it may use all that others have not taken.
+    pub(super) fn grant_of(&self, run: RunIndex, live: &Live) -> Arc<Grant> {
+        if live.grant.pooled.is_none() {
+            return Arc::clone(&live.grant);
+        }
+        let budget = self.books.ledger.reach(self.id(run), live.terms.budget());
+        Arc::new(Grant { budget, pooled: Pooled::default(), ..(*live.grant).clone() })
+    }
+
+    /// As far as the run's own budget permits.
+    fn more(&self, run: RunIndex, unit: Unit, target: u128, beyond: bool) -> BudgetGrant {
+        let id = self.id(run);
+        let more = self.books.ledger.more(id, unit, target, beyond);
+        let own = self.runs[run.get()].live().and_then(|live| unit.of(live.terms.budget()));
+        let granted = self.books.ledger.balance(id, unit).and_then(|balance| balance.granted);
+        let room = own.map_or(u64::MAX, |own| own.saturating_sub(granted.unwrap_or(0)));
+        unit.amount(unit.of(more).unwrap_or(0).min(room))
+    }
+}

@@ -1,0 +1,230 @@
+//! Trees that were over, with which the operator goes on.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use offshoot_audit::Audit;
+use offshoot_model::{BudgetGrant, CancelledBy, EventKind, PiecesAgain, Reason, RunStatus};
+use offshoot_policy::budget::Unit;
+
+use super::super::{NotReopened, Reach, RunIndex};
+use super::assert_proven;
+use super::crash::GoOn;
+use super::limits::Limits;
+use super::world::World;
+
+const AT_ONCE: Duration = Duration::ZERO;
+
+fn again(failed: bool, cancelled: bool) -> GoOn {
+    let again = PiecesAgain { failed, cancelled, only: None };
+    GoOn { again, ..GoOn::default() }
+}
+
+fn killed() -> Reason {
+    Reason::Signal { signal: 15 }
+}
+
+/// Stops all that runs, as after Ctrl-C, and ends the root.
+fn stop(world: &mut World) {
+    world.stop_all(false);
+    end_all(world, killed());
+}
+
+fn end_all(world: &mut World, reason: Reason) {
+    while let Some(&run) = world.holding().first() {
+        world.finish_because(run, reason.clone());
+    }
+    world.close();
+}
+
+/// The number of starts on record.
+fn starts(world: &World) -> usize {
+    world.record.iter().filter(|event| event.kind == EventKind::Starting).count()
+}
+
+fn ended(world: &World, status: RunStatus) -> usize {
+    world.ledger.count(status)
+}
+
+#[test]
+fn a_tree_that_was_stopped_goes_on_with_what_is_missing() {
+    let mut world = World::quiet(Limits { max_concurrent: 2, ..Limits::default() });
+    (0..30).for_each(|_| _ = world.spawn_piece());
+    for _ in 0..3 {
+        let run = world.holding()[0];
+        world.finish(run);
+    }
+    // Stopped twice, and killed in between, with some of the new runs admitted and some not.
+    stop(&mut world);
+    assert_eq!(world.status(RunIndex::ROOT), Some(RunStatus::Cancelled));
+    world.reopen(again(false, true), AT_ONCE).expect("it was stopped");
+    assert_eq!(world.again.len(), 27);
+    (0..9).for_each(|_| assert!(world.ask_again()));
+    let run = world.holding()[0];
+    world.finish(run);
+    world.crash();
+    assert_eq!(world.again.len(), 18, "what the choice was stands on record");
+    world.ask_again();
+    stop(&mut world);
+    world.reopen(again(false, true), Duration::from_secs(9)).expect("it was stopped again");
+    let before = starts(&world);
+    assert_eq!(world.again.len(), 26);
+    while world.ask_again() {}
+    end_all(&mut world, Reason::Completed { exit_code: None });
+    assert_eq!(starts(&world) - before, 26, "four had answered");
+    assert_eq!(ended(&world, RunStatus::Completed), 31, "thirty, and the root");
+    world.assert_ended();
+    assert_proven(&world, 0);
+    let answered = |run: &RunIndex| world.status(*run) == Some(RunStatus::Completed);
+    assert!(world.places.values().all(answered), "each place has its answer");
+    let refused = world.reopen(again(false, true), AT_ONCE);
+    assert_eq!(refused, Ok(()), "it can be reopened, and nothing of it would run");
+    assert!(world.again.is_empty());
+}
+
+/// Ends pieces in many ways, and tells which of them run again.
+#[test]
+fn each_way_to_end_runs_again_by_one_choice() {
+    let check = |reason: Reason, by: Option<CancelledBy>, failed: bool, cancelled: bool| {
+        for (wish, expected) in [
+            (again(true, false), failed),
+            (again(false, true), cancelled),
+            (again(true, true), failed || cancelled),
+        ] {
+            let mut world = World::quiet(Limits::default());
+            let (piece, other) = (world.spawn_piece(), world.spawn_piece());
+            if let Some(by) = by {
+                world.cancel(piece, Reach::Subtree, by);
+            }
+            world.finish_because(piece, reason.clone());
+            world.finish(other);
+            world.close();
+            world.reopen(wish, AT_ONCE).expect("the root holds pieces");
+            let runs_again = world.again.values().any(|run| *run == world.id(piece));
+            assert_eq!(runs_again, expected, "{reason} {by:?}");
+            assert!(!world.again.values().any(|run| *run == world.id(other)), "it has answered");
+        }
+    };
+    check(Reason::Completed { exit_code: None }, None, false, false);
+    check(Reason::ExitCode { code: 1 }, None, true, false);
+    check(Reason::Timeout { seconds: 1 }, None, true, false);
+    check(Reason::Budget { unit: "tokens".into() }, None, true, false);
+    check(Reason::Interrupted, None, true, false);
+    check(Reason::NotRecorded { message: String::new() }, None, true, true);
+    check(killed(), Some(CancelledBy::Operator), false, true);
+    check(killed(), Some(CancelledBy::Budget), false, true);
+    check(killed(), Some(CancelledBy::MaxFail), true, false);
+    check(killed(), Some(CancelledBy::EarlyAnswer), false, false);
+}
+
+#[test]
+fn a_tree_that_is_not_over_or_has_no_time_is_not_reopened() {
+    let mut world = World::quiet(Limits { deadline_seconds: 60, ..Limits::default() });
+    let piece = world.spawn_piece();
+    assert_eq!(world.reopen(again(false, true), AT_ONCE), Err(NotReopened::Alive));
+    world.advance(60_000);
+    assert_eq!(world.asked_to_stop(), [piece]);
+    world.finish_because(piece, killed());
+    world.close();
+    assert_eq!(world.reopen(again(false, true), AT_ONCE), Err(NotReopened::OutOfTime));
+    let in_time = GoOn { deadline_seconds: Some(20), ..again(false, true) };
+    world.reopen(in_time, Duration::from_secs(1_000)).expect("it has time again");
+    assert!(world.ask_again());
+    world.advance(10_000);
+    let piece = world.holding()[0];
+    world.use_tokens(piece, 1);
+    // A supervisor that takes it over counts on.
+    world.crash();
+    world.advance(9_999);
+    assert!(world.asked_to_stop().is_empty());
+    world.advance(1);
+    assert_eq!(world.asked_to_stop().len(), 1);
+    end_all(&mut world, killed());
+    assert_eq!(world.status(RunIndex::ROOT), Some(RunStatus::TimedOut));
+    assert_proven(&world, 0);
+}
+
+#[test]
+fn what_was_spent_stays_spent() {
+    let budget = |tokens| GoOn {
+        budget: BudgetGrant { tokens: Some(tokens), usd: None },
+        ..again(true, true)
+    };
+    let mut world = World::quiet(Limits { budget_tokens: Some(1_000), ..Limits::default() });
+    world.fan_out(2);
+    let pieces = world.holding();
+    world.use_tokens(pieces[0], 300);
+    world.finish(pieces[0]);
+    world.use_tokens(pieces[1], 100);
+    stop(&mut world);
+    let balance = |world: &World| {
+        let root = world.id(RunIndex::ROOT);
+        world.machine.books.ledger.balance(root, Unit::Tokens).expect("it has a budget")
+    };
+    assert_eq!(balance(&world).used, 400);
+    world.reopen(again(false, true), AT_ONCE).expect("some is left");
+    assert_eq!((balance(&world).used, balance(&world).free), (400, Some(600)));
+    assert!(world.ask_again());
+    let piece = world.holding()[0];
+    world.raise(RunIndex::ROOT, 10).expect("it lives again");
+    world.use_tokens(piece, 10_000);
+    end_all(&mut world, killed());
+    let used_up = NotReopened::OutOfBudget { unit: Unit::Tokens, granted: 1_010 };
+    assert_eq!(world.reopen(again(true, true), AT_ONCE), Err(used_up));
+    let not_more = NotReopened::NotMore { unit: Unit::Tokens, granted: 1_010, given: 1_000 };
+    assert_eq!(world.reopen(budget(1_000), AT_ONCE), Err(not_more));
+    let usd = BudgetGrant { tokens: None, usd: Some(offshoot_model::MicroUsd::from_micros(1)) };
+    let refused = world.reopen(GoOn { budget: usd, ..again(true, true) }, AT_ONCE);
+    assert!(matches!(refused, Err(NotReopened::OutOfBudget { .. })), "{refused:?}");
+    world.reopen(budget(20_000), AT_ONCE).expect("there is more");
+    assert_eq!(balance(&world).granted, Some(20_000));
+    world.crash();
+    assert!(world.ask_again());
+    end_all(&mut world, Reason::Completed { exit_code: None });
+    assert_proven(&world, 0);
+    let account = &Audit::of(&world.ledger.events).budgets[0];
+    assert_eq!(account.granted, 20_000);
+}
+
+#[test]
+fn a_thousand_trees_are_stopped_and_go_on() {
+    let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
+    for seed in 0..1_000 {
+        let mut world = World::random(seed);
+        for _ in 0..world.seed.below(30) {
+            world.live_a_little();
+        }
+        if world.seed.one_in(2) {
+            world.stop_all(false);
+        }
+        world.run_to_the_end();
+        for _ in 0..1 + world.seed.below(3) {
+            let dead = Duration::from_millis(world.seed.below(100_000));
+            let mut wish = again(world.seed.one_in(2), world.seed.one_in(2));
+            while let Err(refused) = world.reopen(wish.clone(), dead) {
+                match refused {
+                    NotReopened::OutOfTime => wish.deadline_seconds = Some(30),
+                    NotReopened::OutOfBudget { granted, .. } => {
+                        wish.budget.tokens = Some(granted + 1_000);
+                    }
+                    other => panic!("seed {seed}: {other}"),
+                }
+            }
+            if world.seed.one_in(3) {
+                for _ in 0..world.seed.below(10) {
+                    world.live_a_little();
+                }
+                world.stop_all(false);
+            }
+            world.run_to_the_end();
+        }
+        assert_proven(&world, seed);
+        for (&what, &times) in &world.ledger.seen {
+            *seen.entry(what).or_default() += times;
+        }
+    }
+    for what in ["root_reopened", "runs again", "reopened", "out of budget", "budget_raised"] {
+        let times = seen.get(what).copied().unwrap_or(0);
+        assert!(times > 20, "`{what}` happened {times} times in a thousand trees");
+    }
+}

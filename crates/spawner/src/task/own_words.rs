@@ -1,0 +1,30 @@
+//! The account that a run which is no success gives of its error, at the end of its answer.
+
+use std::sync::Arc;
+
+use offshoot_model::{Payload, SaidError};
+
+use crate::excerpt::Excerpt;
+use crate::tree_context::TreeContext;
+
+/// As much of an excerpt is looked at; its end is a quarter of that.
+const READ_BYTES: u64 = 4 * SaidError::TAIL_BYTES as u64;
+
+/// Returns the account at the end of an answer that is kept. An answer that cannot be read has none.
+pub(super) async fn of(tree: &Arc<TreeContext>, answer: &Payload) -> Option<Box<SaidError>> {
+    let said = match answer {
+        Payload::Text(text) => SaidError::read(text),
+        Payload::Json(json) => SaidError::read(json.as_str()),
+        Payload::Stored(_) => {
+            let (tree, answer) = (Arc::clone(tree), answer.clone());
+            let read = move || match Excerpt::of(&*tree.store, &answer, READ_BYTES).ok()? {
+                Excerpt::Whole(Payload::Text(text)) => SaidError::read(&text),
+                Excerpt::Whole(Payload::Json(json)) => SaidError::read(json.as_str()),
+                Excerpt::Whole(Payload::Stored(_)) => None,
+                Excerpt::Part { tail, .. } => SaidError::read(&tail),
+            };
+            tokio::task::spawn_blocking(read).await.expect("reading a value does not panic")
+        }
+    };
+    said.map(Box::new)
+}

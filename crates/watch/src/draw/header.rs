@@ -1,0 +1,160 @@
+//! The lines above the table: what is shown, how many runs there are of each status, what they have used.
+
+use offshoot_model::{EventKind, Node, RunStatus, number};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use super::{put, put_right, width};
+use crate::budget;
+use crate::detail::bar;
+use crate::filter::Filter;
+use crate::screen::{Screen, name};
+use crate::theme::Theme;
+
+/// The statuses that are counted, the most important first.
+const COUNTED: [RunStatus; 10] = [
+    RunStatus::Failed,
+    RunStatus::TimedOut,
+    RunStatus::Lost,
+    RunStatus::Cancelled,
+    RunStatus::ClientGone,
+    RunStatus::Starting,
+    RunStatus::Running,
+    RunStatus::Waiting,
+    RunStatus::Queued,
+    RunStatus::Completed,
+];
+
+/// Draws them, and returns how many lines they took.
+pub(super) fn draw(screen: &Screen, theme: Theme, area: Rect, buffer: &mut Buffer) -> u16 {
+    title(screen, theme, area, buffer);
+    counts(screen, theme, area, buffer);
+    spent(screen, theme, area, buffer);
+    match &screen.replay {
+        None => 3,
+        Some(_) => {
+            slider(screen, theme, area, buffer);
+            4
+        }
+    }
+}
+
+fn title(screen: &Screen, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let Filter { states, text } = &screen.filter;
+    let mut beside = screen.order.words().to_owned();
+    if !screen.filter.is_empty() {
+        beside.push_str(&format!(", {} runs", states.words()));
+        if !text.is_empty() {
+            beside.push_str(&format!(" with \"{text}\""));
+        }
+    }
+    if screen.is_reading {
+        beside.push_str(", reading the record");
+    }
+    let end = area.right().saturating_sub(width(&beside) + 2);
+    let room = Rect { width: end.saturating_sub(area.x), ..area };
+    put_right(buffer, area, 0, area.right(), &beside, theme.faint());
+    let mut column = put(buffer, room, 0, area.x, "offshoot watch  ", theme.faint());
+    let tops = tops(screen);
+    match tops.as_slice() {
+        [] => drop(put(buffer, room, 0, column, "nothing runs", theme.strong())),
+        [top] => {
+            column = put(buffer, room, 0, column, &name(top), theme.strong()) + 2;
+            let status = words(top.status);
+            column = put(buffer, room, 0, column, &status, theme.status(top.status)) + 2;
+            let age = top.ended_at.unwrap_or(screen.moment()).since(top.admitted_at);
+            put(buffer, room, 0, column, &number::duration(age), Style::new());
+        }
+        tops => {
+            let open = tops.iter().filter(|top| !top.status.is_terminal()).count();
+            let text = format!("{} trees, {open} running", tops.len());
+            put(buffer, room, 0, column, &text, theme.strong());
+        }
+    }
+}
+
+fn tops(screen: &Screen) -> Vec<&Node> {
+    match screen.top {
+        Some(top) => screen.tree().get(top).into_iter().collect(),
+        None => screen.tree().roots().collect(),
+    }
+}
+
+fn counts(screen: &Screen, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let mut column = area.x;
+    for status in COUNTED {
+        let Some(count) = screen.counts.by_status.get(&status) else { continue };
+        let text = format!("{} {}", number::count(*count), words(status));
+        column = put(buffer, area, 1, column, &text, theme.status(status)) + 2;
+    }
+}
+
+fn spent(screen: &Screen, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let mut column = area.x;
+    let mut say = |text: &str, style| column = put(buffer, area, 2, column, text, style) + 2;
+    // The tree of the selected run; where all are one, that one.
+    let selected = screen.node().or_else(|| tops(screen).first().copied());
+    let root = selected.and_then(|node| screen.tree().get(node.root.run()));
+    let Some(root) = root else { return };
+    if let Some(since) = screen.tree().paused(root.root) {
+        say(&format!("PAUSED by the operator since {}", number::moment(since)), theme.alarm());
+    }
+    for open in screen.tree().open_breakers(root.root) {
+        say(&offshoot_display::breaker(open), theme.alarm());
+    }
+    let slots = slots(screen, root);
+    if !root.status.is_terminal() {
+        say(&format!("slots {} of {slots}", number::count(screen.counts.slots)), Style::new());
+    }
+    let tops = tops(screen);
+    let top = if let [top] = tops.as_slice() { *top } else { root };
+    let (usage, cost) = screen.tree().subtree(top);
+    if let Some(used) = offshoot_display::used(&usage, &cost).filter(|_| screen.counts.has_usage) {
+        say(&used, Style::new());
+    }
+    let granted = budget::granted(screen.history.of(top.run, screen.until()));
+    for budget in budget::used(granted, &usage, &cost) {
+        let style = if budget.part >= 0.8 { theme.alarm() } else { Style::new() };
+        say(&format!("budget {} of {}", bar(budget.part, 10), budget.of), style);
+    }
+}
+
+/// The number of slots of a tree, as its admission says.
+fn slots(screen: &Screen, root: &Node) -> String {
+    let mut events = screen.history.of(root.run, screen.until());
+    let rules = events.find_map(|event| match &event.kind {
+        EventKind::Admitted(admitted) => admitted.rules.clone(),
+        _ => None,
+    });
+    rules.map_or_else(|| "?".to_owned(), |rules| number::count(rules.max_concurrent.into()))
+}
+
+/// The time of a replay, and the place in it.
+fn slider(screen: &Screen, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let Some(replay) = &screen.replay else { return };
+    let (gone, whole) = (replay.at.since(replay.first()), replay.length());
+    let state = if replay.is_playing { "▶" } else { "‖" };
+    let before = format!("replay {}  ", number::moment(replay.at));
+    let after = format!(
+        "  {} of {}  {state} {}×",
+        number::duration(gone),
+        number::duration(whole),
+        number::count(replay.speed.into())
+    );
+    let column = put(buffer, area, 3, area.x, &before, theme.alarm());
+    let room = area.right().saturating_sub(column + width(&after)).max(1);
+    let part = match whole.as_micros() {
+        0 => 1.0,
+        whole => gone.as_micros() as f64 / whole as f64,
+    };
+    let place = (f64::from(room - 1) * part) as usize;
+    let line = format!("{}●{}", "━".repeat(place), "─".repeat(usize::from(room - 1) - place));
+    let column = put(buffer, area, 3, column, &line, theme.alarm());
+    put(buffer, area, 3, column, &after, Style::new());
+}
+
+/// The word for a status.
+pub(super) fn words(status: RunStatus) -> String {
+    status.as_ref().replace('_', " ")
+}

@@ -1,0 +1,213 @@
+//! The table of runs. Only the lines that are seen are drawn.
+
+use std::time::Duration;
+
+use offshoot_display::used;
+use offshoot_model::{Cost, MicroUsd, Node, RunStatus, TokenCount, Usage, number};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use super::header::words;
+use super::{put, put_right};
+use crate::detail::note;
+use crate::order::Order;
+use crate::rows::{Row, RowId};
+use crate::screen::{Screen, name};
+use crate::theme::Theme;
+
+/// A column of the table, with its width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    Status,
+    Time,
+    Silent,
+    Tokens,
+    Cost,
+}
+
+const WITHOUT_USAGE: &[Column] = &[Column::Status, Column::Time, Column::Silent];
+const ALL: &[Column] =
+    &[Column::Status, Column::Time, Column::Silent, Column::Tokens, Column::Cost];
+
+/// A run that was silent for longer is marked.
+const LONG: Duration = Duration::from_secs(60);
+
+impl Column {
+    const fn width(self) -> u16 {
+        match self {
+            Self::Status => 11,
+            Self::Time | Self::Silent => 11,
+            Self::Tokens => 8,
+            Self::Cost => 10,
+        }
+    }
+
+    const fn heading(self) -> &'static str {
+        match self {
+            Self::Status => "STATUS",
+            Self::Time => "TIME",
+            Self::Silent => "SILENT",
+            Self::Tokens => "TOKENS",
+            Self::Cost => "COST",
+        }
+    }
+
+    /// True if the lines are sorted by it.
+    const fn is_sorted(self, order: Order) -> bool {
+        matches!(
+            (self, order),
+            (Self::Time, Order::Age) | (Self::Silent, Order::Silence) | (Self::Cost, Order::Cost)
+        )
+    }
+}
+
+/// Draws the table, and notes how many lines it has room for.
+pub(super) fn draw(screen: &mut Screen, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let seen = usize::from(area.height.saturating_sub(1));
+    screen.page = seen;
+    // The selected line stays in sight.
+    screen.offset = screen.offset.clamp((screen.at + 1).saturating_sub(seen), screen.at);
+    screen.offset = screen.offset.min(screen.rows.len().saturating_sub(seen));
+    let columns = if screen.counts.has_usage { ALL } else { WITHOUT_USAGE };
+    let names = area.width - columns.iter().map(|column| column.width()).sum::<u16>();
+    put(buffer, area, 0, area.x, "RUN", theme.faint());
+    let mut end = area.x + names;
+    for column in columns {
+        end += column.width();
+        let sorted = column.is_sorted(screen.order);
+        let (mark, style) = if sorted { ("↓", theme.strong()) } else { ("", theme.faint()) };
+        put_right(buffer, area, 0, end, &format!("{mark}{}", column.heading()), style);
+    }
+    if screen.rows.is_empty() {
+        let text = match screen.filter.is_empty() {
+            true if screen.is_reading => "",
+            true => "nothing has run here yet",
+            false => "no run is like that: Esc shows all",
+        };
+        put(buffer, area, 1, area.x, text, theme.faint());
+    }
+    let screen = &*screen;
+    let lines = screen.rows.iter().enumerate().skip(screen.offset).take(seen);
+    for (row, (at, line)) in (1..).zip(lines) {
+        let cells = Cells { screen, theme, line, columns };
+        cells.draw(Rect { y: area.y + row, height: 1, ..area }, names, buffer);
+        if at == screen.at {
+            buffer.set_style(Rect { y: area.y + row, height: 1, ..area }, theme.selected());
+        }
+    }
+}
+
+/// One line.
+struct Cells<'a> {
+    screen: &'a Screen,
+    theme: Theme,
+    line: &'a Row,
+    columns: &'a [Column],
+}
+
+impl Cells<'_> {
+    fn draw(&self, area: Rect, names: u16, buffer: &mut Buffer) {
+        let Row { level, open, .. } = self.line;
+        // Deep runs keep some room for their names.
+        let indent = (level * 2).min(names / 2);
+        let mark = match open {
+            Some(true) => "▾ ",
+            Some(false) => "▸ ",
+            None => "  ",
+        };
+        let room = Rect { width: names.saturating_sub(1), ..area };
+        let column = put(buffer, room, 0, area.x + indent, mark, self.theme.faint());
+        let node = match self.line.id {
+            RowId::Run(run) => self.screen.tree().get(run),
+            RowId::Group(_, status) => {
+                let text = format!("{} {}", number::count(self.line.runs), words(status));
+                put(buffer, room, 0, column, &text, self.theme.status(status));
+                None
+            }
+        };
+        if let Some(node) = node {
+            let mut column = put(buffer, room, 0, column, &name(node), Style::new()) + 2;
+            let folder = self.screen.folders.get(&node.root).filter(|_| node.parent.is_none());
+            if let Some(folder) = folder {
+                column = put(buffer, room, 0, column, folder, self.theme.faint()) + 2;
+            }
+            if let Some(note) = note(self.screen.tree(), node) {
+                put(buffer, room, 0, column, &note, self.theme.faint());
+            }
+        }
+        let mut end = area.x + names;
+        for column in self.columns {
+            end += column.width();
+            if let Some((text, style)) = self.cell(*column, node) {
+                put_right(buffer, area, 0, end, &text, style);
+            }
+        }
+    }
+
+    fn cell(&self, column: Column, node: Option<&Node>) -> Option<(String, Style)> {
+        let Row { usage, cost, .. } = self.line;
+        let theme = self.theme;
+        match column {
+            Column::Status => {
+                let node = node?;
+                Some((words(node.status), theme.status(node.status)))
+            }
+            Column::Time => {
+                let age = node?.age(self.screen.moment())?;
+                Some((number::duration(age), Style::new()))
+            }
+            Column::Silent => {
+                let silence = self.screen.silence(node?.run)?;
+                let style = if silence >= LONG { theme.alarm() } else { Style::new() };
+                Some((number::duration(silence), style))
+            }
+            // What has not begun has used nothing that could be unknown.
+            _ if node.is_some_and(|node| node.status == RunStatus::Queued) => None,
+            _ if used(usage, cost).is_none() => None,
+            Column::Tokens => Some((tokens(usage), Style::new())),
+            Column::Cost => Some((dollars(cost), Style::new())),
+        }
+    }
+}
+
+/// `12.3k`, in at most seven characters; `?` where nothing is known.
+fn tokens(usage: &Usage) -> String {
+    let short = |count: u64| match count {
+        0..1000 => count.to_string(),
+        1000..1_000_000 => format!("{}.{}k", count / 1000, count % 1000 / 100),
+        _ => format!("{}.{}M", count / 1_000_000, count % 1_000_000 / 100_000),
+    };
+    match usage.total() {
+        TokenCount::Known(count) => short(count),
+        TokenCount::AtLeast(bound) => format!("≥{}", short(bound)),
+        TokenCount::Unknown => "?".to_owned(),
+    }
+}
+
+/// The money in a few characters; `?` where nothing is known.
+fn dollars(cost: &Cost) -> String {
+    let sum: MicroUsd = cost.known_usd + cost.estimated_usd;
+    if cost.unknown_runs > 0 && sum == MicroUsd::default() {
+        return "?".to_owned();
+    }
+    number::cost(cost).replace(' ', "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_short() {
+        let check = |count: TokenCount, expected: &str| {
+            let usage = Usage { input: count, ..Usage::default() };
+            assert_eq!(tokens(&usage), expected);
+        };
+        check(TokenCount::Known(999), "999");
+        check(TokenCount::Known(12_340), "12.3k");
+        check(TokenCount::Known(1_999_999), "1.9M");
+        check(TokenCount::AtLeast(1_000), "≥1.0k");
+        check(TokenCount::Unknown, "?");
+    }
+}
