@@ -1,6 +1,7 @@
 //! The adapter between the contract and child processes.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -198,16 +199,16 @@ impl ExecRuntime {
         let path = self.resolve(command, launch)?;
         let task = tasks
             .get(&launch.task, || task_file(&launch.run_folder, &launch.task))
-            .map_err(|error| Reason::CannotStart { message: format!("its task file: {error}") })?;
+            .map_err(|error| unwritten_file("its task file", &error))?;
         let guidance_file = guidance(launch)
             .map(|text| task_file(&launch.run_folder, &text))
             .transpose()
-            .map_err(|error| Reason::CannotStart { message: format!("its guidance: {error}") })?;
+            .map_err(|error| unwritten_file("its guidance", &error))?;
         let trace_file = trace_json(launch)
             .filter(|json| json.len() > TRACE_VARIABLE_BYTES)
             .map(|json| task_file(&launch.run_folder, &json))
             .transpose()
-            .map_err(|error| Reason::CannotStart { message: format!("its trace: {error}") })?;
+            .map_err(|error| unwritten_file("its trace", &error))?;
         let said = |stream| SaidStream::new(host.clone(), stream, secrets.clone());
         let mut env = inherited.clone();
         let (guidance_file, trace_file) = (guidance_file.as_deref(), trace_file.as_deref());
@@ -288,4 +289,13 @@ impl StopSignal for StopRequests {
 
 fn cannot_start(error: &dyn std::error::Error) -> Reason {
     Reason::CannotStart { message: error_chain(error) }
+}
+
+/// Returns why a run ends whose file could not be written. A full disk says nothing about the program.
+fn unwritten_file(what: &str, error: &io::Error) -> Reason {
+    let message = format!("{what}: {error}");
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Reason::NotRecorded { message },
+        _ => Reason::CannotStart { message },
+    }
 }
