@@ -295,7 +295,9 @@ fn cannot_start(error: &dyn std::error::Error) -> Reason {
 fn unwritten_file(what: &str, error: &io::Error) -> Reason {
     let message = format!("{what}: {error}");
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Reason::NotRecorded { message },
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Reason::NotRecorded { message }
+        }
         _ => Reason::CannotStart { message },
     }
 }
