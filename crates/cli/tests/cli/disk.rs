@@ -181,7 +181,7 @@ fn a_piece_that_cannot_be_put_together_names_the_folder_and_not_the_input() {
     let report = place.run(&map).expect_code(1).json();
     // Its neighbour may find the disk full too, for as long as this piece is being put together.
     let failures = report["failures"].as_array().expect("failures");
-    let large = failures.iter().find(|failure| failure["label"] == "in:2");
+    let large = failures.iter().find(|failure| failure["key"] == "in:2");
     let error = &large.expect("the large piece cannot be put together")["envelope"]["error"];
     assert!(failures.iter().all(|failure| failure["envelope"]["error"]["code"] == "not_recorded"));
     let message = error["message"].as_str().expect("a message");
