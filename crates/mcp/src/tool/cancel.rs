@@ -12,7 +12,7 @@ pub(super) const WORDS: &str = "End a session below this one, with everything be
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// Run id or session key.
+    /// (Run id or session key.)
     run: String,
     /// Spare what is below it.
     #[serde(default)]

@@ -28,12 +28,12 @@ pub(super) struct Child {
     run_timeout_seconds: Option<u64>,
     /// Of its session at its end.
     cleanup: Option<Cleanup>,
-    /// Fewer rights: `read`, `write`, `exec`, `search`, `fetch`, `spawn`, `mcp:{server}/{tool}`, names of the runtime.
+    /// Fewer rights: read, write, exec, search, fetch, spawn, mcp:{server}/{tool}, names of the runtime.
     tools: Option<ToolRights>,
     /// JSON Schema.
     #[schemars(with = "Option<String>")]
     schema: Option<Value>,
-    /// To reserve for it.
+    /// (To reserve for it.)
     budget: Option<Reservation>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Child {
 pub(super) struct Grant {
     /// (The child's name for it.)
     name: String,
-    /// If this session has another name for it.
+    /// Its name here, if another.
     from: Option<String>,
 }
 

@@ -17,8 +17,8 @@ pub(super) const INFO_WORDS: &str =
     "What a value is: kind, size, hash and the file in which it can be read.";
 
 pub(super) const READ_WORDS: &str = "\
-Read a value, a range of its bytes, or the lines that `grep` finds. A large one is answered as the path of its file. With \
-`more`, `next` is the offset that goes on. A child's result is `sub-result-{run id}`.";
+Read a value, a range of its bytes, or the lines that `grep` finds; a large one as the path of its file. `next` is the offset that \
+goes on. A child's result is `sub-result-{run id}`.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

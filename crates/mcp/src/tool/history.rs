@@ -13,7 +13,7 @@ What happened in this session or one below: turns, tool calls, reports and resul
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// Run id or session key.
+    /// (Run id or session key.)
     run: String,
     /// A `seq` of an earlier answer.
     after: Option<u64>,

@@ -20,7 +20,7 @@ pub(super) struct Arguments {
     strategy: String,
     /// Children that did not complete: named (the default), left out, or taken as they are.
     on_failure: Option<OnFailure>,
-    /// Run ids or session keys, in order. Default: all.
+    /// Default: all, in order.
     #[serde(default)]
     runs: Vec<String>,
     /// Values of yours, after those of the runs.
@@ -31,7 +31,7 @@ pub(super) struct Arguments {
 /// The schema of a strategy, which names those that there are.
 fn strategy(_: &mut SchemaGenerator) -> Schema {
     let names = Strategy::NAMES.join("`, `");
-    let words = format!("`{names}`, `plugin:NAME` or `plugin:NAME=PARAMETERS`.");
+    let words = format!("`{names}`, `plugin:NAME[=PARAMETERS]`.");
     json_schema!({ "type": "string", "description": words })
 }
 

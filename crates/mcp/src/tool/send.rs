@@ -13,7 +13,7 @@ Send a message into a running session below this one.";
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// Run id or session key.
+    /// (Run id or session key.)
     to: String,
     /// (The message.)
     text: String,

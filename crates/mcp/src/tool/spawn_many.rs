@@ -13,8 +13,7 @@ use crate::answer::{CallFailure, json};
 use crate::patience::Patience;
 
 pub(super) const WORDS: &str = "\
-Start children that share the rest of the budget: one for each of `tasks`, or with `split` one for each piece of a value, \
-from one task. One that is refused hurts no other.";
+Start children that share the rest of the budget: one for each of `tasks`, or with `split` one task for each piece of a value.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

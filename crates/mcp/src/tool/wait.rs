@@ -23,7 +23,7 @@ pub(super) struct Arguments {
     mode: WaitMode,
     /// (The longest wait. The children go on.)
     timeout_seconds: Option<u64>,
-    /// One answer of all; it cancels children that it needs no more.
+    /// One answer of all.
     merge: Option<Merging>,
 }
 
