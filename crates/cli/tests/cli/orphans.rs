@@ -38,12 +38,11 @@ fn keeper(supervisor: u32) -> u32 {
     found.next().expect("there is a keeper").parse().expect("a number")
 }
 
-#[test]
-fn what_was_left_by_a_supervisor_and_its_keeper_is_ended_by_the_next() {
-    let place = Place::new();
+/// A tree whose supervisor and keeper were both killed, and the processes of its agent that live on: the agent, one that has left
+/// its group, and one that has also thrown off the name of its run.
+fn left_behind(place: &Place) -> (Vec<u32>, Vec<Watched>) {
     let fifo = place.path().join("fifo");
     named_pipe(&fifo);
-    // One agent, one process that has left its group, and one that has also thrown off the name of its run.
     let script = r#"
         setsid sleep 1000 </dev/null >/dev/null 2>&1 & a=$!
         env -u OFFSHOOT_RUN_ID setsid sleep 1000 </dev/null >/dev/null 2>&1 & b=$!
@@ -60,8 +59,28 @@ fn what_was_left_by_a_supervisor_and_its_keeper_is_ended_by_the_next() {
     signal(child.id(), Signal::STOP);
     kill(keeper(child.id()));
     kill(child.id());
-    child.wait().expect("it was ours");
+    child.wait().expect("the supervisor cannot be waited for");
     assert!(watched.iter().all(|agent| !agent.is_gone()), "no process is there to end them");
+    (agents, watched)
+}
+
+#[test]
+fn what_a_tree_left_is_ended_before_the_tree_is_deleted() {
+    let place = Place::new();
+    let (agents, watched) = left_behind(&place);
+    let pruned = place.run(&["prune", "--older-than", "0s"]).expect_code(0);
+    for agent in &agents {
+        assert!(pruned.stderr.contains(&format!("ending process {agent}")), "{}", pruned.stderr);
+    }
+    assert!(watched.iter().all(|agent| agent.is_gone_within(Duration::from_secs(60))));
+    let trees = place.run(&["list", "--all", "--json"]).expect_code(0).json();
+    assert_eq!(trees, serde_json::json!([]), "the tree is deleted");
+}
+
+#[test]
+fn what_was_left_by_a_supervisor_and_its_keeper_is_ended_by_the_next() {
+    let place = Place::new();
+    let (agents, watched) = left_behind(&place);
     let sockets = |place: &Path| {
         let doors = fs::read_dir(place.join(".offshoot/doors")).expect("a folder of sockets");
         doors.flatten().filter(|entry| entry.path().extension().is_some()).count()
