@@ -32,11 +32,13 @@ pub(crate) fn run() -> Result {
     cargo::build_all()?;
     let log = workspace::root().join("target/test.log");
     let variables = [(BUILT, "true")];
-    let Err(error) = cargo::log(&["test", "--workspace", "--no-fail-fast"], &variables, &log)
-    else {
+    let ran = cargo::log(&["test", "--workspace", "--no-fail-fast"], &variables, &log);
+    let text = fs::read_to_string(&log)?;
+    print_skipped(&text);
+    let Err(error) = ran else {
         return Ok(());
     };
-    let failed = Failed::read(&fs::read_to_string(&log)?);
+    let failed = Failed::read(&text);
     if failed.tests.is_empty() || failed.tests.len() > MOST {
         return Err(error);
     }
@@ -57,6 +59,18 @@ pub(crate) fn run() -> Result {
         println!("flaky  {test}: failed beside all others, passed by itself");
     }
     Ok(())
+}
+
+/// Prints what did not run because the machine does not permit it, and how much that was.
+fn print_skipped(log: &str) {
+    let skipped: Vec<&str> = skipped(log).collect();
+    skipped.iter().for_each(|line| println!("skipped  {line}"));
+    println!("── {} skipped", skipped.len());
+}
+
+/// Returns each test that did not run, with the reason. A line of a test can follow what the harness has printed without its end.
+fn skipped(log: &str) -> impl Iterator<Item = &str> {
+    log.lines().filter_map(|line| line.split_once("SKIPPED: ").map(|(_, rest)| rest))
 }
 
 impl Failed {
@@ -84,6 +98,17 @@ impl Failed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn skipped_tests_are_found_in_the_middle_of_a_line_too() {
+        let log = "SKIPPED: a group outside: there are no namespaces (1 skipped so far)\n\
+            test a ... SKIPPED: b: no podman (1 skipped so far)\ntest a ... ok\n";
+        let expected = [
+            "a group outside: there are no namespaces (1 skipped so far)",
+            "b: no podman (1 skipped so far)",
+        ];
+        assert_eq!(skipped(log).collect::<Vec<_>>(), expected);
+    }
 
     #[test]
     fn failed_tests_and_their_programs_are_read() {

@@ -7,8 +7,7 @@ use serde::Deserialize;
 
 use crate::answer::{CallFailure, json};
 
-pub(super) const WORDS: &str =
-    "Record a line of progress, for the parent session and for people.";
+pub(super) const WORDS: &str = "Record a line of progress, for the parent session and for people.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

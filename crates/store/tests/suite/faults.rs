@@ -7,7 +7,7 @@ use offshoot_model::{EventKind, ValueKind};
 use offshoot_store::{DataFolder, NewValue, SqliteStore, Store, StoreError};
 
 use crate::sample::{OnDisk, Script};
-use crate::tmpfs::Tmpfs;
+use offshoot_test_support::Disk;
 
 fn put(store: &dyn Store, value: NewValue) -> Result<offshoot_model::VariableRef, StoreError> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -21,7 +21,7 @@ fn files_below(folder: &Path) -> usize {
 
 #[test]
 fn a_full_disk_loses_no_order_and_is_used_again_when_it_has_space() {
-    let Some(disk) = Tmpfs::mount(4 << 20) else { return };
+    let Some(disk) = Disk::of(4 << 20) else { return };
     let folder = DataFolder::open(disk.path().join("data")).unwrap();
     let store = SqliteStore::open(&folder).unwrap();
     let (mut one, mut other) = (Script::new(), Script::new());
@@ -51,7 +51,7 @@ fn a_full_disk_loses_no_order_and_is_used_again_when_it_has_space() {
 
 #[test]
 fn a_value_that_does_not_fit_leaves_nothing_behind() {
-    let Some(disk) = Tmpfs::mount(2 << 20) else { return };
+    let Some(disk) = Disk::of(2 << 20) else { return };
     let folder = DataFolder::open(disk.path().join("data")).unwrap();
     let store = SqliteStore::open(&folder).unwrap();
     let home = tempfile::tempdir().unwrap();
@@ -79,7 +79,7 @@ fn a_value_that_does_not_fit_leaves_nothing_behind() {
 
 #[test]
 fn a_folder_that_cannot_be_written_says_so() {
-    let Some(disk) = Tmpfs::mount(4 << 20) else { return };
+    let Some(disk) = Disk::of(4 << 20) else { return };
     let folder = DataFolder::open(disk.path().join("data")).unwrap();
     let store = SqliteStore::open(&folder).unwrap();
     let mut script = Script::new();
@@ -114,7 +114,7 @@ enum Beside {
 #[test]
 fn a_record_on_a_read_only_disk_can_be_read_with_all_that_was_committed() {
     for beside in [Beside::Nothing, Beside::Log, Beside::LogAndIndex] {
-        let Some(disk) = Tmpfs::mount(4 << 20) else { return };
+        let Some(disk) = Disk::of(4 << 20) else { return };
         let live = OnDisk::new();
         let mut script = Script::new();
         let value = put(&live.store, NewValue::bytes(ValueKind::Text, *b"a value")).unwrap();

@@ -12,6 +12,5 @@ mod identity;
 mod sample;
 mod scenario;
 mod sweep;
-mod tmpfs;
 mod values;
 mod versions;

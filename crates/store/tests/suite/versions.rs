@@ -6,7 +6,7 @@ use offshoot_model::{Event, EventClass};
 use offshoot_store::{DataFolder, SqliteStore, Store, StoreError};
 use offshoot_test_support::scenario;
 
-use crate::tmpfs::Tmpfs;
+use offshoot_test_support::Disk;
 
 /// The scenario in which everything happens, written by each earlier version when that was the latest.
 const EARLIER: &[(u32, &[u8])] = &[
@@ -59,7 +59,7 @@ fn every_earlier_version_becomes_this_one() {
 #[test]
 fn an_earlier_version_on_a_read_only_disk_is_read_and_left_as_it_is() {
     for &(_, database) in EARLIER {
-        let Some(disk) = Tmpfs::mount(4 << 20) else { return };
+        let Some(disk) = Disk::of(4 << 20) else { return };
         let folder = DataFolder::open(disk.path().join("data")).unwrap();
         let path = folder.path().join("offshoot.db");
         std::fs::write(&path, database).unwrap();
