@@ -68,9 +68,13 @@ pub(crate) fn resume(
         let label = admitted.label.clone();
         let Some(terms) = terms else {
             let Some(tree) = abandoned else {
-                return match is_plain {
-                    true => finished(&engine, root, 0, interrupts, cx),
-                    false => Err(not_reopened(&NotReopened::Agent, root)),
+                let status = engine.store.ending(root, root.run())?.map(|ending| ending.status());
+                return match status.filter(|status| !is_plain || !status.is_success()) {
+                    None => finished(&engine, root, 0, interrupts, cx),
+                    Some(status) => {
+                        let (agent, runtime) = (plan.agent.clone(), Arc::clone(&plan.runtime));
+                        Err(not_reopened(&NotReopened::Agent { agent, runtime, status }, root))
+                    }
                 };
             };
             cx.output.note(format_args!("resuming tree {root}"));
@@ -167,11 +171,14 @@ fn not_reopened(why: &NotReopened, root: RootId) -> Failure {
     let resume = format!("`offshoot resume {root}");
     let hint = match *why {
         NotReopened::Alive => format!("{resume}` goes on with it; then these options can be given"),
-        NotReopened::Agent => format!("`offshoot show {root}` says what it did"),
+        NotReopened::Agent { .. } => format!(
+            "`offshoot show {root}` shows its answer and what it did; the same `offshoot run` begins it anew"
+        ),
         NotReopened::OutOfTime => format!("{resume} --deadline 2h` gives it two hours from now on"),
-        NotReopened::OutOfBudget { unit, granted } => {
-            let twice = amount(unit, granted.saturating_mul(2));
-            format!("{resume} {twice}` gives it twice as much, with what it has used")
+        NotReopened::OutOfBudget { unit, granted, used, each } => {
+            let more = granted.max(used).max(each.unwrap_or(0)).saturating_mul(2);
+            let more = amount(unit, more);
+            format!("{resume} {more}` gives it so much in all, with what it has used")
         }
         NotReopened::NotMore { unit, granted, .. } => {
             let twice = amount(unit, granted.saturating_mul(2));

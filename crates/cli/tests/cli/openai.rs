@@ -113,6 +113,22 @@ fn pieces_share_a_budget_until_it_is_used_up() {
     let id = piece[0]["runId"].as_str().expect("an id").to_owned();
     let events = place.run(&["events", &id]).expect_code(0);
     assert!(events.stdout().contains("out of the pool"), "{}", events.stdout());
+    // What is left pays for no other piece, so none is begun.
+    let listed = || place.run(&["list", "--tree", "last", "--all", "--json"]).expect_code(0).json();
+    let before = listed();
+    for more in [&[][..], &["--budget-usd", "2.1"]] {
+        let resume = [&["resume", "last", "--cancelled"][..], more].concat();
+        let refused = place.run(&resume).expect_code(2);
+        let granted = if more.is_empty() { "2.00" } else { "2.10" };
+        let left = if more.is_empty() { "0.11" } else { "0.21" };
+        let why = format!(
+            "the budget of the tree is too small: {granted} usd granted, 1.89 used, {left} left, \
+             and its last pieces used 0.27 each"
+        );
+        assert!(refused.stderr.contains(&why), "{}", refused.stderr);
+        assert!(refused.stderr.contains(" --budget-usd 4."), "{}", refused.stderr);
+    }
+    assert_eq!(listed(), before);
     // More money: eleven in all, and what was paid for is kept.
     let resumed = place.run(&["resume", "last", "--budget-usd", "3"]).expect_code(0);
     assert!(resumed.stderr.contains("11 of 40 pieces completed"), "{}", resumed.stderr);

@@ -196,11 +196,36 @@ fn a_tree_without_time_says_what_to_type() {
     check_whole(&place, &resumed, 5, &[4]);
 }
 
+/// An agent that was stopped is over, as each ended run is. That is said by its name, with and without options.
 #[test]
-fn only_pieces_run_again() {
+fn a_root_that_is_an_agent_is_refused_by_name() {
+    let agent = "[[agents.list]]\nid = \"slow\"\nruntime = \"exec\"\n\
+                 command = [\"sh\", \"-c\", \"echo up > fifo; exec sleep 600\"]\n";
     let place = Place::new();
+    place.file("c.toml", agent);
+    let run = ["--config", "c.toml", "run", "--agent", "slow", "task"];
+    let (place, status) = Doomed::start(place, &run).interrupt();
+    assert_eq!(status.code(), Some(130));
     place.run(&["run", "task", "--", "sh", "-c", "exit 3"]).expect_code(1);
-    let root = root(&place);
-    let refused = place.run(&["resume", &root, "--failed"]).expect_code(2);
-    assert!(refused.stderr.contains("the root of the tree is an agent"), "{}", refused.stderr);
+    for (position, agent, how) in [("1", "slow", "cancelled"), ("2", "main", "failed")] {
+        place.run(&["list"]).expect_code(0);
+        let root = format!("@{position}");
+        for options in [&[][..], &["--failed"], &["--deadline", "2h"]] {
+            let refused = place.run(&[&["resume", &root][..], options].concat()).expect_code(2);
+            let why = format!(
+                "its root is the agent `{agent}` on the runtime `exec`, whose run is over ({how}): \
+                 only pieces of a map or a fanout run again"
+            );
+            assert!(refused.stderr.contains(&why), "{options:?}: {}", refused.stderr);
+            let hint = "shows its answer and what it did; the same `offshoot run` begins it anew";
+            assert!(refused.stderr.contains(hint), "{}", refused.stderr);
+            assert_eq!(refused.stdout(), "");
+        }
+    }
+    place.run(&["run", "task", "--", "echo", "fine"]).expect_code(0);
+    let over = place.run(&["resume", "last"]).expect_code(0);
+    assert!(over.stderr.contains("nothing is left to resume"), "{}", over.stderr);
+    assert_eq!(over.stdout(), "fine\n");
+    let asked = place.run(&["resume", "last", "--failed"]).expect_code(2);
+    assert!(asked.stderr.contains("(completed)"), "{}", asked.stderr);
 }

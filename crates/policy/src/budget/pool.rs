@@ -125,6 +125,11 @@ impl Ledger {
         }
     }
 
+    /// Returns the amount that a piece below a run draws as it starts: what the last ones used. None before one has used any.
+    pub fn piece_size(&self, run: RunId, unit: Unit) -> Option<u64> {
+        self.accounts.get(&run)?.pool.as_ref()?.size(unit)
+    }
+
     /// Returns what a run takes more out of the pool so that it may use up to this in a unit, and `beyond` that what one
     /// child probably uses, as far as there is any. What it has used above its part already is the first of it.
     pub fn more(&self, run: RunId, unit: Unit, target: u128, beyond: bool) -> BudgetGrant {

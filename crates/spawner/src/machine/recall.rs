@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use offshoot_config::Config;
 use offshoot_model::{
-    Admitted, Changes, Cost, Ending, Envelope, Event, EventKind, InputRange, Origin, Payload,
-    PiecesAgain, Reason, RootId, RunId, SpawnRequest, Timestamp, Usage,
+    Admitted, AgentId, Changes, Cost, Ending, Envelope, Event, EventKind, InputRange, Origin,
+    Payload, PiecesAgain, Reason, RootId, RunId, SpawnRequest, Timestamp, Usage,
 };
 use offshoot_policy::{Admission, Lineage, RuntimeFacts, Terms};
 
@@ -50,8 +50,10 @@ pub(crate) struct Recall {
     about: HashMap<RunIndex, About>,
     /// The last run of each piece that is over, by its place.
     over: BTreeMap<u32, OverPiece>,
-    /// True if the root only holds pieces.
-    holds: bool,
+    /// The agent of the root.
+    agent: AgentId,
+    /// The runtime of the root; none where it only holds pieces.
+    runtime: Option<Arc<str>>,
     /// The root as it was when it ended, where it only held pieces.
     root: Option<Box<Live>>,
     /// The choice with which the operator goes on with a root that is over.
@@ -129,7 +131,8 @@ impl Recall {
             machine: Machine::new(config, root, &admitted.agent),
             about: HashMap::new(),
             over: BTreeMap::new(),
-            holds: admitted.runtime.is_none(),
+            agent: admitted.agent.clone(),
+            runtime: admitted.runtime.clone(),
             root: None,
             reopening: None,
             only: None,
@@ -360,7 +363,7 @@ impl Recall {
     fn ended(&mut self, run: RunIndex, ending: &Ending, closed: Closed) {
         let machine = &self.machine;
         let about = self.about.remove(&run);
-        if run == RunIndex::ROOT && self.holds {
+        if run == RunIndex::ROOT && self.runtime.is_none() {
             self.root = Some(closed.live);
             return;
         }

@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
-use offshoot_model::{BudgetGrant, EventKind, MicroUsd, PiecesAgain, RootReopened, RunId};
+use offshoot_model::{
+    AgentId, BudgetGrant, EventKind, MicroUsd, PiecesAgain, RootReopened, RunId, RunStatus,
+};
 use offshoot_policy::budget::Unit;
 
 use super::super::Machine;
@@ -19,18 +21,32 @@ pub enum NotReopened {
     #[error("the tree has lost its supervisor, and is not over")]
     Alive,
     /// The root is an agent itself.
-    #[error("the root of the tree is an agent: only pieces of a map or a fanout run again")]
-    Agent,
+    #[error(
+        "its root is the agent `{agent}` on the runtime `{runtime}`, whose run is over ({status}): \
+         only pieces of a map or a fanout run again"
+    )]
+    Agent {
+        /// The agent.
+        agent: AgentId,
+        /// The runtime.
+        runtime: Arc<str>,
+        /// The way its run ended.
+        status: RunStatus,
+    },
     /// The time of the tree is over.
     #[error("the time of the tree is over")]
     OutOfTime,
-    /// The budget of the tree is used up.
-    #[error("the budget of the tree is used up: it had {} {}", show(*.unit, *.granted), .unit.as_str())]
+    /// The budget of the tree is used up, or what is left of it is less than its last pieces used, as its pool measures it.
+    #[error("the budget of the tree is too small: {}", shortage(*.unit, *.granted, *.used, *.each))]
     OutOfBudget {
         /// In this unit.
         unit: Unit,
-        /// The amount that it had, in tokens or millionths of a dollar.
+        /// The amount that it had or would have, in tokens or millionths of a dollar.
         granted: u64,
+        /// The amount that it has used.
+        used: u64,
+        /// The amount that one of its last pieces used.
+        each: Option<u64>,
     },
     /// The budget that was given is not more than what the tree had.
     #[error("the tree had {} {}, and is given {}", show(*.unit, *.granted), .unit.as_str(), show(*.unit, *.given))]
@@ -79,8 +95,13 @@ impl Recall {
         if self.machine.runs[RunIndex::ROOT.get()].live().is_some() {
             return Err(NotReopened::Alive);
         }
-        if self.root.is_none() {
-            return Err(NotReopened::Agent);
+        if let Some(runtime) = &self.runtime {
+            let root = &self.machine.runs[RunIndex::ROOT.get()];
+            return Err(NotReopened::Agent {
+                agent: self.agent.clone(),
+                runtime: Arc::clone(runtime),
+                status: root.status(),
+            });
         }
         self.choose(&again);
         let event = RootReopened { again, deadline_seconds: None };
@@ -107,25 +128,10 @@ impl Recall {
         }
         let mut more = BudgetGrant::default();
         for unit in Unit::ALL {
-            let balance = machine.books.ledger.balance(machine.id(RunIndex::ROOT), unit);
-            let bound = balance.and_then(|balance| Some((balance.granted?, balance)));
-            let added = match (bound, unit.of(budget)) {
-                // Under a budget of which nothing was used, that of zero too, what costs nothing runs.
-                (Some((granted, left)), None)
-                    if left.free == Some(0) && left.used + left.overrun > 0 =>
-                {
-                    return Err(NotReopened::OutOfBudget { unit, granted });
-                }
-                (_, None) => continue,
-                (None, Some(_)) => return Err(NotReopened::Unbounded(unit)),
-                (Some((granted, _)), Some(given)) if given <= granted => {
-                    return Err(NotReopened::NotMore { unit, granted, given });
-                }
-                (Some((granted, _)), Some(given)) => given - granted,
-            };
-            match unit {
-                Unit::Tokens => more.tokens = Some(added),
-                Unit::Usd => more.usd = Some(MicroUsd::from_micros(added)),
+            match (unit, machine.added(unit, unit.of(budget))?) {
+                (_, 0) => {}
+                (Unit::Tokens, added) => more.tokens = Some(added),
+                (Unit::Usd, added) => more.usd = Some(MicroUsd::from_micros(added)),
             }
         }
         reopening.event.deadline_seconds = deadline_seconds;
@@ -179,6 +185,27 @@ impl Recall {
 }
 
 impl Machine {
+    /// Returns the amount by which the budget of a root that is to go on grows in a unit, if this one is given in place of what
+    /// it had. Refuses what pays for no piece.
+    fn added(&self, unit: Unit, given: Option<u64>) -> Result<u64, NotReopened> {
+        let (root, ledger) = (self.id(RunIndex::ROOT), &self.books.ledger);
+        let balance = ledger.balance(root, unit);
+        let Some((had, balance)) = balance.and_then(|it| Some((it.granted?, it))) else {
+            return given.map_or(Ok(0), |_| Err(NotReopened::Unbounded(unit)));
+        };
+        if let Some(given) = given.filter(|&given| given <= had) {
+            return Err(NotReopened::NotMore { unit, granted: had, given });
+        }
+        let granted = given.unwrap_or(had);
+        let used = u64::try_from(balance.used + balance.overrun).unwrap_or(u64::MAX);
+        let each = ledger.piece_size(root, unit);
+        // Under a budget of which nothing was used, that of zero too, what costs nothing runs.
+        if used > 0 && granted.saturating_sub(used) < each.unwrap_or(1) {
+            return Err(NotReopened::OutOfBudget { unit, granted, used, each });
+        }
+        Ok(granted - had)
+    }
+
     /// Puts a root that is over back into the tree. What it has used stays used.
     fn revive(&mut self, mut root: Box<Live>, deadline_seconds: Option<u64>) {
         let children = &self.runs[RunIndex::ROOT.get()].children;
@@ -195,6 +222,14 @@ impl Machine {
             self.set_deadline(RunIndex::ROOT, seconds);
         }
     }
+}
+
+/// The amounts of a budget that pays for no piece.
+fn shortage(unit: Unit, granted: u64, used: u64, each: Option<u64>) -> String {
+    let left = show(unit, granted.saturating_sub(used));
+    let each = each.map(|each| format!(", and its last pieces used {} each", show(unit, each)));
+    let (word, granted, used) = (unit.as_str(), show(unit, granted), show(unit, used));
+    format!("{granted} {word} granted, {used} used, {left} left{}", each.unwrap_or_default())
 }
 
 /// An amount without its unit.

@@ -169,8 +169,14 @@ fn what_was_spent_stays_spent() {
     world.raise(RunIndex::ROOT, 10).expect("it lives again");
     world.use_tokens(piece, 10_000);
     end_all(&mut world, killed());
-    let used_up = NotReopened::OutOfBudget { unit: Unit::Tokens, granted: 1_010 };
-    assert_eq!(world.reopen(again(true, true), AT_ONCE), Err(used_up));
+    let used_up = |granted| NotReopened::OutOfBudget {
+        unit: Unit::Tokens,
+        granted,
+        used: 10_400,
+        each: None,
+    };
+    assert_eq!(world.reopen(again(true, true), AT_ONCE), Err(used_up(1_010)));
+    assert_eq!(world.reopen(budget(10_400), AT_ONCE), Err(used_up(10_400)), "none would be left");
     let not_more = NotReopened::NotMore { unit: Unit::Tokens, granted: 1_010, given: 1_000 };
     assert_eq!(world.reopen(budget(1_000), AT_ONCE), Err(not_more));
     let usd = BudgetGrant { tokens: None, usd: Some(offshoot_model::MicroUsd::from_micros(1)) };
@@ -184,6 +190,42 @@ fn what_was_spent_stays_spent() {
     assert_proven(&world, 0);
     let account = &Audit::of(&world.ledger.events).budgets[0];
     assert_eq!(account.granted, 20_000);
+}
+
+/// A rest that pays for no piece opens none: the pool would refuse each of them.
+#[test]
+fn a_rest_below_the_last_pieces_needs_a_new_budget() {
+    let limits =
+        Limits { budget_tokens: Some(1_000), pools: true, max_concurrent: 1, ..Limits::default() };
+    for (spent, left) in [([270, 270, 270], 190), ([200, 300, 230], 270)] {
+        let mut world = World::quiet(limits.clone());
+        (0..9).for_each(|_| _ = world.spawn_piece());
+        for tokens in spent {
+            let piece = world.holding()[0];
+            world.use_tokens(piece, tokens);
+            world.finish(piece);
+        }
+        stop(&mut world);
+        let granted = |tokens: u64| GoOn {
+            budget: BudgetGrant { tokens: Some(tokens), usd: None },
+            ..again(false, true)
+        };
+        if left == 270 {
+            world.reopen(again(false, true), AT_ONCE).expect("it pays for one more piece");
+            continue;
+        }
+        let starts_before = starts(&world);
+        let refused = |granted| NotReopened::OutOfBudget {
+            unit: Unit::Tokens,
+            granted,
+            used: 810,
+            each: Some(270),
+        };
+        assert_eq!(world.reopen(again(false, true), AT_ONCE), Err(refused(1_000)));
+        assert_eq!(world.reopen(granted(1_079), AT_ONCE), Err(refused(1_079)));
+        assert_eq!(starts(&world), starts_before);
+        world.reopen(granted(1_080), AT_ONCE).expect("it pays for one more piece");
+    }
 }
 
 #[test]
@@ -205,7 +247,7 @@ fn a_thousand_trees_are_stopped_and_go_on() {
                 match refused {
                     NotReopened::OutOfTime => wish.deadline_seconds = Some(30),
                     NotReopened::OutOfBudget { granted, .. } => {
-                        wish.budget.tokens = Some(granted + 1_000);
+                        wish.budget.tokens = Some(2 * granted + 1_000);
                     }
                     other => panic!("seed {seed}: {other}"),
                 }
