@@ -10,7 +10,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use data_encoding::BASE64;
-use offshoot_model::{ContentHash, PathText};
+use offshoot_model::{ContentHash, PathText, json_error};
 use serde::{Deserialize, Serialize};
 
 use crate::environment::Environment;
@@ -207,8 +207,9 @@ impl TryFrom<String> for Folder {
 /// Reads the list of trusted projects.
 fn parse(path: &Path, bytes: &[u8]) -> Result<List, Failure> {
     let list: List = serde_json::from_slice(bytes).map_err(|error| {
+        let why = io::Error::other(json_error("", &error));
         Failure::input(format_args!("{} is damaged", path.display()))
-            .caused_by(Some(&error))
+            .caused_by(Some(&why))
             .hint("remove it, then trust your projects again")
     })?;
     if list.version > VERSION {

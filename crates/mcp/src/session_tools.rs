@@ -1,7 +1,7 @@
 //! The same tools for a model that is no MCP client: its runtime lives in the supervisor and calls them itself.
 
 use offshoot_door::{Client, ClientError, Status};
-use offshoot_model::JsonText;
+use offshoot_model::{JsonText, json_error};
 use offshoot_runtime::ToolOffer;
 
 use crate::Options;
@@ -48,13 +48,13 @@ impl SessionTools {
         let tool =
             ToolKind::ALL.iter().find(|tool| tool.name() == name && tool.is_there(&options))?;
         let (repeats, arguments) = (Repeats::default(), arguments.trim());
-        let arguments = serde_json::from_str(if arguments.is_empty() { "{}" } else { arguments });
-        let answer = match arguments {
+        let text = if arguments.is_empty() { "{}" } else { arguments };
+        let answer = match serde_json::from_str(text) {
             Ok(arguments) => {
                 let patience = Patience::unheard(options, &repeats);
                 tool.call(&self.client, arguments, &patience).await
             }
-            Err(error) => Err(CallFailure::invalid("arguments", error)),
+            Err(error) => Err(CallFailure::invalid("arguments", json_error(text, &error))),
         };
         Some(answer.unwrap_or_else(|failure| failure.json()))
     }

@@ -196,10 +196,7 @@ fn parse<A: DeserializeOwned + JsonSchema>(arguments: JsonObject) -> Result<A, C
                 "arguments",
                 match field {
                     // Where arguments of two tables stand in one object, an error has no place.
-                    Some(field)
-                        if message.starts_with("found ")
-                            || message.starts_with("unknown variant") =>
-                    {
+                    Some(field) if message.starts_with("found ") => {
                         format!("`{field}`: {message}")
                     }
                     _ => message,
@@ -208,7 +205,7 @@ fn parse<A: DeserializeOwned + JsonSchema>(arguments: JsonObject) -> Result<A, C
         };
         let known: Vec<_> = known.keys().map(|name| format!("`{name}`")).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        let message = format!("unknown field `{unknown}`; known are {known}");
+        let message = format!("unknown key `{unknown}`; known are {known}");
         CallFailure::invalid("arguments", message)
     })
 }
@@ -321,11 +318,11 @@ mod tests {
         }
         check::<spawn::Arguments>(
             r#"{"task":"x","timeout":3}"#,
-            "unknown field `timeout`; known are `task`, `agentId`, `label`, `context`, `model`, `thinking`, \
+            "unknown key `timeout`; known are `task`, `agentId`, `label`, `context`, `model`, `thinking`, \
              `runTimeoutSeconds`, `cleanup`, `tools`, `schema`, `budget`, `wait`",
         );
-        check::<status::Arguments>(r#"{"x":1}"#, "unknown field `x`; known are none");
-        check::<spawn::Arguments>(r#"{"wait":true}"#, "missing field `task`");
+        check::<status::Arguments>(r#"{"x":1}"#, "unknown key `x`; known are none");
+        check::<spawn::Arguments>(r#"{"wait":true}"#, "the key `task` is missing");
         let spawn = ToolKind::Spawn.definition().schema_as_json_value();
         assert_eq!(spawn["required"], serde_json::json!(["task"]));
     }

@@ -94,11 +94,15 @@ impl<R: BufRead> Iterator for Lines<R> {
 }
 
 fn parse(bytes: &[u8]) -> Result<Line, String> {
+    // The reader would take the elements of an array as fields in their order.
+    if bytes.starts_with(b"[") {
+        return Err("found an array, expected an object".to_owned());
+    }
     let record: Record<'_> = serde_json::from_slice(bytes).map_err(|error| {
         let message = json_error(&String::from_utf8_lossy(bytes), &error);
-        match error.column() {
-            0 => message,
-            column => format!("{message} at column {column}"),
+        match (error.is_data(), error.column()) {
+            (true, _) | (_, 0) => message,
+            (false, column) => format!("{message}, at column {column}"),
         }
     })?;
     let raw = record.value.get();
@@ -144,13 +148,21 @@ mod tests {
             assert!(error.starts_with(expected), "{error}");
         };
         let good = "{\"key\":\"a\",\"value\":1}\n";
-        check(format!("{good}\nnope\n{good}").as_bytes(), "line 3: expected ident at column");
-        check(b"{\"key\":\"a\"}", "line 1: missing field `value`");
-        check(b"{\"value\":1}", "line 1: missing field `key`");
+        check(
+            format!("{good}\nnope\n{good}").as_bytes(),
+            "line 3: a word that is none of true, false and null, at column",
+        );
+        check(b"{\"key\":\"a\"}", "line 1: the key `value` is missing");
+        check(b"{\"value\":1}", "line 1: the key `key` is missing");
         check(b"{\"key\":1,\"value\":1}", "line 1: `key`: found integer `1`, expected a string");
-        check(b"{\"key\":\"a\",\"value\":1} 2", "line 1: trailing characters");
-        check(b"{\"key\":\"a\",\"value\":", "line 1: EOF while parsing");
-        check(b"[1,2,3]", "line 1: ");
+        check(
+            b"{\"key\":\"a\",\"value\":1} 2",
+            "line 1: something follows the value, at column 23",
+        );
+        check(b"{\"key\":\"a\",\"value\":", "line 1: it ends where a value must stand, at column ");
+        check(b"[\"k\",5]", "line 1: found an array, expected an object");
+        check(b"[1", "line 1: found an array, expected an object");
+        check(b"5", "line 1: found integer `5`, expected an object");
         check(b"{\"key\":\"a\",\"value\":\"\xff\"}", "line 1: ");
     }
 

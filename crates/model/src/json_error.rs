@@ -19,12 +19,38 @@ const WORDS: [(&str, &str); 9] = [
     ("i64", "a whole number"),
 ];
 
+/// Faults of a text that is no JSON, as the reader says them and in words for its author.
+const SYNTAX: [(&str, &str); 18] = [
+    ("EOF while parsing a list", "it ends in the middle of an array"),
+    ("EOF while parsing an object", "it ends in the middle of an object"),
+    ("EOF while parsing a string", "it ends in the middle of a string"),
+    ("EOF while parsing a value", "it ends where a value must stand"),
+    ("expected ident", "a word that is none of true, false and null"),
+    ("expected value", "a value must stand here"),
+    ("expected `:`", "a `:` is missing"),
+    ("expected `,` or `]`", "a `,` or a `]` is missing"),
+    ("expected `,` or `}`", "a `,` or a `}` is missing"),
+    ("invalid escape", "no character is written in this way behind a backslash"),
+    ("invalid number", "this is not how a number is written"),
+    ("invalid unicode code point", "no character has this number"),
+    (
+        "control character (\\u0000-\\u001F) found while parsing a string",
+        "a control character in a string must be escaped",
+    ),
+    ("lone leading surrogate in hex escape", "half a surrogate pair"),
+    ("unexpected end of hex escape", "half a surrogate pair"),
+    ("trailing comma", "nothing follows the comma"),
+    ("trailing characters", "something follows the value"),
+    ("recursion limit exceeded", "too many values stand in each other"),
+];
+
 /// Returns what is wrong in one line: the field and what it should be. Without the place, and without names of types.
 pub fn json_error(text: &str, error: &serde_json::Error) -> String {
     let message = error.to_string();
     let message = message.split_once(" at line ").map_or(&*message, |(message, _)| message);
     if !error.is_data() {
-        return message.to_owned();
+        let known = SYNTAX.iter().find(|(said, _)| *said == message);
+        return known.map_or(message, |(_, plain)| plain).to_owned();
     }
     let message = plain(message);
     let at = offset(text, error.line(), error.column());
@@ -38,6 +64,18 @@ pub fn json_error(text: &str, error: &serde_json::Error) -> String {
 
 /// The message in words of JSON.
 fn plain(message: &str) -> String {
+    if let Some(key) = message.strip_prefix("missing field ") {
+        return format!("the key {key} is missing");
+    }
+    if let Some(key) = message.strip_prefix("duplicate field ") {
+        return format!("the key {key} stands twice");
+    }
+    if let Some(rest) = message.strip_prefix("unknown field ") {
+        return format!("unknown key {rest}");
+    }
+    if let Some(rest) = message.strip_prefix("unknown variant ") {
+        return format!("found {rest}");
+    }
     let Some((found, expected)) = message.split_once(", expected ") else {
         return message.to_owned();
     };
@@ -136,9 +174,14 @@ mod tests {
             r#"{"task": "x", "inner": {"seconds": 1, "words": 5}}"#,
             "`inner.words`: found integer `5`, expected an array",
         );
-        check(r#"{"tasks": "x"}"#, "unknown field `tasks`, expected `task` or `inner`");
-        check("{}", "missing field `task`");
-        check(r#"{"inner": {"seconds": 1}}"#, "`inner`: missing field `words`");
-        check("nope", "expected ident");
+        check(r#"{"tasks": "x"}"#, "unknown key `tasks`, expected `task` or `inner`");
+        check("{}", "the key `task` is missing");
+        check(r#"{"task": "x", "task": "y"}"#, "the key `task` stands twice");
+        check(r#"{"inner": {"seconds": 1}}"#, "`inner`: the key `words` is missing");
+        check("nope", "a word that is none of true, false and null");
+        check("{", "it ends in the middle of an object");
+        check("", "it ends where a value must stand");
+        check("{} 3", "the key `task` is missing");
+        check(r#"{"task": "x"} 3"#, "something follows the value");
     }
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_model::{AgentId, Envelope, JsonText, Payload, Refusal, RunId, SpawnRequest};
+use offshoot_model::{
+    AgentId, Envelope, JsonText, Payload, Refusal, RunId, SpawnRequest, json_error,
+};
 use offshoot_runtime::{ToolOffer, WaitAnswer, WaitFor, WaitMode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -240,7 +242,7 @@ fn fields<'a, T: Deserialize<'a>>(arguments: &'a str) -> Result<T, Refusal> {
     // Some models send nothing where nothing is needed.
     let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
     serde_json::from_str(arguments)
-        .map_err(|error| Refusal::invalid("arguments", error.to_string()))
+        .map_err(|error| Refusal::invalid("arguments", json_error(arguments, &error)))
 }
 
 #[cfg(test)]
@@ -317,12 +319,8 @@ mod tests {
         check("context_read", r#"{"name":"a","offset":4}"#, Ok(Tool::Read(read)));
         check("rm", "{}", Err("name: there is no tool `rm`"));
         check("sessions_wait", r#"{"mode":"some"}"#, Err("mode: `some` is neither all nor any"));
-        check("sessions_spawn", "{}", Err("arguments: missing field `task` at line 1 column 2"));
-        check(
-            "sessions_spawn",
-            r#"{"task":"#,
-            Err("arguments: EOF while parsing a value at line 1 column 8"),
-        );
+        check("sessions_spawn", "{}", Err("arguments: the key `task` is missing"));
+        check("sessions_spawn", r#"{"task":"#, Err("arguments: it ends where a value must stand"));
         assert!(parse("sessions_wait", r#"{"runs":["x"]}"#).is_err());
         assert!(parse("sessions_spawn", r#"{"task":"x","agentId":"no such: name"}"#).is_err());
     }

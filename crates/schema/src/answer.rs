@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use offshoot_model::JsonText;
+use offshoot_model::{JsonText, json_error};
 use serde_json::Value;
 
 use crate::{ANSWER_BYTES, SchemaError, compile, on_a_deep_stack, read, steps};
@@ -37,7 +37,10 @@ pub fn check_answer(schema: &JsonText, answer: &str) -> Result<Fit, SchemaError>
                 Ok(()) => return Ok(Fit::Json(bare.into_owned())),
                 Err(wrong) => wrong,
             },
-            Err(error) => SchemaError::whole(format!("the answer is not JSON: {error}")),
+            Err(error) => {
+                let why = json_error(&bare, error);
+                SchemaError::whole(format!("the answer is not JSON: {why}"))
+            }
         };
         // A word, or digits, where a string was asked for.
         let is_bare = !bare.trim_start().starts_with(['{', '[', '"']);

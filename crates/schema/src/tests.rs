@@ -116,7 +116,7 @@ fn answers_are_json_or_a_string() {
         (&commit, "```json\n{\"sha\": \"abc\"}\n```", is_json("{\"sha\": \"abc\"}")),
         (&commit, "{\"sha\": 1}", Err("/sha: 1 is not of type \"string\"")),
         (&commit, "{}", Err("\"sha\" is a required property")),
-        (&commit, "abc", Err("the answer is not JSON: expected value at line 1 column 1")),
+        (&commit, "abc", Err("the answer is not JSON: a value must stand here")),
         (&commit, "{\"sha\":", Err("the answer is not JSON: ")),
         (&commit, "", Err("the answer is not JSON: ")),
         (&word, "abc123\n", Ok(Fit::Text)),

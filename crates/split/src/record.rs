@@ -3,6 +3,7 @@
 use std::io::{self, BufReader, Read};
 use std::ops::Range;
 
+use offshoot_model::json_error;
 use serde::de::IgnoredAny;
 
 use crate::SplitError;
@@ -49,8 +50,10 @@ const NOT_UTF8: &str = "not UTF-8";
 /// A read error beneath the parser.
 #[derive(Debug, thiserror::Error)]
 enum Beneath {
+    /// The file cannot be read.
     #[error(transparent)]
     Read(SplitError),
+    /// A piece of a file that is cut as JSON lines is not UTF-8.
     #[error("{NOT_UTF8}")]
     NotUtf8 { column: usize },
 }
@@ -112,9 +115,7 @@ impl RangeReader<'_> {
 
 /// The parser names a line and a column of the text it was given, and that is always its first line.
 fn problem_of(error: serde_json::Error) -> (usize, String) {
-    let text = error.to_string();
-    let problem = text.rsplit_once(" at line ").map_or(text.as_str(), |(problem, _)| problem);
-    (error.column().max(1), problem.to_owned())
+    (error.column().max(1), json_error("", &error))
 }
 
 fn of_reader(error: io::Error) -> Result<(usize, String), SplitError> {

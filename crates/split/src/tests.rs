@@ -153,11 +153,11 @@ fn several_files_share_chunks_and_keep_their_order() {
 fn a_line_that_is_no_json_is_named() {
     let long = format!("[\"{}\", \"ä\"]\n", "x".repeat(100));
     let cases: [(&[u8], u64, usize, &str); 8] = [
-        (b"1\n\n{\"a\":}\n", 3, 6, "expected value"),
-        (b"1 2\n", 1, 3, "trailing characters"),
-        (b"{}\n{", 2, 1, "EOF while parsing an object"),
+        (b"1\n\n{\"a\":}\n", 3, 6, "a value must stand here"),
+        (b"1 2\n", 1, 3, "something follows the value"),
+        (b"{}\n{", 2, 1, "it ends in the middle of an object"),
         (b"\"\xff\"\n", 1, 2, "not UTF-8"),
-        (&[long.as_bytes(), b"[1,,]"].concat(), 2, 4, "expected value"),
+        (&[long.as_bytes(), b"[1,,]"].concat(), 2, 4, "a value must stand here"),
         (&[b"[\"".as_slice(), &[b'x'; 100], b"\xff\"]"].concat(), 1, 103, "not UTF-8"),
         (&[b"[".as_slice(), &[b' '; 100], b"1 2]"].concat(), 1, 104, "expected `,` or `]`"),
         (&[b"\"".as_slice(), &[b'x'; 40], b"\xe2\x82\xac\xe2\x82\""].concat(), 1, 45, "not UTF-8"),

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use offshoot_model::JsonText;
+use offshoot_model::{JsonText, json_error};
 use offshoot_schema::{SCHEMA_BYTES, check_schema};
 
 use crate::arguments::WorkArguments;
@@ -34,7 +34,7 @@ pub(crate) fn read(file: &Path, cx: &Invocation) -> Result<JsonText, Failure> {
         return Err(wrong(format!("a schema has {SCHEMA_BYTES} bytes at most")));
     }
     let schema = JsonText::parse(text.trim().to_owned());
-    let schema = schema.map_err(|error| wrong(format!("no JSON: {error}")))?;
+    let schema = schema.map_err(|error| wrong(format!("no JSON: {}", json_error("", &error))))?;
     check_schema(&schema).map_err(|error| wrong(format!("the schema cannot be used: {error}")))?;
     Ok(schema)
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use offshoot_config::nearest;
 use offshoot_model::{
-    AgentId, BudgetRequest, Isolation, JsonText, MicroUsd, Need, OnNeedFailed, Rights,
+    AgentId, BudgetRequest, Isolation, JsonText, MicroUsd, Need, OnNeedFailed, Rights, json_error,
 };
 use offshoot_policy::check_label;
 use offshoot_policy::needs::{self, Named};
@@ -70,8 +70,7 @@ pub(crate) fn read(file: &Path, input: impl BufRead) -> Result<Vec<Task>, Failur
         };
         let value = serde_json::from_slice(&line).map_err(|error| {
             // A line is one line: its own number within itself only misleads.
-            let text = error.to_string();
-            let text = text.split_once(" at line ").map_or(text.as_str(), |(text, _)| text);
+            let text = json_error("", &error);
             at(&format_args!(", column {}: {text}", error.column()))
         })?;
         tasks.push(task(value).map_err(|wrong| at(&format_args!(": {wrong}")))?);

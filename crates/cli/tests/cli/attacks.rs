@@ -93,7 +93,7 @@ print(len(os.listdir("/proc/%d/fd" % os.getppid())) < 100)
         "`it` is not a regular file",
         "`it` is not a file on a disk",
         "`it` is not a regular file",
-        "`it` is not JSON: expected value at line 1 column 1",
+        "`it` is not JSON: a value must stand here",
         "no descriptor came with the request",
         "text",
         "{'text': 'inside\\n'}",

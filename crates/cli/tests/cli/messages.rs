@@ -48,13 +48,27 @@ fn json_that_is_wrong_is_named_with_its_file_and_field() {
             r#"{"key": 3}"#,
             "lines, line 1: `key`: found integer `3`, expected a string",
         ),
-        (&merge, "lines", r#"{"key": "a"}"#, "lines, line 1: missing field `value`"),
+        (&merge, "lines", r#"{"key": "a"}"#, "lines, line 1: the key `value` is missing"),
         (&merge, "lines", r#""a""#, "lines, line 1: found string \"a\", expected an object"),
+        (&merge, "lines", r#"["k", 5]"#, "lines, line 1: found an array, expected an object"),
+        (
+            &merge,
+            "lines",
+            r#"{"key": "a""#,
+            "lines, line 1: it ends in the middle of an object, at column 11",
+        ),
+        (
+            &fanout,
+            "tasks",
+            r#"{"task": "x""#,
+            "tasks, line 1, column 12: it ends in the middle of an object",
+        ),
     ] {
         place.file(file, line);
         let refused = place.run(words).expect_code(2);
         assert!(refused.stderr.contains(expected), "{line}: {}", refused.stderr);
         assert!(!refused.stderr.contains("struct"), "{}", refused.stderr);
+        assert!(!refused.stderr.contains("EOF"), "{}", refused.stderr);
     }
 }
 
@@ -144,6 +158,13 @@ fn a_model_that_may_not_spawn_is_told_who_can_allow_it() {
     let hint = refusal["hint"].as_str().expect("a hint");
     assert!(hint.contains("only the operator can allow it, by --allow-recursive-spawn"), "{hint}");
     assert!(!hint.contains("offshoot "), "no line that a model could run: {hint}");
+    // The line of the operator works as it stands.
+    let line = hint.split_once("before the tree begins: ").expect("a line for the shell").1;
+    let exec = format!("{line}; exec \"$@\"");
+    let run = [env!("CARGO_BIN_EXE_offshoot"), "-q", "run", "root", "--", "sh", "-c", &script];
+    let shell = place.command_of("sh", &[&["-c", &exec, "sh"][..], &run].concat());
+    let allowed = place.outcome(shell, b"").expect_code(0);
+    assert!(!allowed.stdout().contains("recursion_disabled"), "{}", allowed.stdout());
 }
 
 #[test]

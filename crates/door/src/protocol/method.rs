@@ -192,14 +192,10 @@ mod tests {
         check("spawn", r#"{"task":"x"}"#, r#"{"task":"x"}"#);
         check("spawn", r#"{"task":"x","tomorrow":[1]}"#, r#"{"task":"x"}"#);
         check("spawn", r#"{"task":"x","agent":null}"#, r#"{"task":"x"}"#);
-        check("spawn", "{}", "missing field `task`");
+        check("spawn", "{}", "the key `task` is missing");
         check("wait", "{}", "{}");
         check("wait", r#"{"mode":"any","runs":["0198"]}"#, r#"{"runs":["0198"],"mode":"any"}"#);
-        check(
-            "wait",
-            r#"{"mode":"most"}"#,
-            "`mode`: unknown variant `most`, expected `all` or `any`",
-        );
+        check("wait", r#"{"mode":"most"}"#, "`mode`: found `most`, expected `all` or `any`");
         check(
             "context.put",
             r#"{"name":"n","value":{"json":{"b":1,"a": 2}}}"#,

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 
 use offshoot_door::CallError;
-use offshoot_model::{ValueKind, plain};
+use offshoot_model::{ValueKind, json_error, plain};
 use offshoot_store::{DataFolder, NewValue, kind_of};
 use rustix::fs::{FsWord, OFlags, PROC_SUPER_MAGIC, fcntl_getfl, fstatfs};
 use serde::de::IgnoredAny;
@@ -103,7 +103,7 @@ impl GivenFile {
         if kind == ValueKind::Json {
             copy.rewind().map_err(failed)?;
             let parsed = serde_json::from_reader::<_, IgnoredAny>(io::BufReader::new(&*copy));
-            parsed.map_err(|error| wrong(&format!("JSON: {error}")))?;
+            parsed.map_err(|error| wrong(&format!("JSON: {}", json_error("", &error))))?;
         }
         Ok(kind)
     }

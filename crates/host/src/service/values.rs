@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use data_encoding::BASE64;
 use offshoot_door::{CallError, CallerKind, ContextInfo, ContextPut, Value, Variable, Variables};
-use offshoot_model::{Payload, Refusal, RefusalCode, RunId, Timestamp, ValueKind, VariableRef};
+use offshoot_model::{
+    Payload, Refusal, RefusalCode, RunId, Timestamp, ValueKind, VariableRef, json_error,
+};
 use offshoot_spawner::KeptValue;
 use offshoot_store::{DataFolder, NAME_LIMIT, NewValue, file_name};
 use serde::de::IgnoredAny;
@@ -228,7 +230,9 @@ fn of_bytes(bytes: Vec<u8>, kind: Option<ValueKind>) -> Result<NewValue, CallErr
         }
         (Some(ValueKind::Json), Ok(text)) => {
             let parsed = serde_json::from_str::<IgnoredAny>(text);
-            parsed.map_err(|error| invalid("value", format!("this is not JSON: {error}")))?;
+            parsed.map_err(|error| {
+                invalid("value", format!("this is not JSON: {}", json_error(text, &error)))
+            })?;
             ValueKind::Json
         }
         (Some(kind), _) => kind,

@@ -29,6 +29,9 @@ pub(super) fn check_may_spawn(question: &Question<'_>) -> Result<(), Refusal> {
     check_delegation(question)
 }
 
+/// The line of a shell by which the operator allows agents below the root to spawn. A model that runs it changes nothing.
+const ALLOW: &str = "export OFFSHOOT__AGENTS__DEFAULTS__SUBAGENTS__ALLOWRECURSIVESPAWN=true";
+
 fn check_recursion(question: &Question<'_>) -> Result<(), Refusal> {
     let caller = question.caller;
     if caller.depth == 0 || caller.terms.allow_recursive_spawn() {
@@ -38,7 +41,7 @@ fn check_recursion(question: &Question<'_>) -> Result<(), Refusal> {
         RefusalCode::RecursionDisabled,
         "Recursive spawning is not enabled for this agent. Set subagents.allowRecursiveSpawn: true in config.",
     )
-    .with_hint(format!("{DO_IT_YOURSELF}; only the operator can allow it, by --allow-recursive-spawn when the tree begins"));
+    .with_hint(format!("{DO_IT_YOURSELF}; only the operator can allow it, by --allow-recursive-spawn or by this line in the shell before the tree begins: {ALLOW}"));
     Err(question.governed_by(refusal, "allowRecursiveSpawn"))
 }
 

@@ -223,7 +223,7 @@ async fn a_call_that_is_wrong_in_itself_is_answered_too() {
         Rule::always(Reply::text("{{result}}")),
     ]);
     let (finished, _) = place.run_with(parent("go"), Listener::default()).await;
-    assert!(text(&finished).contains("unknown field `job`"), "{}", text(&finished));
+    assert!(text(&finished).contains("unknown key `job`"), "{}", text(&finished));
     let first = &place.api.conversations()[1].tool_results[0];
     assert!(first.contains("there is no tool `rm`"), "{first}");
 }

@@ -22,7 +22,7 @@ fn what_is_wrong_is_said_where_the_model_reads_it() {
         assert_eq!(error["code"], -32602, "{library:?} {error}");
         let said = error["message"].as_str().expect("the message is not text");
         assert!(said.contains("there is no tool `sessions_dream`"), "{said}");
-        for (step, message) in [(1, "missing field `task`"), (2, "unknown field `timeout`")] {
+        for (step, message) in [(1, "the key `task` is missing"), (2, "unknown key `timeout`")] {
             let refused = refusal(report, step);
             assert_eq!(
                 (&refused["status"], &refused["code"]),
