@@ -2,6 +2,7 @@
 //!
 //! The script of a shell calls this program with a variable and the words of the line. So what is offered is what is there.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::io;
 
@@ -9,7 +10,10 @@ use clap::{Arg, Command, CommandFactory};
 use clap_complete::env::{CompleteEnv, Shells};
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
 use offshoot_display::{beginnings, neutral};
-use offshoot_merge::Strategy;
+use offshoot_host::runtimes::BuiltInRuntime;
+use offshoot_merge::{Asking, Strategy};
+use offshoot_model::AgentId;
+use offshoot_plugin_host::{Candidate, Package, PlaceOrigin};
 
 use crate::arguments::{Arguments, Global, LimitArguments};
 use crate::door::may_be_below;
@@ -45,17 +49,27 @@ fn command() -> Command {
 }
 
 fn with_words(command: Command) -> Command {
-    command.mut_args(offered).mut_subcommands(with_words)
+    let name = command.get_name().to_owned();
+    command.mut_args(|arg| offered(&name, arg)).mut_subcommands(with_words)
 }
 
-fn offered(arg: Arg) -> Arg {
+fn offered(command: &str, arg: Arg) -> Arg {
     let names = arg.get_value_names().unwrap_or_default();
-    match names.first().map(|name| name.as_str()) {
-        Some("RUN" | "KEY") => arg.add(ArgValueCandidates::new(runs)),
-        Some("ID") => arg.add(ArgValueCandidates::new(agents)),
-        Some("STRATEGY") => arg.add(ArgValueCandidates::new(merges)),
-        _ => arg,
-    }
+    let words: fn() -> Vec<CompletionCandidate> =
+        match (command, arg.get_id().as_str(), names.first().map(|name| name.as_str())) {
+            (_, _, Some("RUN" | "KEY")) => runs,
+            (_, _, Some("ID")) => agents,
+            // Outside of a tree, where a shell completes, it takes no merge that needs one.
+            ("merge", _, Some("STRATEGY")) => merges_of_results,
+            (_, _, Some("STRATEGY")) => merges,
+            (_, _, Some("PLUGIN")) => plugins,
+            ("remove", "plugin", _) => own_plugins,
+            // The name of a new plugin is none that is there.
+            ("new", ..) => return arg,
+            (_, "runtime", _) => runtimes,
+            _ => return arg,
+        };
+    arg.add(ArgValueCandidates::new(words))
 }
 
 /// Puts together this use of the command. None of its flags is known: the line is not finished.
@@ -102,14 +116,73 @@ fn runs() -> Vec<CompletionCandidate> {
     found().unwrap_or_default()
 }
 
-/// The agents of the configuration.
+/// The agents of the configuration, and the one that is always there.
 fn agents() -> Vec<CompletionCandidate> {
-    let config = invocation().and_then(|cx| load::config(&cx, &LimitArguments::default()).ok());
-    let ids = config.iter().flat_map(|config| config.agents().map(|agent| agent.id().to_string()));
-    ids.map(CompletionCandidate::new).collect()
+    agent_ids().into_iter().map(CompletionCandidate::new).collect()
 }
 
-/// The merges that are built in.
+fn agent_ids() -> BTreeSet<String> {
+    let config = invocation().and_then(|cx| load::config(&cx, &LimitArguments::default()).ok());
+    let ids = config.iter().flat_map(|config| config.agents().map(|agent| agent.id().to_string()));
+    ids.chain([AgentId::main().to_string()]).collect()
+}
+
+/// The merges of a tree: those of results, those that ask an agent, each agent, or a command, and that of patches.
 fn merges() -> Vec<CompletionCandidate> {
-    Strategy::NAMES.iter().map(CompletionCandidate::new).collect()
+    let agents = agent_ids();
+    let asking = Asking::NAMES.iter().flat_map(|written| match written.strip_suffix("AGENT") {
+        Some(way) => agents.iter().map(|agent| format!("{way}{agent}")).collect(),
+        None => vec![written.trim_end_matches("LINE").to_owned()],
+    });
+    let words = asking.chain(["patch".to_owned()]).map(CompletionCandidate::new);
+    merges_of_results().into_iter().chain(words).collect()
+}
+
+/// The merges that are built in, and those of plugins.
+fn merges_of_results() -> Vec<CompletionCandidate> {
+    let found = packages();
+    let of_plugins = found.iter().flat_map(|(_, package)| &package.merges);
+    let of_plugins: BTreeSet<String> = of_plugins.map(|name| format!("plugin:{name}")).collect();
+    let names = Strategy::NAMES.iter().map(|name| (*name).to_owned()).chain(of_plugins);
+    names.map(CompletionCandidate::new).collect()
+}
+
+/// The runtimes that are built in, and those of plugins.
+fn runtimes() -> Vec<CompletionCandidate> {
+    let built_in = BuiltInRuntime::names().map(str::to_owned);
+    let found = packages();
+    let of_plugins = found.iter().flat_map(|(_, package)| &package.runtimes);
+    let names: BTreeSet<String> = of_plugins.map(ToString::to_string).chain(built_in).collect();
+    names.into_iter().map(CompletionCandidate::new).collect()
+}
+
+/// The plugins that are found, with their folders, whether they can be used or not.
+fn plugins() -> Vec<CompletionCandidate> {
+    candidates().into_iter().map(|found| named(&found)).collect()
+}
+
+/// The plugins in the user's own folder.
+fn own_plugins() -> Vec<CompletionCandidate> {
+    let own = candidates().into_iter().filter(|found| found.origin == PlaceOrigin::User);
+    own.map(|found| named(&found)).collect()
+}
+
+fn named(found: &Candidate) -> CompletionCandidate {
+    let folder = found.folder.display().to_string();
+    CompletionCandidate::new(&found.name).help(Some(neutral::line(&folder).into_owned().into()))
+}
+
+/// The packages that take effect, with their plugins. Nothing is loaded.
+fn packages() -> Vec<(String, Package)> {
+    let found = candidates().into_iter().filter(|found| found.shadowed_by.is_none());
+    found.filter_map(|found| Some((found.name, found.package.ok()?))).collect()
+}
+
+fn candidates() -> Vec<Candidate> {
+    let found = || {
+        let cx = invocation()?;
+        let config = load::config(&cx, &LimitArguments::default()).ok()?;
+        crate::plugins::plugins(&[], &config, &cx).ok()?.search().all().ok()
+    };
+    found().unwrap_or_default()
 }

@@ -89,8 +89,44 @@ fn runs_agents_and_merges_are_completed() {
     assert!(flags.starts_with("last"), "{flags}");
     assert!(complete(&["run", "--agent", ""]).contains("night-watch"), "an agent");
     assert!(complete(&["map", "--merge", "struct"]).contains("structured"), "a merge");
+    assert!(complete(&["run", "--agent", ""]).lines().any(|line| line == "main"));
+    let asking = complete(&["fanout", "--merge", "summarize-with="]);
+    assert_eq!(asking, "summarize-with=main\nsummarize-with=night-watch\n");
+    assert_eq!(complete(&["merge", "--strategy", "summarize-with"]), "", "it needs a tree");
     let commands = complete(&[""]);
     assert!(commands.contains("stats") && !commands.contains("keeper"), "{commands}");
+}
+
+#[test]
+fn plugins_and_what_they_have_are_completed() {
+    let place = Place::new();
+    let about = |name: &str, has: &str| {
+        format!(
+            "name = \"{name}\"\nversion = \"0.1.0\"\nabi = \"1.0\"\n{has}\n\
+             [process]\ncommand = [\"./run\"]\n"
+        )
+    };
+    place.file("elsewhere/upper/plugin.toml", about("upper", "runtimes = [\"upper\"]"));
+    place.file(
+        "home/.local/share/offshoot/plugins/longest/plugin.toml",
+        about("longest", "merges = [\"longest\"]"),
+    );
+    let complete = |words: &[&str]| {
+        let mut command = place.command(&[&["--", "offshoot"], words].concat());
+        command.env("OFFSHOOT_COMPLETE", "fish");
+        command.env("OFFSHOOT_PLUGIN_PATH", place.path().join("elsewhere"));
+        let said = place.outcome(command, b"").expect_code(0).stdout().to_owned();
+        let words = said.lines().map(|line| line.split('\t').next().unwrap_or_default().to_owned());
+        words.filter(|word| !word.starts_with('-')).collect::<Vec<_>>()
+    };
+    assert_eq!(complete(&["plugin", "inspect", ""]), ["upper", "longest"]);
+    assert_eq!(complete(&["plugin", "trust", "u"]), ["upper"]);
+    assert_eq!(complete(&["plugin", "remove", ""]), ["longest"], "it removes the user's own alone");
+    for words in [["map", "--merge", "plugin"], ["merge", "--strategy", "plugin"]] {
+        assert_eq!(complete(&words), ["plugin:longest"]);
+    }
+    assert_eq!(complete(&["run", "--runtime", ""]), ["claude", "exec", "openai", "upper"]);
+    assert_eq!(complete(&["plugin", "new", "--runtime", ""]), [""; 0]);
 }
 
 #[test]
