@@ -50,6 +50,7 @@ use crate::arguments::{
     Arguments, Command, DoctorArguments, KeeperArguments, PluginCommand, PluginSuiteArguments,
     PluginTrialArguments,
 };
+use crate::code::{FailureCode, NoteCode};
 use crate::completion;
 use crate::door::outside_of_commands;
 use crate::environment::Environment;
@@ -91,12 +92,16 @@ pub(crate) fn run_command_line() -> Exit {
             if error.use_stderr() && asks_for_json(std::env::args_os().skip(1)) {
                 let text = error.to_string();
                 let text = text.split("\n\n").next().unwrap_or_default().trim();
-                let failure = Failure::input(text.strip_prefix("error: ").unwrap_or(text));
+                let failure = Failure::input(
+                    FailureCode::Usage,
+                    text.strip_prefix("error: ").unwrap_or(text),
+                );
                 Output::new(Loudness::Normal, true).json(&failure.maybe_hint(hint).to_json()).ok();
             }
             output::print_usage(&error);
             if let Some(hint) = hint {
-                Output::new(Loudness::Normal, false).hint(hint);
+                let output = Output::new(Loudness::Normal, false);
+                output.hint(NoteCode::NearMiss, hint);
             }
             return if error.use_stderr() { Exit::BadInput } else { Exit::Done };
         }

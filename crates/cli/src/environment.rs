@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use offshoot_host::{KeeperLog, value};
 
+use crate::code::FailureCode;
 use crate::failure::Failure;
 
 /// The environment of the process, beside its arguments.
@@ -50,10 +51,12 @@ impl Environment {
     pub(crate) fn read() -> Result<Self, Failure> {
         let variables: Vec<_> = env::vars_os().collect();
         let working_folder = env::current_dir().map_err(|error| {
-            Failure::input("cannot use the working directory").caused_by(Some(&error))
+            Failure::input(FailureCode::NoWorkingFolder, "cannot use the working directory")
+                .caused_by(Some(&error))
         })?;
         let executable = env::current_exe().map_err(|error| {
-            Failure::input("cannot find the file of this program").caused_by(Some(&error))
+            Failure::input(FailureCode::NoProgramFile, "cannot find the file of this program")
+                .caused_by(Some(&error))
         })?;
         // The base directory rules say that a path which is not absolute is to be ignored.
         let folder = |name: &str| {
@@ -118,9 +121,10 @@ impl Environment {
             .map(|variable| {
                 text(variable).ok_or_else(|| {
                     let name = variable.0.display();
-                    Failure::input(format_args!(
-                        "the variable {name} of the environment is not UTF-8"
-                    ))
+                    Failure::input(
+                        FailureCode::VariableNotUtf8,
+                        format_args!("the variable {name} of the environment is not UTF-8"),
+                    )
                 })
             })
             .collect()

@@ -10,6 +10,7 @@ use offshoot_plugin_host::PluginError;
 use offshoot_store::StoreError;
 use serde_json::json;
 
+use crate::code::FailureCode;
 use crate::exit::Exit;
 use crate::work::engine::broken;
 
@@ -28,6 +29,8 @@ pub(crate) struct Failure {
 /// One thing that is wrong.
 #[derive(Debug)]
 pub(crate) struct Complaint {
+    /// None where the words are those of a library, a refusal or the end of a run, which has a code of its own.
+    pub(crate) code: Option<FailureCode>,
     /// Lower case, names the thing, without a stop.
     pub(crate) message: String,
     /// The chain of causes, the nearest first.
@@ -38,23 +41,33 @@ pub(crate) struct Complaint {
 
 impl Failure {
     /// A failure with one complaint.
-    pub(crate) fn new(exit: Exit, message: impl Display) -> Self {
-        Self { exit, complaints: vec![Complaint::new(message, None)], json: None }
+    pub(crate) fn new(code: FailureCode, exit: Exit, message: impl Display) -> Self {
+        Self { exit, complaints: vec![Complaint::new(code, message, None)], json: None }
+    }
+
+    /// A failure in the words of others.
+    pub(crate) fn told(exit: Exit, message: impl Display) -> Self {
+        Self { exit, complaints: vec![Complaint::told(message, None)], json: None }
     }
 
     /// A failure for a wrong request or input.
-    pub(crate) fn input(message: impl Display) -> Self {
-        Self::new(Exit::BadInput, message)
+    pub(crate) fn input(code: FailureCode, message: impl Display) -> Self {
+        Self::new(code, Exit::BadInput, message)
     }
 
     /// A file cannot be used.
-    pub(crate) fn file(doing: &str, path: &Path, error: &std::io::Error) -> Self {
-        Self::input(format_args!("cannot {doing} {}: {}", path.display(), plain(error)))
+    pub(crate) fn file(
+        code: FailureCode,
+        doing: &str,
+        path: &Path,
+        error: &std::io::Error,
+    ) -> Self {
+        Self::input(code, format_args!("cannot {doing} {}: {}", path.display(), plain(error)))
     }
 
     /// An error of a library, with its chain of causes.
     pub(crate) fn of(exit: Exit, error: &dyn Error) -> Self {
-        Self::new(exit, error).caused_by(error.source())
+        Self::told(exit, error).caused_by(error.source())
     }
 
     /// A failure without a message: the reader of the output has closed it, as with any program before `head`.
@@ -114,12 +127,20 @@ impl Failure {
 /// Everything that is wrong, in one line and without the hints.
 impl Complaint {
     /// A complaint without causes.
-    pub(crate) fn new(message: impl Display, hint: Option<String>) -> Self {
-        Self { message: message.to_string(), causes: Vec::new(), hint }
+    pub(crate) fn new(code: FailureCode, message: impl Display, hint: Option<String>) -> Self {
+        Self { code: Some(code), ..Self::told(message, hint) }
+    }
+
+    /// A complaint in the words of others.
+    pub(crate) fn told(message: impl Display, hint: Option<String>) -> Self {
+        Self { code: None, message: message.to_string(), causes: Vec::new(), hint }
     }
 
     /// Adds its fields to an object, those that say something.
     fn write(&self, object: &mut serde_json::Value) {
+        if let Some(code) = self.code {
+            object["messageCode"] = <&str>::from(code).into();
+        }
         object["message"] = self.message.as_str().into();
         if !self.causes.is_empty() {
             object["causes"] = self.causes.as_slice().into();
@@ -184,7 +205,7 @@ impl From<&PluginError> for Failure {
         let PluginError::Package(problems) = error else {
             return Self::of(Exit::NoRuntime, error).maybe_hint(error.hint());
         };
-        let complaints = problems.problems().iter().map(|problem| Complaint::new(problem, None));
+        let complaints = problems.problems().iter().map(|problem| Complaint::told(problem, None));
         Self { exit: Exit::NoRuntime, complaints: complaints.collect(), json: None }
     }
 }

@@ -4,6 +4,7 @@ use offshoot_model::RunId;
 use offshoot_process::own_session;
 use offshoot_spawner::{Clock, SystemClock};
 
+use crate::code::FailureCode;
 use crate::failure::Failure;
 use crate::record::Record;
 
@@ -25,6 +26,7 @@ pub(crate) fn run(record: &Record, number: usize) -> Result<RunId, Failure> {
             0 => format!("there is no run `@{number}`: nothing was listed in this terminal"),
             most => format!("there is no run `@{number}`: the last listing had {most}"),
         };
-        Failure::input(message).hint("`offshoot list` numbers the runs that it prints")
+        Failure::input(FailureCode::NoSuchNumber, message)
+            .hint("`offshoot list` numbers the runs that it prints")
     })
 }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use offshoot_config::{AgentId, Config, ConfigErrors, Loader, Source, SourceKind};
 
 use crate::arguments::LimitArguments;
+use crate::code::{FailureCode, NoteCode};
 use crate::environment::SYSTEM_FOLDER;
 use crate::exit::Exit;
 use crate::failure::{Complaint, Failure};
@@ -71,7 +72,7 @@ pub(crate) fn defined(config: &Config, id: &AgentId) -> Result<(), Failure> {
         return Ok(());
     }
     let nearest = config.nearest_agent(id).map(|nearest| format!("the nearest is `{nearest}`; "));
-    Err(Failure::input(format_args!("there is no agent `{id}`"))
+    Err(Failure::input(FailureCode::NoSuchAgent, format_args!("there is no agent `{id}`"))
         .hint(format_args!("{}`offshoot agents list` shows all", nearest.unwrap_or_default())))
 }
 
@@ -147,7 +148,7 @@ pub(crate) fn check_named(cx: &Invocation) -> Result<(), Failure> {
 
 /// The failure where a file of the configuration cannot be read.
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
-    Failure::file("read the configuration", path, error)
+    Failure::file(FailureCode::CannotReadConfiguration, "read the configuration", path, error)
 }
 
 fn read(cx: &Invocation, kind: SourceKind, path: &Path) -> Result<Source, Failure> {
@@ -160,7 +161,10 @@ fn read(cx: &Invocation, kind: SourceKind, path: &Path) -> Result<Source, Failur
 fn text(path: &Path, bytes: Vec<u8>) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        Failure::input(format_args!("{} is not UTF-8, at byte {at}", path.display()))
+        Failure::input(
+            FailureCode::ConfigurationNotUtf8,
+            format_args!("{} is not UTF-8, at byte {at}", path.display()),
+        )
     })
 }
 
@@ -181,13 +185,16 @@ fn warn(cx: &Invocation, project: &Project, trust: Trust) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    cx.output.warning(format_args!("ignored in {folder}, because {reason}: {names}{more}"));
-    cx.output.hint("look at what is in there, then run `offshoot trust`");
+    cx.output.warning(
+        NoteCode::IgnoredUntrusted,
+        format_args!("ignored in {folder}, because {reason}: {names}{more}"),
+    );
+    cx.output.hint(NoteCode::TrustIgnored, "look at what is in there, then run `offshoot trust`");
 }
 
 /// Everything that is wrong, each with its place.
 fn wrong(errors: &ConfigErrors) -> Failure {
     let complaints =
-        errors.problems().iter().map(|problem| Complaint::new(problem, problem.hint()));
+        errors.problems().iter().map(|problem| Complaint::told(problem, problem.hint()));
     Failure { exit: Exit::BadInput, complaints: complaints.collect(), json: None }
 }

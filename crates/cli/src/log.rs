@@ -28,6 +28,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 
 use crate::arguments::Global;
+use crate::code::FailureCode;
 use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::output;
@@ -57,9 +58,9 @@ pub(crate) fn start_for_command(
 ) -> Result<Option<KeeperLog>, Failure> {
     let file = global.log_file.as_deref();
     let directives = match (&environment.log, file) {
-        (Some(log), _) => {
-            Some(log.to_str().ok_or_else(|| Failure::input("OFFSHOOT_LOG is not UTF-8"))?)
-        }
+        (Some(log), _) => Some(log.to_str().ok_or_else(|| {
+            Failure::input(FailureCode::BadLogVariable, "OFFSHOOT_LOG is not UTF-8")
+        })?),
         (None, Some(_)) => Some(USUAL),
         (None, None) => None,
     };
@@ -77,7 +78,8 @@ pub(crate) fn start(
     let stream = match &file {
         Some(file) => Arc::clone(file),
         None => Arc::new(io::stderr().as_fd().try_clone_to_owned().map_err(|error| {
-            Failure::input("cannot log to standard error").caused_by(Some(&error))
+            Failure::input(FailureCode::CannotLog, "cannot log to standard error")
+                .caused_by(Some(&error))
         })?),
     };
     let has_colours = file.is_none() && output::has_colours();
@@ -126,7 +128,7 @@ impl Writer {
 /// Reads directives as `tracing` knows them. A part that is not ours would be taken and log nothing.
 fn filter(directives: &str) -> Result<EnvFilter, Failure> {
     let wrong = |why: String| {
-        Failure::input(format_args!("OFFSHOOT_LOG: {why}"))
+        Failure::input(FailureCode::BadLogVariable, format_args!("OFFSHOOT_LOG: {why}"))
             .hint("write a level, such as `info`, or parts with levels, such as `offshoot_spawner=debug,info`")
     };
     for directive in directives.split(',') {
@@ -140,22 +142,24 @@ fn filter(directives: &str) -> Result<EnvFilter, Failure> {
 
 /// Opens the file of the log, which may be there. A symbolic link could lead to a file that is not to be written to.
 fn open(path: &Path) -> Result<File, Failure> {
-    let cannot = |error: &io::Error| Failure::file("log to", path, error);
+    let cannot = |error: &io::Error| Failure::file(FailureCode::CannotLog, "log to", path, error);
     // A pipe without a reader must not block, and is refused below.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut options = OpenOptions::new();
     options.append(true).create(true).mode(0o600).custom_flags(flags.bits().cast_signed());
     let file = options.open(path).map_err(|error| match error.raw_os_error() {
-        Some(number) if number == rustix::io::Errno::LOOP.raw_os_error() => {
-            Failure::input(format_args!("cannot log to {}: it is a symbolic link", path.display()))
-        }
+        Some(number) if number == rustix::io::Errno::LOOP.raw_os_error() => Failure::input(
+            FailureCode::LogNotAFile,
+            format_args!("cannot log to {}: it is a symbolic link", path.display()),
+        ),
         _ => cannot(&error),
     })?;
     match file.metadata().map_err(|error| cannot(&error))?.is_file() {
         true => Ok(file),
-        false => {
-            Err(Failure::input(format_args!("cannot log to {}: it is not a file", path.display())))
-        }
+        false => Err(Failure::input(
+            FailureCode::LogNotAFile,
+            format_args!("cannot log to {}: it is not a file", path.display()),
+        )),
     }
 }
 

@@ -10,6 +10,7 @@
 //! Promise: results are on standard output and nothing else is; every way to end is in [`exit`].
 
 mod arguments;
+mod code;
 mod command;
 mod completion;
 mod door;

@@ -24,6 +24,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::code::{FailureCode, NoteCode};
 use crate::failure::{Complaint, Failure};
 use offshoot_host::{Level, Reporter};
 use offshoot_model::{SaidError, plain};
@@ -117,7 +118,8 @@ impl Output {
         let asked = write!(stderr, "{question}").and_then(|()| stderr.flush());
         let answered = asked.and_then(|()| io::stdin().read_line(&mut answer));
         answered.map_err(|error| {
-            Failure::input("cannot ask on the terminal").caused_by(Some(&error))
+            Failure::input(FailureCode::CannotAsk, "cannot ask on the terminal")
+                .caused_by(Some(&error))
         })?;
         Ok(["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()))
     }
@@ -155,8 +157,8 @@ impl Output {
     pub(crate) fn reporter(self) -> Reporter {
         Reporter::new(move |level, text| match level {
             Level::Detail => self.detail(harmless(text)),
-            Level::Note => self.note(harmless(text)),
-            Level::Warning => self.warning(harmless(text)),
+            Level::Note => self.note(NoteCode::HostNote, harmless(text)),
+            Level::Warning => self.warning(NoteCode::HostWarning, harmless(text)),
         })
     }
 
@@ -285,15 +287,18 @@ impl Output {
     }
 
     /// Says something beside the result.
-    pub(crate) fn note(self, text: impl Display) {
+    pub(crate) fn note(self, code: NoteCode, text: impl Display) {
         if self.loudness >= Loudness::Normal {
-            say(format_args!("{text}"));
+            say(format_args!("{text}{}", self.shown(Some(code))));
         }
     }
 
     /// Says what a run said about its error itself.
     pub(crate) fn said(self, said: &SaidError) {
-        self.note(format_args!("it says: {}", neutral::block(&said.to_string())));
+        self.note(
+            NoteCode::RunSaid,
+            format_args!("it says: {}", neutral::block(&said.to_string())),
+        );
     }
 
     /// Says what led to something, where the user asked for it.
@@ -304,23 +309,30 @@ impl Output {
     }
 
     /// Says that something is not as the user may think.
-    pub(crate) fn warning(self, text: impl Display) {
+    pub(crate) fn warning(self, code: NoteCode, text: impl Display) {
         if self.loudness >= Loudness::Normal {
-            say(format_args!("{WARNING}warning{WARNING:#}: {text}"));
+            say(format_args!("{WARNING}warning{WARNING:#}: {text}{}", self.shown(Some(code))));
         }
     }
 
     /// Says what to do next.
-    pub(crate) fn hint(self, text: impl Display) {
+    pub(crate) fn hint(self, code: NoteCode, text: impl Display) {
         if self.loudness >= Loudness::Normal {
-            say(format_args!("{HINT}hint{HINT:#}: {text}"));
+            say(format_args!("{HINT}hint{HINT:#}: {text}{}", self.shown(Some(code))));
         }
+    }
+
+    /// The code of a message, as it stands behind the message where details are wanted.
+    fn shown(self, code: Option<impl Into<&'static str>>) -> String {
+        let code = code.filter(|_| self.wants_details()).map(Into::into);
+        code.map(|code| format!("{FAINT} [{code}]{FAINT:#}")).unwrap_or_default()
     }
 
     /// Says that something failed; also with `-q`.
     pub(crate) fn error(self, complaint: &Complaint) {
         // The message may contain text of a plugin, an agent or a file.
-        say(format_args!("{ERROR}error{ERROR:#}: {}", neutral::block(&complaint.message)));
+        let code = self.shown(complaint.code);
+        say(format_args!("{ERROR}error{ERROR:#}: {}{code}", neutral::block(&complaint.message)));
         for cause in &complaint.causes {
             say(format_args!("  caused by: {}", neutral::block(cause)));
         }
@@ -383,7 +395,10 @@ pub(crate) fn print_version() {
 fn printed(result: io::Result<()>) -> Result<(), Failure> {
     result.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::closed_pipe(),
-        _ => Failure::input(format_args!("cannot write the result: {}", plain(&error))),
+        _ => Failure::input(
+            FailureCode::CannotPrint,
+            format_args!("cannot write the result: {}", plain(&error)),
+        ),
     })
 }
 

@@ -12,6 +12,7 @@ use offshoot_host::Plugins;
 use offshoot_model::ContentHash;
 use offshoot_plugin_host::{Candidate, PACKAGE_FILE, Place, PlaceOrigin, Search, trust_digest};
 
+use crate::code::FailureCode;
 use crate::environment::SYSTEM_PLUGINS;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -39,7 +40,8 @@ pub(crate) fn user_folder(cx: &Invocation) -> Result<PathBuf, Failure> {
     let home = cx.environment.data_home.as_ref();
     let folder = home.map(|home| home.join("offshoot").join(PLUGINS_FOLDER));
     folder.ok_or_else(|| {
-        Failure::input("there is no place to keep plugins in").hint("set HOME or XDG_DATA_HOME")
+        Failure::input(FailureCode::NoPluginFolder, "there is no place to keep plugins in")
+            .hint("set HOME or XDG_DATA_HOME")
     })
 }
 

@@ -10,6 +10,7 @@ use offshoot_config::Origin;
 use offshoot_model::ContentHash;
 use rustix::fs::{Mode, OFlags, open};
 
+use crate::code::FailureCode;
 use crate::failure::Failure;
 
 /// A project and its files.
@@ -49,8 +50,9 @@ impl Project {
             return Ok(None);
         }
         files.sort();
-        let folder =
-            folder.canonicalize().map_err(|error| Failure::file("find", folder, &error))?;
+        let folder = folder
+            .canonicalize()
+            .map_err(|error| Failure::file(FailureCode::CannotFind, "find", folder, &error))?;
         Ok(Some(Self { folder, files }))
     }
 
@@ -80,7 +82,8 @@ impl Project {
         let config = self.config()?;
         for file in &self.files {
             let path = self.folder.join(file);
-            let bytes = fs::read(&path).map_err(|error| Failure::file("read", &path, &error))?;
+            let bytes = fs::read(&path)
+                .map_err(|error| Failure::file(FailureCode::CannotRead, "read", &path, &error))?;
             hashes.insert(file.clone(), ContentHash::of(&bytes));
             if config == Some(file) || self.definitions().any(|definition| definition == file) {
                 texts.insert(file.clone(), bytes);
@@ -118,7 +121,8 @@ impl Reading {
         let mut lines: String = self.hashes.iter().map(line).collect();
         for file in scripts {
             let path = self.folder.join(file);
-            let content = content(&path).map_err(|error| Failure::file("read", &path, &error))?;
+            let content = content(&path)
+                .map_err(|error| Failure::file(FailureCode::CannotRead, "read", &path, &error))?;
             lines.push_str(&format!("script {file:?} {content}\n"));
         }
         Ok(ContentHash::of(lines.as_bytes()))
@@ -220,11 +224,14 @@ pub(crate) fn config_in(folder: &Path) -> Result<Option<PathBuf>, Failure> {
 /// Finds the one configuration file of a folder.
 fn one_of<P: AsRef<Path>>(found: [Option<P>; 2]) -> Result<Option<P>, Failure> {
     match found {
-        [Some(toml), Some(json5)] => Err(Failure::input(format_args!(
-            "there are two configuration files: {} and {}",
-            toml.as_ref().display(),
-            json5.as_ref().display()
-        ))
+        [Some(toml), Some(json5)] => Err(Failure::input(
+            FailureCode::TwoConfigurations,
+            format_args!(
+                "there are two configuration files: {} and {}",
+                toml.as_ref().display(),
+                json5.as_ref().display()
+            ),
+        )
         .hint("keep one of them")),
         [toml, json5] => Ok(toml.or(json5)),
     }
@@ -233,7 +240,8 @@ fn one_of<P: AsRef<Path>>(found: [Option<P>; 2]) -> Result<Option<P>, Failure> {
 /// Looks at the files of a project, to compare them with those that are trusted.
 fn walk(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
     let absolute = root.join(folder);
-    let failed = |error: &io::Error| Failure::file("read", &absolute, error);
+    let failed =
+        |error: &io::Error| Failure::file(FailureCode::CannotRead, "read", &absolute, error);
     for entry in fs::read_dir(&absolute).map_err(|error| failed(&error))? {
         let entry = entry.map_err(|error| failed(&error))?;
         let path = folder.join(entry.file_name());
@@ -243,10 +251,13 @@ fn walk(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Fail
         } else if root.join(&path).is_dir() {
             // The folder behind the link could change without a change of the project.
             let link = root.join(&path);
-            return Err(Failure::input(format_args!(
-                "{} is a symbolic link to a folder, which cannot be trusted",
-                link.display()
-            ))
+            return Err(Failure::input(
+                FailureCode::LinkedFolder,
+                format_args!(
+                    "{} is a symbolic link to a folder, which cannot be trusted",
+                    link.display()
+                ),
+            )
             .hint("put the files there themselves"));
         } else {
             files.push(path);

@@ -12,6 +12,7 @@ use offshoot_model::{
 use offshoot_spawner::{Clock, SystemClock};
 use offshoot_store::{DataFolder, FIND_LIMIT, FoundRun, RootSummary, SqliteStore, Store, Watch};
 
+use crate::code::{FailureCode, NoteCode};
 use crate::command::malformed_key;
 use crate::door::own;
 use crate::exit::Exit;
@@ -65,10 +66,13 @@ impl Record {
     pub(crate) fn open_for(cx: &Invocation, text: &str) -> Result<Self, Failure> {
         Self::open(cx)?.ok_or_else(|| {
             let folder = cx.data_folder();
-            Failure::input(format_args!(
-                "there is no run `{text}`: nothing is recorded in {}",
-                folder.display()
-            ))
+            Failure::input(
+                FailureCode::NoSuchRun,
+                format_args!(
+                    "there is no run `{text}`: nothing is recorded in {}",
+                    folder.display()
+                ),
+            )
             .hint("--data-dir names another data folder")
         })
     }
@@ -89,10 +93,13 @@ impl Record {
             Err(failure) => failure,
         };
         let Some(found) = record.in_newest(text)? else { return Err(failure) };
-        cx.output.note(format_args!(
-            "`{text}` stands in several trees, and means that of the newest here: {}",
-            found.run
-        ));
+        cx.output.note(
+            NoteCode::NewestOfLabel,
+            format_args!(
+                "`{text}` stands in several trees, and means that of the newest here: {}",
+                found.run
+            ),
+        );
         Ok((record, found))
     }
 
@@ -138,7 +145,7 @@ impl Record {
             self.leave_out_replaced(&mut found)?;
         }
         match found.len() {
-            0 => Err(Failure::input(format_args!("there is no run `{text}`")).hint(
+            0 => Err(Failure::input(FailureCode::NoSuchRun, format_args!("there is no run `{text}`")).hint(
                 "`offshoot list --all` shows all runs; a run is named by its id, a unique beginning of it, its session key, \
                  its label, `last`, or `@N` as the last listing printed it",
             )),
@@ -196,8 +203,11 @@ impl Record {
             list.truncate(list.trim_end().len());
         }
         let more = if many >= FIND_LIMIT { " or more" } else { "" };
-        Ok(Failure::input(format_args!("`{text}` may be any of {many}{more} runs:{list}"))
-            .hint("write more of the id, or the whole session key"))
+        Ok(Failure::input(
+            FailureCode::AmbiguousRun,
+            format_args!("`{text}` may be any of {many}{more} runs:{list}"),
+        )
+        .hint("write more of the id, or the whole session key"))
     }
 
     /// A whole tree.
@@ -265,8 +275,10 @@ impl Record {
         }
         if hidden > 0 {
             let trees = if hidden == 1 { "tree is" } else { "trees are" };
-            cx.output
-                .note(format_args!("{hidden} archived {trees} not shown: --all shows everything"));
+            cx.output.note(
+                NoteCode::ArchivedHidden,
+                format_args!("{hidden} archived {trees} not shown: --all shows everything"),
+            );
         }
         Ok(exit)
     }
@@ -337,8 +349,11 @@ pub(crate) fn at_hand(store: &dyn Store, payload: &Payload) -> Result<Payload, F
         return Ok(Payload::text(text));
     }
     JsonText::parse(text).map(Payload::Json).map_err(|error| {
-        Failure::input(format_args!("value {} is not the JSON it was", reference.hash))
-            .caused_by(Some(&error))
+        Failure::input(
+            FailureCode::ValueUnreadable,
+            format_args!("value {} is not the JSON it was", reference.hash),
+        )
+        .caused_by(Some(&error))
     })
 }
 
@@ -358,5 +373,5 @@ pub(crate) fn print(store: &dyn Store, answer: &Payload, cx: &Invocation) -> Res
 /// A folder that tells the user of a lock that is waited for.
 pub(crate) fn telling(folder: DataFolder, cx: &Invocation) -> DataFolder {
     let output = cx.output;
-    folder.on_stall(move |stalled| output.note(stalled))
+    folder.on_stall(move |stalled| output.note(NoteCode::WaitingForLock, stalled))
 }

@@ -39,6 +39,7 @@ use rustix::process::{Signal, getpid, kill_process};
 use rustix::termios::{QueueSelector, tcflush, ttyname};
 use tokio::sync::mpsc::{self, Receiver};
 
+use crate::code::FailureCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::log::has_room;
@@ -283,7 +284,8 @@ fn leave() -> bool {
 
 /// The failure where the terminal of `watch` cannot be used.
 fn failed(error: io::Error) -> Failure {
-    Failure::new(Exit::BadInput, "cannot use the terminal").caused_by(Some(&error))
+    Failure::new(FailureCode::CannotDraw, Exit::BadInput, "cannot use the terminal")
+        .caused_by(Some(&error))
 }
 
 fn key(code: KeyCode, control: bool) -> Option<Key> {

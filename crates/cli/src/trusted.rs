@@ -13,6 +13,7 @@ use data_encoding::BASE64;
 use offshoot_model::{ContentHash, PathText, json_error};
 use serde::{Deserialize, Serialize};
 
+use crate::code::FailureCode;
 use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::project::{Project, Reading};
@@ -66,7 +67,7 @@ impl Trusted {
             .state_home
             .as_ref()
             .ok_or_else(|| {
-                Failure::input("there is no place to remember trust in")
+                Failure::input(FailureCode::NoTrustFolder, "there is no place to remember trust in")
                     .hint("set HOME or XDG_STATE_HOME")
             })?
             .join("offshoot/trust.json");
@@ -75,7 +76,9 @@ impl Trusted {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 List { version: VERSION, ..List::default() }
             }
-            Err(error) => return Err(Failure::file("read", &path, &error)),
+            Err(error) => {
+                return Err(Failure::file(FailureCode::CannotRead, "read", &path, &error));
+            }
         };
         Ok(Self { path, list })
     }
@@ -167,7 +170,8 @@ impl Trusted {
 
     /// Whole or not at all: beside the old one first, then in its place.
     fn write(&self) -> Result<(), Failure> {
-        let failed = |error: &io::Error| Failure::file("write", &self.path, error);
+        let failed =
+            |error: &io::Error| Failure::file(FailureCode::CannotWrite, "write", &self.path, error);
         let folder = self.path.parent().expect("the path was joined from a folder and a name");
         fs::create_dir_all(folder).map_err(|error| failed(&error))?;
         let text = serde_json::to_vec_pretty(&self.list).expect("any path has a text");
@@ -208,15 +212,15 @@ impl TryFrom<String> for Folder {
 fn parse(path: &Path, bytes: &[u8]) -> Result<List, Failure> {
     let list: List = serde_json::from_slice(bytes).map_err(|error| {
         let why = io::Error::other(json_error("", &error));
-        Failure::input(format_args!("{} is damaged", path.display()))
+        Failure::input(FailureCode::TrustUnreadable, format_args!("{} is damaged", path.display()))
             .caused_by(Some(&why))
             .hint("remove it, then trust your projects again")
     })?;
     if list.version > VERSION {
-        return Err(Failure::input(format_args!(
-            "{} was written by a newer version of this program",
-            path.display()
-        )));
+        return Err(Failure::input(
+            FailureCode::TrustUnreadable,
+            format_args!("{} was written by a newer version of this program", path.display()),
+        ));
     }
     Ok(list)
 }

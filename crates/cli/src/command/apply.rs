@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::arguments::ApplyArguments;
+use crate::code::FailureCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -27,7 +28,7 @@ pub(crate) fn run(arguments: &ApplyArguments, cx: &Invocation) -> Result<Exit, F
     let (record, found) = Record::open_own(cx, &arguments.run)?;
     let run = found.run;
     let Some(ending) = record.ending(found.root, run)? else {
-        return Err(Failure::input(format_args!("run {run} is not over")).hint(
+        return Err(Failure::input(FailureCode::RunNotOver, format_args!("run {run} is not over")).hint(
             "`offshoot wait` waits for it, and `offshoot resume` goes on with an interrupted tree",
         ));
     };
@@ -44,12 +45,12 @@ pub(crate) fn run(arguments: &ApplyArguments, cx: &Invocation) -> Result<Exit, F
             })?;
             Ok(Exit::Done)
         }
-        Brought::Dirty(files) => Err(Failure::new(
+        Brought::Dirty(files) => Err(Failure::new(FailureCode::UncommittedChanges,
             Exit::AgentFailed,
             format_args!("these files have changes that are not committed: {}", named(&files)),
         )
         .hint("commit or stash them, and apply it again; nothing was changed")),
-        Brought::Conflict(files) => Err(Failure::new(
+        Brought::Conflict(files) => Err(Failure::new(FailureCode::ChangesConflict,
             Exit::AgentFailed,
             format_args!("others have changed the same lines since: {}", named(&files)),
         )
@@ -58,7 +59,7 @@ pub(crate) fn run(arguments: &ApplyArguments, cx: &Invocation) -> Result<Exit, F
         ))),
         Brought::Unfit(said) => {
             let message = format_args!("the patch does not fit here: {said}");
-            Err(Failure::new(Exit::AgentFailed, message).hint("nothing was changed"))
+            Err(Failure::new(FailureCode::PatchDoesNotFit, Exit::AgentFailed, message).hint("nothing was changed"))
         }
     }
 }
@@ -67,7 +68,7 @@ pub(crate) fn run(arguments: &ApplyArguments, cx: &Invocation) -> Result<Exit, F
 fn what(record: &Record, found: &FoundRun, ending: Ending) -> Result<Bring, Failure> {
     let run = found.run;
     let nothing = |why: &str| {
-        Failure::input(format_args!("run {run} {why}")).hint(
+        Failure::input(FailureCode::NothingToApply, format_args!("run {run} {why}")).hint(
             "--isolation gives a run a folder of its own, and --merge patch makes a branch of many",
         )
     };

@@ -11,6 +11,7 @@ use offshoot_store::ChainHead;
 use serde::Serialize;
 
 use crate::arguments::AuditArguments;
+use crate::code::FailureCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -95,7 +96,8 @@ fn heads(record: Option<&Record>, only: Option<RootId>, cx: &Invocation) -> Resu
 /// Reads the last link of a tree that is to be audited.
 fn head(record: &Record, root: RootId) -> Result<ChainHead, Failure> {
     let heads = record.sqlite().chain_heads(Some(root))?;
-    let missing = || Failure::input(format_args!("tree {root} has no record"));
+    let missing =
+        || Failure::input(FailureCode::NoTreeRecord, format_args!("tree {root} has no record"));
     heads.first().copied().ok_or_else(missing)
 }
 
@@ -103,12 +105,19 @@ fn head(record: &Record, root: RootId) -> Result<ChainHead, Failure> {
 fn sign(audited: &Audited, head: &ChainHead, key: &Path, cx: &Invocation) -> Result<Exit, Failure> {
     let ChainHead { root, .. } = head;
     if !audited.holds {
-        return Err(Failure::new(Exit::AgentFailed, format_args!("tree {root} has breaches"))
-            .hint(format_args!("`offshoot audit {root}` names them")));
+        return Err(Failure::new(
+            FailureCode::TreeHasBreaches,
+            Exit::AgentFailed,
+            format_args!("tree {root} has breaches"),
+        )
+        .hint(format_args!("`offshoot audit {root}` names them")));
     }
     if audited.findings.unfinished > 0 {
-        return Err(Failure::input(format_args!("tree {root} is not over"))
-            .hint("its record goes on, and a signature would be of a part of it"));
+        return Err(Failure::input(
+            FailureCode::TreeNotOver,
+            format_args!("tree {root} is not over"),
+        )
+        .hint("its record goes on, and a signature would be of a part of it"));
     }
     cx.output.bytes(signature::SigningKey::read(key)?.sign(*root, head)?.as_bytes())?;
     Ok(Exit::Done)

@@ -5,6 +5,7 @@ use offshoot_door::{Client, RaiseBudget, RunName};
 use offshoot_model::{BudgetRequest, MicroUsd};
 
 use crate::arguments::BudgetArguments;
+use crate::code::{FailureCode, NoteCode};
 use crate::door::reach;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -16,15 +17,16 @@ pub(crate) fn run(arguments: &BudgetArguments, cx: &Invocation) -> Result<(), Fa
     let usd = add.map(|dollars| {
         MicroUsd::from_f64(dollars).ok_or_else(|| {
             let most = MicroUsd::MAX;
-            Failure::input(format_args!(
-                "--add: {dollars} is not an amount from 0 to {most} dollars"
-            ))
+            Failure::input(
+                FailureCode::NoAmount,
+                format_args!("--add: {dollars} is not an amount from 0 to {most} dollars"),
+            )
         })
     });
     let add = BudgetRequest { tokens: *add_tokens, usd: usd.transpose()? };
     block_on(async {
         let (supervisor, run) = reach(run, cx).await?;
-        cx.output.note(raise(&supervisor, run, add).await?);
+        cx.output.note(NoteCode::BudgetRaised, raise(&supervisor, run, add).await?);
         Ok(())
     })
 }

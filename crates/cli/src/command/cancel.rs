@@ -5,6 +5,7 @@ use offshoot_door::{Cancel, Client, RunName};
 use offshoot_model::{Node, Tree};
 
 use crate::arguments::CancelArguments;
+use crate::code::NoteCode;
 use crate::door::{LiveTree, live_trees, may_be_below, named, reach};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -17,13 +18,14 @@ pub(crate) fn run(arguments: &CancelArguments, cx: &Invocation) -> Result<(), Fa
     let Some(run) = run else { return all(cx) };
     let alive = if may_be_below(cx) { None } else { Some(alive(run, *only, cx)?) };
     if alive == Some(0) {
-        cx.output.note("nothing changed: the run and all below it are over");
+        cx.output
+            .note(NoteCode::NothingToCancel, "nothing changed: the run and all below it are over");
         return Ok(());
     }
     block_on(async {
         let (supervisor, run) = reach(run, cx).await?;
         end(&supervisor, RunName(run), *only).await?;
-        alive.into_iter().for_each(|alive| cx.output.note(asked(alive)));
+        alive.into_iter().for_each(|alive| cx.output.note(NoteCode::CancelAsked, asked(alive)));
         Ok(())
     })
 }
@@ -48,10 +50,10 @@ fn all(cx: &Invocation) -> Result<(), Failure> {
         let (trees, _) = live_trees(cx).await?;
         for LiveTree { supervisor, root, .. } in &trees {
             end(supervisor, RunName::from(root.run_id), false).await?;
-            cx.output.note(format_args!("asked to end: {}", named(root)));
+            cx.output.note(NoteCode::TreeCancelled, format_args!("asked to end: {}", named(root)));
         }
         if trees.is_empty() {
-            cx.output.note("nothing changed: no tree of this user runs");
+            cx.output.note(NoteCode::NoTreeRuns, "nothing changed: no tree of this user runs");
         }
         Ok(())
     })

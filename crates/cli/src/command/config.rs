@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::init::write_new;
 use crate::arguments::{ConfigCommand, ConfigInitArguments, LimitArguments, ResolveArguments};
+use crate::code::{FailureCode, NoteCode};
 use crate::failure::{Complaint, Failure};
 use crate::invocation::Invocation;
 use crate::load;
@@ -75,8 +76,9 @@ fn check(file: &Path, cx: &Invocation) -> Result<(), Failure> {
     if cx.output.wants_json() {
         cx.output.json(&json!({ "problems": [], "withoutEffect": without_effect }))?;
     }
-    without_effect.iter().for_each(|what| cx.output.warning(what));
-    cx.output.note(format_args!("{}: nothing is wrong", file.display()));
+    without_effect.iter().for_each(|what| cx.output.warning(NoteCode::SettingWithoutEffect, what));
+    cx.output
+        .note(NoteCode::ConfigurationFine, format_args!("{}: nothing is wrong", file.display()));
     Ok(())
 }
 
@@ -101,12 +103,15 @@ fn init(arguments: &ConfigInitArguments, cx: &Invocation) -> Result<(), Failure>
     let default = || Path::new(".offshoot").join(CONFIG_FILES[0]);
     let path = arguments.file.clone().unwrap_or_else(default);
     if !write_new(&path, &init_template(), cx)? {
-        return Err(Failure::input(format_args!("{} is there already", path.display()))
-            .hint("name another file, or remove this one"));
+        return Err(Failure::input(
+            FailureCode::FileIsThere,
+            format_args!("{} is there already", path.display()),
+        )
+        .hint("name another file, or remove this one"));
     }
     cx.output.line(path.display())?;
     if arguments.file.is_none() {
-        cx.output.hint("it takes effect after `offshoot trust`");
+        cx.output.hint(NoteCode::TrustNeeded, "it takes effect after `offshoot trust`");
     }
     Ok(())
 }

@@ -15,6 +15,7 @@ use offshoot_model::{PathText, plain};
 use crate::arguments::{
     ContextCommand, ContextGetArguments, ContextInfoArguments, ContextPutArguments,
 };
+use crate::code::{FailureCode, NoteCode};
 use crate::door::visit;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -64,7 +65,7 @@ async fn get(
     if let Some(next) = read.next
         && length.is_none()
     {
-        cx.output.note(format_args!("there is more: --offset {next}"));
+        cx.output.note(NoteCode::MoreToRead, format_args!("there is more: --offset {next}"));
     }
     Ok(())
 }
@@ -80,11 +81,13 @@ fn bytes_of(value: &Value) -> Result<Vec<u8>, Failure> {
         Value::Json(json) => Ok(json.as_str().as_bytes().to_vec()),
         Value::Base64(text) => BASE64.decode(text.as_bytes()).map_err(|error| {
             let message = format_args!("the supervisor sent no base64: {error}");
-            Failure::new(Exit::AgentFailed, message)
+            Failure::new(FailureCode::BadValueFromSupervisor, Exit::AgentFailed, message)
         }),
-        Value::File(_) | Value::Path(_) => {
-            Err(Failure::new(Exit::AgentFailed, "the supervisor sent a name and no value"))
-        }
+        Value::File(_) | Value::Path(_) => Err(Failure::new(
+            FailureCode::BadValueFromSupervisor,
+            Exit::AgentFailed,
+            "the supervisor sent a name and no value",
+        )),
     }
 }
 
@@ -98,7 +101,7 @@ pub(super) async fn print_file(
     match File::open(path) {
         Ok(mut file) => return cx.output.stream(|out| io::copy(&mut file, out).map(drop)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(Failure::file("read", path, &error)),
+        Err(error) => return Err(Failure::file(FailureCode::CannotRead, "read", path, &error)),
     }
     let mut offset = Some(0);
     while let Some(from) = offset {
@@ -117,7 +120,7 @@ pub(super) async fn whole(supervisor: &Client, name: &str) -> Result<Vec<u8>, Fa
     match std::fs::read(path) {
         Ok(bytes) => return Ok(bytes),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(Failure::file("read", path, &error)),
+        Err(error) => return Err(Failure::file(FailureCode::CannotRead, "read", path, &error)),
     }
     let (mut bytes, mut offset) = (Vec::new(), Some(0));
     while let Some(from) = offset {
@@ -190,7 +193,10 @@ enum Input {
 /// `context put` of `-`: reads the value from standard input.
 fn standard_input() -> Result<Input, Failure> {
     let unread = |error: io::Error| {
-        Failure::input(format_args!("cannot read standard input: {}", plain(&error)))
+        Failure::input(
+            FailureCode::StdinUnreadable,
+            format_args!("cannot read standard input: {}", plain(&error)),
+        )
     };
     let mut stdin = io::stdin().lock();
     let mut held = Vec::new();

@@ -7,6 +7,7 @@ use offshoot_spawner::{allowed_agents, choose_among};
 
 use super::spawn::{answer_of, complete, request};
 use crate::arguments::{DelegateArguments, LimitArguments};
+use crate::code::{FailureCode, NoteCode};
 use crate::door::{inside, visit};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -18,7 +19,7 @@ use crate::work::engine::block_on;
 pub(crate) fn run(arguments: &DelegateArguments, cx: &Invocation) -> Result<Exit, Failure> {
     let DelegateArguments { explain, dry_run, from, child } = arguments;
     if child.task.is_empty() {
-        return Err(Failure::input("the task is empty"));
+        return Err(Failure::input(FailureCode::TaskEmpty, "the task is empty"));
     }
     let spawn = request(child, cx)?;
     if *dry_run {
@@ -36,7 +37,7 @@ pub(crate) fn run(arguments: &DelegateArguments, cx: &Invocation) -> Result<Exit
         let delegated = supervisor.call(Delegate { spawn, choose_only: false }).await?;
         match delegated {
             Delegated::Accepted { run_id, agent, lowered, scores, .. } if child.wait => {
-                lowered.iter().for_each(|limit| cx.output.warning(limit));
+                lowered.iter().for_each(|limit| cx.output.warning(NoteCode::LimitLowered, limit));
                 say(&agent, &scores, *explain, cx);
                 answer_of(&supervisor, run_id, cx).await
             }
@@ -70,7 +71,7 @@ fn choose_for(
 fn print(delegated: &Delegated, explain: bool, cx: &Invocation) -> Result<Exit, Failure> {
     let line = match delegated {
         Delegated::Accepted { run_id, agent, lowered, scores, .. } => {
-            lowered.iter().for_each(|limit| cx.output.warning(limit));
+            lowered.iter().for_each(|limit| cx.output.warning(NoteCode::LimitLowered, limit));
             say(agent, scores, explain, cx);
             run_id.to_string()
         }
@@ -80,7 +81,7 @@ fn print(delegated: &Delegated, explain: bool, cx: &Invocation) -> Result<Exit, 
         }
         Delegated::ExecuteDirectly { message, scores, .. } => {
             explain_scores(scores, explain, cx);
-            cx.output.note(format_args!("do it yourself: {message}"));
+            cx.output.note(NoteCode::DoItYourself, format_args!("do it yourself: {message}"));
             "execute_directly".to_owned()
         }
     };
@@ -90,7 +91,7 @@ fn print(delegated: &Delegated, explain: bool, cx: &Invocation) -> Result<Exit, 
 
 fn say(agent: &AgentId, scores: &[FitScore], explain: bool, cx: &Invocation) {
     explain_scores(scores, explain, cx);
-    cx.output.note(format_args!("handed on to `{agent}`"));
+    cx.output.note(NoteCode::HandedOn, format_args!("handed on to `{agent}`"));
 }
 
 fn explain_scores(scores: &[FitScore], explain: bool, cx: &Invocation) {
@@ -98,9 +99,13 @@ fn explain_scores(scores: &[FitScore], explain: bool, cx: &Invocation) {
         return;
     }
     if scores.is_empty() {
-        cx.output.note("no agent was compared, or none has a word in common with the task");
+        cx.output.note(
+            NoteCode::NothingCompared,
+            "no agent was compared, or none has a word in common with the task",
+        );
     }
     for FitScore { agent, score, words } in scores {
-        cx.output.note(format_args!("{agent}  {score:.3}  {}", words.join(", ")));
+        cx.output
+            .note(NoteCode::AgentScore, format_args!("{agent}  {score:.3}  {}", words.join(", ")));
     }
 }

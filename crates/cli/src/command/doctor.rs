@@ -6,6 +6,7 @@ use offshoot_door::{Registry, Supervisor};
 use offshoot_process::{KeeperState, has_control_group, keeper_of};
 use serde::Serialize;
 
+use crate::code::NoteCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -37,7 +38,7 @@ pub(crate) fn run(cx: &Invocation) -> Result<Exit, Failure> {
     let found: Vec<Checked> = supervisors.into_iter().map(look).collect();
     cx.output.result(&found, || {
         if found.is_empty() {
-            cx.output.note("no tree of this user is running");
+            cx.output.note(NoteCode::NoTreeRuns, "no tree of this user is running");
         }
         found.iter().try_for_each(|found| cx.output.line(describe(found)))
     })?;

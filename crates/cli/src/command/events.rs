@@ -7,6 +7,7 @@ use offshoot_display::Style;
 use offshoot_model::{Event, EventKind, RunId};
 
 use crate::arguments::EventsArguments;
+use crate::code::NoteCode;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::Record;
@@ -57,10 +58,16 @@ pub(crate) fn run(arguments: &EventsArguments, cx: &Invocation) -> Result<(), Fa
             (None, Some(watch)) if !is_over => watch.wait()?,
             (None, Some(_)) if !has_ended => {
                 let root = found.root;
-                cx.output.note(format_args!(
-                    "the supervisor of tree {root} has gone, and nothing more happens in it"
-                ));
-                cx.output.hint(format_args!("`offshoot resume {root}` goes on with it"));
+                cx.output.note(
+                    NoteCode::SupervisorOver,
+                    format_args!(
+                        "the supervisor of tree {root} has gone, and nothing more happens in it"
+                    ),
+                );
+                cx.output.hint(
+                    NoteCode::GoOnWithTree,
+                    format_args!("`offshoot resume {root}` goes on with it"),
+                );
                 return Ok(());
             }
             (None, _) => return Ok(()),

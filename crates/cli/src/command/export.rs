@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::events::Within;
 use crate::arguments::{ExportArguments, ExportFormat};
+use crate::code::FailureCode;
 use crate::door::reach;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -90,7 +91,9 @@ pub(crate) fn run(arguments: &ExportArguments, cx: &Invocation) -> Result<(), Fa
         stats.lose(found.root);
     }
     let stats = stats.page();
-    let missing = || Failure::input(format_args!("run {} has no record", found.run));
+    let missing = || {
+        Failure::input(FailureCode::NoRunRecord, format_args!("run {} has no record", found.run))
+    };
     let top = tree.get(found.run).ok_or_else(missing)?;
     let usual = if format == ExportFormat::Mermaid { MERMAID_NODES } else { ROWS };
     let mut export = Export {
@@ -144,8 +147,11 @@ fn excerpt(record: &Record, payload: &Payload, most: usize) -> Result<Excerpt, F
             let mut bytes = Vec::new();
             let value = record.store().open(reference)?;
             value.take(most as u64).read_to_end(&mut bytes).map_err(|error| {
-                Failure::input(format_args!("value {} cannot be read", reference.hash))
-                    .caused_by(Some(&error))
+                Failure::input(
+                    FailureCode::ValueUnreadable,
+                    format_args!("value {} cannot be read", reference.hash),
+                )
+                .caused_by(Some(&error))
             })?;
             (bytes, reference.size)
         }

@@ -9,6 +9,7 @@ use offshoot_policy::needs::{self, NeedsError};
 
 use super::nested;
 use crate::arguments::FanoutArguments;
+use crate::code::FailureCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -104,7 +105,10 @@ fn title(plan: &Plan, prepared: &Prepared) -> String {
 fn tasks(arguments: &FanoutArguments) -> Result<Vec<Task>, Failure> {
     let mut tasks: Vec<Task> = arguments.task.iter().map(|task| Task::plain(task)).collect();
     if let Some(place) = tasks.iter().position(|task| task.task.is_empty()) {
-        return Err(Failure::input(format_args!("task {} is empty", place + 1)));
+        return Err(Failure::input(
+            FailureCode::TaskEmpty,
+            format_args!("task {} is empty", place + 1),
+        ));
     }
     match arguments.tasks.as_deref() {
         None => {}
@@ -112,7 +116,8 @@ fn tasks(arguments: &FanoutArguments) -> Result<Vec<Task>, Failure> {
             tasks.extend(task_line::read(Path::new("standard input"), io::stdin().lock())?);
         }
         Some(file) => {
-            let open = File::open(file).map_err(|error| Failure::file("read", file, &error))?;
+            let open = File::open(file)
+                .map_err(|error| Failure::file(FailureCode::CannotRead, "read", file, &error))?;
             tasks.extend(task_line::read(file, BufReader::new(open))?);
         }
     }

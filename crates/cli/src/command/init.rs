@@ -8,6 +8,7 @@ use offshoot_config::init_template;
 use serde::Serialize;
 
 use crate::arguments::InitArguments;
+use crate::code::{FailureCode, NoteCode};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::project::{CONFIG_FILES, PROJECT_FOLDER, config_in};
@@ -48,16 +49,25 @@ pub(crate) fn run(arguments: &InitArguments, cx: &Invocation) -> Result<(), Fail
         })
     })?;
     if made.present.contains(&entry) {
-        cx.output.note(format_args!("the entry for {}:\n{}", entry.display(), MCP.trim_end()));
+        cx.output.note(
+            NoteCode::McpEntry,
+            format_args!("the entry for {}:\n{}", entry.display(), MCP.trim_end()),
+        );
     }
     let next = if made.written.contains(&example) {
         "offshoot run --agent example 'how many words are these?' -- wc -w"
     } else {
         "offshoot agents list"
     };
-    cx.output.note(format_args!("look at these files, then type:\n  offshoot trust\n  {next}"));
+    cx.output.note(
+        NoteCode::LookThenTrust,
+        format_args!("look at these files, then type:\n  offshoot trust\n  {next}"),
+    );
     if made.written.contains(&example) {
-        cx.output.note("without `-- wc -w`, Claude Code runs the agent `example`");
+        cx.output.note(
+            NoteCode::ExampleAgent,
+            "without `-- wc -w`, Claude Code runs the agent `example`",
+        );
     }
     Ok(())
 }
@@ -73,12 +83,13 @@ impl Made {
 /// Writes a file, with the folders above it. Answers false, and writes nothing, where something of this name is there.
 pub(super) fn write_new(path: &Path, text: &str, cx: &Invocation) -> Result<bool, Failure> {
     if let Some(folder) = cx.absolute(path).parent() {
-        fs::create_dir_all(folder).map_err(|error| Failure::file("make", folder, &error))?;
+        fs::create_dir_all(folder)
+            .map_err(|error| Failure::file(FailureCode::CannotWrite, "make", folder, &error))?;
     }
     let opened = OpenOptions::new().write(true).create_new(true).open(path);
     match opened.and_then(|mut file| file.write_all(text.as_bytes())) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(Failure::file("write", path, &error)),
+        Err(error) => Err(Failure::file(FailureCode::CannotWrite, "write", path, &error)),
     }
 }

@@ -5,6 +5,7 @@ use offshoot_session_key::{ParseKeyError, parent_subagent_key, subagent_depth};
 use serde::Serialize;
 
 use crate::arguments::KeyCommand;
+use crate::code::FailureCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -60,5 +61,5 @@ fn parent(key: &str, cx: &Invocation) -> Result<Exit, Failure> {
 
 /// The message of a malformed key: what, then the key with a caret under the place.
 pub(crate) fn malformed(error: &ParseKeyError) -> Failure {
-    Failure::input(error.report()).hint(error.hint())
+    Failure::input(FailureCode::MalformedKey, error.report()).hint(error.hint())
 }

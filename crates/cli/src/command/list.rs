@@ -15,6 +15,7 @@ use offshoot_spawner::{Clock, SystemClock};
 use serde::Serialize;
 
 use crate::arguments::{ListArguments, SortColumn};
+use crate::code::NoteCode;
 use crate::door::{inside, listed, silences};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -95,7 +96,10 @@ pub(crate) fn run(arguments: &ListArguments, cx: &Invocation) -> Result<Exit, Fa
         cx.output.json(&listed)?;
     } else if nodes.is_empty() {
         let any = tree.nodes().next().is_some();
-        cx.output.note(if any { "no run is like that" } else { "nothing has run here yet" });
+        cx.output.note(
+            NoteCode::NothingToShow,
+            if any { "no run is like that" } else { "nothing has run here yet" },
+        );
     } else if let Some(record) = &record {
         let ids = beginnings(record.sqlite().runs()?.into_iter());
         let mut list = List::new(Style::Colour, &silences);

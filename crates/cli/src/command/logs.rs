@@ -11,6 +11,7 @@ use offshoot_store::{FoundRun, OutputReader};
 use serde::Serialize;
 
 use crate::arguments::LogsArguments;
+use crate::code::NoteCode;
 use crate::door::reach;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -73,8 +74,10 @@ pub(crate) fn run(arguments: &LogsArguments, cx: &Invocation) -> Result<(), Fail
     let mut printer = Printer::new(arguments, cx);
     block_on(print(&record, scope, reader, &mut printer))?;
     if !printer.printed && !cx.output.wants_json() {
-        cx.output
-            .note(format_args!("nothing that run {run} said is kept, or nothing of that kind"));
+        cx.output.note(
+            NoteCode::NothingSaid,
+            format_args!("nothing that run {run} said is kept, or nothing of that kind"),
+        );
     }
     Ok(())
 }

@@ -5,15 +5,19 @@ use std::fs;
 use clap::CommandFactory;
 
 use crate::arguments::{Arguments, ManualArguments};
+use crate::code::{FailureCode, NoteCode};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 
 /// Writes one page for each command.
 pub(crate) fn run(arguments: &ManualArguments, cx: &Invocation) -> Result<(), Failure> {
     let folder = &arguments.folder;
-    let failed = |error: std::io::Error| Failure::file("write into", folder, &error);
+    let failed = |error: std::io::Error| {
+        Failure::file(FailureCode::CannotWrite, "write into", folder, &error)
+    };
     fs::create_dir_all(folder).map_err(failed)?;
     clap_mangen::generate_to(Arguments::command(), folder).map_err(failed)?;
-    cx.output.note(format_args!("manual pages are in {}", folder.display()));
+    cx.output
+        .note(NoteCode::ManualWritten, format_args!("manual pages are in {}", folder.display()));
     Ok(())
 }

@@ -8,6 +8,7 @@ use offshoot_split as split;
 
 use super::nested;
 use crate::arguments::{MapArguments, WorkArguments};
+use crate::code::FailureCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -121,7 +122,7 @@ fn task(arguments: &MapArguments, prepared: &Prepared) -> Result<Arc<str>, Failu
 
 /// The failure where neither a task nor a command is given.
 pub(super) fn no_task() -> Failure {
-    Failure::input("nothing says what to do with each piece")
+    Failure::input(FailureCode::NothingToDo, "nothing says what to do with each piece")
         .hint("say it with --task, or give a command after `--`")
 }
 
@@ -140,7 +141,7 @@ pub(super) fn misplaced_command(arguments: &MapArguments, cx: &Invocation) -> Op
     let at = 1 + words.iter().skip(1).position(is_program)?;
     let (inputs, command) = words.split_at(at);
     let message = format!("`{}` is taken for an input: a command stands behind `--`", command[0]);
-    Some(Failure::input(message).hint(format_args!(
+    Some(Failure::input(FailureCode::CommandAmongInputs, message).hint(format_args!(
         "`offshoot map {} -- {}`, with options before the `--`",
         wording::command_line(inputs),
         wording::command_line(command)

@@ -8,6 +8,7 @@ use offshoot_mcp::{Options, RightsOf, ServeError, serve_stdio, tools_json, tools
 use offshoot_runtime_claude::rights_of;
 
 use crate::arguments::McpArguments;
+use crate::code::NoteCode;
 use crate::door::above;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -31,8 +32,10 @@ pub(crate) fn run(arguments: &McpArguments, cx: &Invocation) -> Result<Exit, Fai
             return root::serve(arguments, options, cx).await;
         };
         if arguments.is_for_a_root() {
-            cx.output
-                .note("this session has its limits from its tree; those given here do nothing");
+            cx.output.note(
+                NoteCode::LimitsOfTree,
+                "this session has its limits from its tree; those given here do nothing",
+            );
         }
         ended(serve_stdio(supervisor, options).await)
     })

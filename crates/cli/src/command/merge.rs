@@ -15,6 +15,7 @@ use offshoot_store::{MemoryStore, Store};
 use super::nested::only_of_the_tree;
 use super::wait::print_value;
 use crate::arguments::{LimitArguments, MergeArguments};
+use crate::code::{FailureCode, NoteCode};
 use crate::door::inside;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -37,7 +38,11 @@ pub(crate) fn run(arguments: &MergeArguments, cx: &Invocation) -> Result<Exit, F
         return Ok(exit);
     }
     if arguments.on_failure.is_some() {
-        return Err(Failure::input("--on-failure is for the runs of an agent, inside of it"));
+        return Err(Failure::input(
+            FailureCode::OnlyInsideAgents,
+            "--on-failure is for the runs of an agent, inside of it",
+        )
+        .hint("leave it out: `merge` outside of agents merges the results that there are"));
     }
     let merging = merging(&arguments.strategy)?;
     let run = arguments.children.as_ref().or(arguments.result.first());
@@ -59,7 +64,7 @@ pub(crate) fn run(arguments: &MergeArguments, cx: &Invocation) -> Result<Exit, F
     })?;
     print(&answer, &values, cx)?;
     if let Some(warning) = answer.warning() {
-        cx.output.warning(warning);
+        cx.output.warning(NoteCode::TieInVote, warning);
     }
     Ok(Exit::Done)
 }
@@ -76,13 +81,15 @@ async fn begin(
     }
     if merging == Merging::Patch {
         let message = "`patch` is a merge of runs with folders of their own, and needs a tree";
-        return Err(
-            Failure::input(message).hint("offshoot fanout --isolation worktree --merge patch")
-        );
+        return Err(Failure::input(FailureCode::MergeNeedsTree, message)
+            .hint("offshoot fanout --isolation worktree --merge patch"));
     }
     if merging.asking().is_some() {
-        return Err(Failure::input(format_args!("`{merging}` asks for runs, and needs a tree"))
-            .hint("`offshoot map` and `offshoot fanout` take it as --merge"));
+        return Err(Failure::input(
+            FailureCode::MergeNeedsTree,
+            format_args!("`{merging}` asks for runs, and needs a tree"),
+        )
+        .hint("`offshoot map` and `offshoot fanout` take it as --merge"));
     }
     let config = load::config(cx, &LimitArguments::default())?;
     let plugins = plugins::plugins(&arguments.plugins.plugin_path, &config, cx)?;
@@ -114,7 +121,11 @@ async fn of_the_tree(
         let children = roots.iter().flat_map(|root| &root.children);
         runs.extend(children.filter(|run| run.status.is_terminal()).map(|run| run.run_id.into()));
         if runs.is_empty() {
-            return Err(Failure::input(format_args!("nothing below {parent} has ended")));
+            return Err(Failure::input(
+                FailureCode::NothingBelow,
+                format_args!("nothing below {parent} has ended"),
+            )
+            .hint("`offshoot wait` waits for what runs below this session"));
         }
     }
     let order = MergeOrder {
@@ -139,7 +150,7 @@ pub(super) async fn print_merged(
     }
     match merged.error {
         Some(error) => {
-            cx.output.note(error);
+            cx.output.note(NoteCode::MergeFailed, error);
             Ok(Exit::AgentFailed)
         }
         None => Ok(Exit::Done),
@@ -174,7 +185,8 @@ async fn lines(file: &Path, gathering: Gathering) -> Result<Answer, Failure> {
     if file == Path::new(STDIN) {
         return read(file, BufReader::new(std::io::stdin()), gathering).await;
     }
-    let open = File::open(file).map_err(|error| Failure::file("read", file, &error))?;
+    let open = File::open(file)
+        .map_err(|error| Failure::file(FailureCode::CannotRead, "read", file, &error))?;
     read(file, BufReader::new(open), gathering).await
 }
 
@@ -189,9 +201,13 @@ async fn read(
     let mut count = 0;
     for line in Lines::new(input) {
         let line = line.map_err(|error| match &error {
-            LineError::Read { source, .. } => Failure::file("read", file, source),
-            LineError::Invalid { .. } => Failure::input(format_args!("{name}, {error}"))
-                .hint("a line is an object with a `key` and a `value`"),
+            LineError::Read { source, .. } => {
+                Failure::file(FailureCode::CannotRead, "read", file, source)
+            }
+            LineError::Invalid { .. } => {
+                Failure::input(FailureCode::BadResultLine, format_args!("{name}, {error}"))
+                    .hint("a line is an object with a `key` and a `value`")
+            }
         })?;
         gathering.push(count, line.key, Ok(line.value)).await;
         count += 1;
@@ -216,8 +232,20 @@ async fn of_runs(
                 let value = scalar(record, &output)?;
                 gathering.push(place, found.run.to_string().into(), Ok(value)).await;
             }
-            Some(_) => return Err(Failure::input(format_args!("run {} has no result", found.run))),
-            None => return Err(Failure::input(format_args!("run {} is not over", found.run))),
+            Some(_) => {
+                return Err(Failure::input(
+                    FailureCode::NoResult,
+                    format_args!("run {} has no result", found.run),
+                )
+                .hint(format_args!("`offshoot show {}` says why", found.run)));
+            }
+            None => {
+                return Err(Failure::input(
+                    FailureCode::RunNotOver,
+                    format_args!("run {} is not over", found.run),
+                )
+                .hint(format_args!("`offshoot show {}` says what it waits for", found.run)));
+            }
         }
     }
     finish(gathering, u32::try_from(runs.len()).unwrap_or(u32::MAX)).await
@@ -232,9 +260,9 @@ async fn of_children(
 ) -> Result<Answer, Failure> {
     let found = record.find(text)?;
     let tree = record.tree(found.root)?;
-    let node = tree
-        .get(found.run)
-        .ok_or_else(|| Failure::input(format_args!("run {} has no record", found.run)))?;
+    let node = tree.get(found.run).ok_or_else(|| {
+        Failure::input(FailureCode::NoRunRecord, format_args!("run {} has no record", found.run))
+    })?;
     let (mut count, mut others) = (0, 0);
     for child in tree.last_children(node) {
         let admitted = record.store().admitted(found.root, child.run)?;
@@ -254,10 +282,10 @@ async fn of_children(
         }
     }
     if others > 0 {
-        cx.output.warning(format_args!(
-            "{others} of {} children have no result to merge",
-            count + others
-        ));
+        cx.output.warning(
+            NoteCode::ChildrenWithoutResult,
+            format_args!("{others} of {} children have no result to merge", count + others),
+        );
     }
     finish(gathering, count).await
 }

@@ -21,6 +21,7 @@ use crate::arguments::{
     ContextArgument, FanoutArguments, MapArguments, PluginPathArguments, RunArguments,
     WorkArguments,
 };
+use crate::code::FailureCode;
 use crate::door::{inside, is_inside};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -178,7 +179,7 @@ pub(super) fn only_for_the_operator(command: &str, cx: &Invocation) -> Result<()
         return Ok(());
     }
     let message = format!("`{command}` is for the operator, and this process runs inside an agent");
-    Err(Failure::new(Exit::Refused, message)
+    Err(Failure::new(FailureCode::OperatorOnly, Exit::Refused, message)
         .hint("run it from a terminal that no agent has started"))
 }
 
@@ -197,7 +198,9 @@ fn request(task: &str, work: &WorkArguments, cx: &Invocation) -> Result<Spawn, F
     let mut budget = BudgetRequest::default();
     for limit in work.limits.flags() {
         let (flag, value) = (limit.flag, limit.value);
-        let wrong = || Failure::input(format_args!("`{value}` is no value for {flag}"));
+        let wrong = || {
+            Failure::input(FailureCode::BadLimit, format_args!("`{value}` is no value for {flag}"))
+        };
         match flag {
             "--timeout" => spawn.run_timeout_seconds = Some(value.parse().map_err(|_| wrong())?),
             "--budget-usd" => budget.usd = Some(value.parse().map_err(|_| wrong())?),
@@ -220,8 +223,9 @@ pub(super) fn only_of_the_tree(plugins: &PluginPathArguments) -> Result<(), Fail
 
 /// Inside an agent: an option of `run`, `map` or `fanout` that only the root of a tree can follow.
 fn of_the_root(flag: &str) -> Failure {
-    Failure::input(format_args!(
-        "{flag} is for the root of a tree, and this process runs inside one"
-    ))
+    Failure::input(
+        FailureCode::RootOnly,
+        format_args!("{flag} is for the root of a tree, and this process runs inside one"),
+    )
     .hint("leave it out: what is asked for here has the limits and the plugins of its tree")
 }

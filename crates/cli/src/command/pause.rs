@@ -4,6 +4,7 @@ use offshoot_display::number;
 use offshoot_door::{Client, Pause};
 use offshoot_model::Timestamp;
 
+use crate::code::NoteCode;
 use crate::door::{LiveTree, live_trees, may_be_below, named, reach};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -25,11 +26,14 @@ fn all(paused: bool, cx: &Invocation) -> Result<(), Failure> {
         let (trees, _) = live_trees(cx).await?;
         for LiveTree { supervisor, root, .. } in &trees {
             supervisor.call(Pause { paused }).await?;
-            let word = if paused { "paused" } else { "goes on" };
-            cx.output.note(format_args!("{word}: {}", named(root)));
+            let text = match paused {
+                true => format!("paused: {}", named(root)),
+                false => format!("goes on: {}", named(root)),
+            };
+            cx.output.note(NoteCode::TreePaused, text);
         }
         if trees.is_empty() {
-            cx.output.note("nothing changed: no tree of this user runs");
+            cx.output.note(NoteCode::NoTreeRuns, "nothing changed: no tree of this user runs");
         }
         Ok(())
     })
@@ -42,10 +46,11 @@ fn one(run: &str, paused: bool, cx: &Invocation) -> Result<(), Failure> {
         let (supervisor, run) = reach(run, cx).await?;
         let changed = set(&supervisor, paused, before).await?;
         match (before, paused) {
-            (None, true) => {
-                cx.output.note(format_args!("{changed}; `offshoot unpause {run}` ends that"))
-            }
-            _ => cx.output.note(changed),
+            (None, true) => cx.output.note(
+                NoteCode::TreePaused,
+                format_args!("{changed}; `offshoot unpause {run}` ends that"),
+            ),
+            _ => cx.output.note(NoteCode::TreePaused, changed),
         }
         Ok(())
     })

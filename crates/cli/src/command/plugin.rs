@@ -14,6 +14,7 @@ use std::path::Path;
 use offshoot_plugin_host::{Candidate, Checked, PACKAGE_FILE, PlaceOrigin};
 
 use crate::arguments::{LimitArguments, PluginCommand, PluginPathArguments};
+use crate::code::FailureCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -39,7 +40,8 @@ pub(super) fn run(command: PluginCommand, cx: &Invocation) -> Result<(), Failure
 /// Is the process in which a library is opened for the first time.
 pub(super) fn trial(cx: &Invocation) -> Result<(), Failure> {
     let order = standard_input()?;
-    let report = offshoot_plugin_host::trial(&order).map_err(|error| Failure::input(&error))?;
+    let report = offshoot_plugin_host::trial(&order)
+        .map_err(|error| Failure::told(Exit::BadInput, &error))?;
     cx.output.bytes(report.as_bytes())
 }
 
@@ -84,9 +86,12 @@ impl Meant {
 
 /// The plugin in this folder.
 fn folder(path: &Path) -> Result<Candidate, Failure> {
-    let real = path.canonicalize().map_err(|error| Failure::file("find", path, &error))?;
+    let real = path
+        .canonicalize()
+        .map_err(|error| Failure::file(FailureCode::CannotFind, "find", path, &error))?;
     if !real.join(PACKAGE_FILE).is_file() {
         return Err(Failure::new(
+            FailureCode::NoPackage,
             Exit::NoRuntime,
             format_args!("there is no {PACKAGE_FILE} in {}", real.display()),
         )
@@ -99,6 +104,6 @@ fn folder(path: &Path) -> Result<Candidate, Failure> {
 fn standard_input() -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = std::io::stdin().read_to_end(&mut bytes);
-    read.map_err(|error| Failure::file("read", Path::new("-"), &error))?;
+    read.map_err(|error| Failure::file(FailureCode::CannotRead, "read", Path::new("-"), &error))?;
     Ok(bytes)
 }

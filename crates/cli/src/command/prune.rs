@@ -7,6 +7,7 @@ use offshoot_store::{RootSummary, StoreError, Swept};
 use serde::Serialize;
 
 use crate::arguments::PruneArguments;
+use crate::code::NoteCode;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::Record;
@@ -114,7 +115,10 @@ fn print(pruned: &Pruned, cx: &Invocation) -> Result<(), Failure> {
     };
     let trees = many(pruned.trees.len() as u64, "tree", "trees");
     if pruned.busy {
-        cx.output.note("a tree runs here, so files that it may still use stay until the next time");
+        cx.output.note(
+            NoteCode::FilesStay,
+            "a tree runs here, so files that it may still use stay until the next time",
+        );
     }
     let values = many(pruned.values, "value", "values");
     let folders = many(pruned.run_folders, "folder of a run", "folders of runs");

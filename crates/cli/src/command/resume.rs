@@ -3,6 +3,7 @@
 use offshoot_model::RootId;
 
 use crate::arguments::ResumeArguments;
+use crate::code::{FailureCode, NoteCode};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -16,7 +17,10 @@ pub(crate) fn run(arguments: &ResumeArguments, cx: &Invocation) -> Result<Exit, 
             let found = Record::open_with(cx, text)?.1;
             let is_piece = found.run != found.root.run();
             if is_piece && arguments.choice.only.is_none() {
-                cx.output.hint("all of the tree goes on; `--only LABEL` runs one piece alone");
+                cx.output.hint(
+                    NoteCode::WholeTreeGoesOn,
+                    "all of the tree goes on; `--only LABEL` runs one piece alone",
+                );
             }
             found.root
         }
@@ -29,12 +33,12 @@ pub(crate) fn run(arguments: &ResumeArguments, cx: &Invocation) -> Result<Exit, 
 fn only_abandoned(cx: &Invocation) -> Result<RootId, Failure> {
     let abandoned = Record::open(cx)?.map(|record| record.abandoned()).transpose()?;
     match abandoned.unwrap_or_default().as_slice() {
-        [] => Err(Failure::input("no tree has lost its supervisor: there is nothing to resume")
+        [] => Err(Failure::input(FailureCode::NothingAbandoned, "no tree has lost its supervisor: there is nothing to resume")
             .hint("`offshoot resume last` goes on with the newest tree where it was stopped; `offshoot list --all` shows what has run")),
         [root] => Ok(*root),
         many => {
             let named: Vec<String> = many.iter().map(|root| root.run().to_string()).collect();
-            Err(Failure::input(format_args!("{} trees have lost their supervisor", many.len()))
+            Err(Failure::input(FailureCode::SeveralAbandoned, format_args!("{} trees have lost their supervisor", many.len()))
                 .hint(format_args!("name one of them: {}", named.join(", "))))
         }
     }

@@ -4,6 +4,7 @@ use offshoot_spawner::RootSpec;
 
 use super::nested;
 use crate::arguments::RunArguments;
+use crate::code::FailureCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -19,7 +20,7 @@ use crate::work::single;
 pub(crate) fn run(arguments: &RunArguments, cx: &Invocation) -> Result<Exit, Failure> {
     let RunArguments { task, work, command } = arguments;
     if task.is_empty() {
-        return Err(Failure::input("the task is empty"));
+        return Err(Failure::input(FailureCode::TaskEmpty, "the task is empty"));
     }
     if let Some(exit) = nested::run(arguments, cx)? {
         return Ok(exit);

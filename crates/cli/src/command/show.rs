@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use self::at_work::AtWork;
 use crate::arguments::ShowArguments;
+use crate::code::FailureCode;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::{self, Record};
@@ -71,7 +72,9 @@ struct Shown {
 /// Shows one run, or its answer alone.
 pub(crate) fn run(arguments: &ShowArguments, cx: &Invocation) -> Result<(), Failure> {
     let (record, found) = Record::open_own(cx, &arguments.run)?;
-    let missing = || Failure::input(format_args!("run {} has no record", found.run));
+    let missing = || {
+        Failure::input(FailureCode::NoRunRecord, format_args!("run {} has no record", found.run))
+    };
     let ending = record.ending(found.root, found.run)?;
     if arguments.answer {
         return answer(&record, found.run, ending, cx);
@@ -111,9 +114,13 @@ fn answer(
     cx: &Invocation,
 ) -> Result<(), Failure> {
     let Some(Ending { output, reason, .. }) = ending else {
-        return Err(Failure::input(format_args!("run {run} is not over")));
+        return Err(Failure::input(FailureCode::RunNotOver, format_args!("run {run} is not over"))
+            .hint(format_args!("`offshoot show {run}` says what it waits for")));
     };
-    let missing = || Failure::input(format_args!("run {run} has no answer: it {reason}"));
+    let missing = || {
+        Failure::input(FailureCode::NoAnswer, format_args!("run {run} has no answer: it {reason}"))
+            .hint(format_args!("`offshoot logs {run}` prints what it said"))
+    };
     record::print(&**record.store(), &output.ok_or_else(missing)?, cx)
 }
 
@@ -125,11 +132,15 @@ fn patch(
     cx: &Invocation,
 ) -> Result<(), Failure> {
     let Some(Ending { changes, .. }) = ending else {
-        return Err(Failure::input(format_args!("run {run} is not over")));
+        return Err(Failure::input(FailureCode::RunNotOver, format_args!("run {run} is not over"))
+            .hint(format_args!("`offshoot show {run}` says what it waits for")));
     };
     let Some(changes) = changes else {
-        return Err(Failure::input(format_args!("run {run} had no folder of its own"))
-            .hint("--isolation gives a run one"));
+        return Err(Failure::input(
+            FailureCode::NoFolderOfItsOwn,
+            format_args!("run {run} had no folder of its own"),
+        )
+        .hint("--isolation gives a run one"));
     };
     match changes.patch {
         Some(patch) => record::print(&**record.store(), &Payload::Stored(patch), cx),

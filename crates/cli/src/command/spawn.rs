@@ -5,6 +5,7 @@ use offshoot_model::{BudgetRequest, Rights, RunId};
 
 use super::wait;
 use crate::arguments::{ContextArgument, SpawnArguments};
+use crate::code::NoteCode;
 use crate::door::visit;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -60,7 +61,7 @@ pub(super) async fn child(
 ) -> Result<Exit, Failure> {
     let spawn = complete(supervisor, spawn, files, cx).await?;
     let Spawned { run_id, session_key, lowered } = supervisor.call(spawn).await?;
-    lowered.iter().for_each(|limit| cx.output.warning(limit));
+    lowered.iter().for_each(|limit| cx.output.warning(NoteCode::LimitLowered, limit));
     if wait {
         return answer_of(supervisor, run_id, cx).await;
     }

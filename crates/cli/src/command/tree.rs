@@ -8,6 +8,7 @@ use offshoot_spawner::{Clock, SystemClock};
 use serde_json::Value;
 
 use crate::arguments::TreeArguments;
+use crate::code::NoteCode;
 use crate::door::{inside, pictured, silences};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -67,7 +68,7 @@ fn show(
     }
     let open: Vec<RootId> = tree.open().map(|root| root.root).collect();
     match (tops.as_slice(), &arguments.run) {
-        ([], _) => cx.output.note("nothing has run here yet"),
+        ([], _) => cx.output.note(NoteCode::NothingToShow, "nothing has run here yet"),
         ([top], Some(_)) => return print(TreeText::of(tree, top), arguments, record, &open, cx),
         _ => return print(TreeText::new(tree), arguments, record, &open, cx),
     }

@@ -6,6 +6,7 @@ use offshoot_model::{ContentHash, path_text};
 use serde::Serialize;
 
 use crate::arguments::TrustArguments;
+use crate::code::{FailureCode, NoteCode};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::load;
@@ -67,7 +68,7 @@ fn add(
         None => Project::nearest(start)?,
     };
     let Some(project) = project else {
-        return Err(Failure::input(format_args!(
+        return Err(Failure::input(FailureCode::NothingToTrust, format_args!(
             "there is nothing to trust in {}",
             start.display()
         ))
@@ -88,7 +89,10 @@ fn add(
             cx.output.line(format_args!("  {}  (named by a definition{absent})", file.display()))
         })?;
         if !scripts.is_empty() {
-            cx.output.note("what these files start or read themselves is not covered");
+            cx.output.note(
+                NoteCode::NotCovered,
+                "what these files start or read themselves is not covered",
+            );
         }
         Ok(())
     })
@@ -100,11 +104,14 @@ fn remove(mut trusted: Trusted, start: &Path, cx: &Invocation) -> Result<(), Fai
     let start = start.canonicalize().unwrap_or_else(|_| start.to_owned());
     for folder in start.ancestors() {
         if trusted.remove(folder)? {
-            cx.output.note(format_args!("no longer trusted: {}", folder.display()));
+            cx.output.note(
+                NoteCode::NoLongerTrusted,
+                format_args!("no longer trusted: {}", folder.display()),
+            );
             return Ok(());
         }
     }
-    Err(Failure::input(format_args!("{} is not trusted", start.display()))
+    Err(Failure::input(FailureCode::NotTrusted, format_args!("{} is not trusted", start.display()))
         .hint("`offshoot trust --list` shows what is"))
 }
 

@@ -10,6 +10,7 @@ use offshoot_model::{EnvelopeError, PathText, RunId, first_failure};
 use super::context::print_file;
 use super::merge::print_merged;
 use crate::arguments::WaitArguments;
+use crate::code::{FailureCode, NoteCode};
 use crate::door::visit;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -76,14 +77,14 @@ pub(super) async fn print(
                 cx.output.said(said);
             }
             if let Some(hint) = &error.recovery_suggestion {
-                cx.output.hint(hint);
+                cx.output.hint(NoteCode::AdviceOfEnd, hint);
             }
         }
     }
     let satisfied = pending.is_empty() || any && !ended.is_empty();
     if !satisfied {
         let ids: Vec<String> = pending.iter().map(ToString::to_string).collect();
-        cx.output.note(format_args!("still running: {}", ids.join(" ")));
+        cx.output.note(NoteCode::StillRunning, format_args!("still running: {}", ids.join(" ")));
     }
     let all_well = ended.iter().all(|outcome| outcome.status.is_success());
     // Where a merge has its answer, runs that did not complete were not needed for it.
@@ -102,7 +103,7 @@ pub(super) async fn tell_failure(
     let first = first_failure(summary);
     if first != summary {
         // It has its name, and what stands below the line was said about it.
-        return cx.output.note(first);
+        return cx.output.note(NoteCode::RunFailed, first);
     }
     // Only for people: a run without a label has its id.
     let found = supervisor.call(Tree { run: Some(run.into()), all: true }).await;
@@ -110,9 +111,9 @@ pub(super) async fn tell_failure(
     let label = label.map(|label| format!(" ({})", neutral::line(&label))).unwrap_or_default();
     // Its last words stand above, so that the last line says which run it was and why.
     if let Some((_, said)) = error.message.split_once('\n') {
-        cx.output.note(said);
+        cx.output.note(NoteCode::LastWords, said);
     }
-    cx.output.note(format_args!("run {run}{label}: {summary}"));
+    cx.output.note(NoteCode::RunFailed, format_args!("run {run}{label}: {summary}"));
 }
 
 /// The answer as it is: text without quotes, JSON as it came, large ones out of their file.
@@ -155,6 +156,7 @@ pub(super) async fn print_whole(
             cx.output.bytes(end.as_bytes())
         }
         Value::Base64(_) | Value::File(_) => Err(Failure::new(
+            FailureCode::BadValueFromSupervisor,
             Exit::AgentFailed,
             "the supervisor sent bytes where a file was expected",
         )),

@@ -26,6 +26,7 @@ use self::arrivals::Found;
 use self::said::Wanted;
 use self::trees::Trees;
 use crate::arguments::WatchArguments;
+use crate::code::FailureCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -74,13 +75,15 @@ const UNTOLD: usize = 16;
 /// Shows a tree on the terminal until the user leaves.
 pub(crate) fn run(arguments: &WatchArguments, cx: &Invocation) -> Result<Exit, Failure> {
     if !terminal::is_there() {
-        return Err(Failure::input("`watch` draws on a terminal, and there is none").hint(
-            "`offshoot tree RUN` prints the tree once, `offshoot events -f RUN` what happens",
-        ));
+        return Err(Failure::input(
+            FailureCode::NoTerminal,
+            "`watch` draws on a terminal, and there is none",
+        )
+        .hint("`offshoot tree RUN` prints the tree once, `offshoot events -f RUN` what happens"));
     }
     if cx.environment.log.is_some() && cx.global.log_file.is_none() && terminal::has_messages() {
         let failure = "`watch` draws on the terminal to which OFFSHOOT_LOG logs";
-        return Err(Failure::input(failure)
+        return Err(Failure::input(FailureCode::LogOnTerminal, failure)
             .hint("log to a file with `--log-file FILE`, or unset OFFSHOOT_LOG"));
     }
     // Notes would stand across the screen.
@@ -113,7 +116,8 @@ async fn show(mut screen: Screen, trees: Arc<Trees>, all: bool) -> Result<Exit, 
     let mut interrupts = Interrupts::listen()?;
     let stop = SignalKind::from_raw(Signal::TSTP.as_raw());
     let mut stopped = signal(stop).map_err(|error| {
-        Failure::new(Exit::NoRuntime, "cannot listen for signals").caused_by(Some(&error))
+        Failure::new(FailureCode::NoSignals, Exit::NoRuntime, "cannot listen for signals")
+            .caused_by(Some(&error))
     })?;
     let mut terminal = Terminal::open()?;
     let mut doing: FuturesUnordered<LocalBoxFuture<'_, Done>> = FuturesUnordered::new();

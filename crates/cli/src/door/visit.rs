@@ -12,6 +12,7 @@ use offshoot_door::{
 };
 use offshoot_model::{GovernedBy, JsonText, RootId, RunId};
 
+use crate::code::FailureCode;
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -29,8 +30,11 @@ pub(crate) async fn visit(cx: &Invocation) -> Result<Client, Failure> {
         return client.map_err(Failure::from);
     }
     above(cx).await?.ok_or_else(|| {
-        Failure::input("there is no supervisor to ask: OFFSHOOT_SOCKET is not set")
-            .hint("this command is for programs that run as an agent; `offshoot run` starts one")
+        Failure::input(
+            FailureCode::NoSupervisor,
+            "there is no supervisor to ask: OFFSHOOT_SOCKET is not set",
+        )
+        .hint("this command is for programs that run as an agent; `offshoot run` starts one")
     })
 }
 
@@ -60,7 +64,7 @@ pub(crate) fn outside_of_commands(command: &str, cx: &Invocation) -> Result<(), 
     }
     let message =
         format!("`{command}` opens a tree, and this process is a command that a supervisor runs");
-    Err(Failure::new(Exit::Refused, message)
+    Err(Failure::new(FailureCode::CommandOfSupervisor, Exit::Refused, message)
         .hint("such a command may look, cancel and pause; open the tree from a terminal"))
 }
 
@@ -74,7 +78,7 @@ async fn nearest(cx: &Invocation) -> Result<Option<Client>, Failure> {
         if registry(cx).was_left_by_an_agent() {
             let message =
                 "this process was left by an agent, and belongs to no run that could be named";
-            return Err(Failure::new(Exit::Refused, message)
+            return Err(Failure::new(FailureCode::LeftByAgent, Exit::Refused, message)
                 .hint("run it from a terminal that no agent has started"));
         }
         let Some(socket) = environment.text(SOCKET_VARIABLE) else { return Ok(None) };
@@ -116,7 +120,7 @@ async fn nearest(cx: &Invocation) -> Result<Option<Client>, Failure> {
         Some(error) => Failure::of(Exit::Refused, &error).hint(belongs),
         None => {
             let message = "the supervisor of this process cannot be found with this user id";
-            Failure::new(Exit::Refused, message).hint(belongs)
+            Failure::new(FailureCode::SupervisorHidden, Exit::Refused, message).hint(belongs)
         }
     })
 }
@@ -146,7 +150,13 @@ pub(crate) fn own(name: &str, cx: &Invocation) -> Result<Option<RunId>, Failure>
     inside(cx, async |supervisor| {
         let asked = Tree { run: Some(RunName(name.to_owned())), all: true };
         let found = supervisor.call(asked).await?;
-        let gone = || Failure::input(format_args!("there is no run `{name}` below this session"));
+        let gone = || {
+            Failure::input(
+                FailureCode::NotBelow,
+                format_args!("there is no run `{name}` below this session"),
+            )
+            .hint("`offshoot tree` shows what is there")
+        };
         found.roots.first().map(|node| node.run_id).ok_or_else(gone)
     })
 }
@@ -186,8 +196,11 @@ pub(crate) async fn supervisor_of(run: RunId, cx: &Invocation) -> Result<Client,
     if let Some(error) = unanswered {
         return Err(error.into());
     }
-    Err(Failure::input(format_args!("no supervisor runs the tree of run {run} any more"))
-        .hint("`offshoot show` tells how it ended"))
+    Err(Failure::input(
+        FailureCode::SupervisorGone,
+        format_args!("no supervisor runs the tree of run {run} any more"),
+    )
+    .hint("`offshoot show` tells how it ended"))
 }
 
 /// A tree that is not over.
@@ -262,7 +275,7 @@ impl From<ClientError> for Failure {
         };
         let mut failure = match &error {
             ClientError::Refused(refusal) => {
-                let mut failure = Failure::new(exit, &refusal.message);
+                let mut failure = Failure::told(exit, &refusal.message);
                 let setting = refusal.governed_by.as_ref().map(JsonText::as_str);
                 let setting = setting.and_then(|it| serde_json::from_str::<GovernedBy>(it).ok());
                 failure.complaints[0].causes.extend(setting.map(|setting| setting.to_string()));

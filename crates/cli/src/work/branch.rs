@@ -11,6 +11,7 @@ use offshoot_model::{JsonText, Payload, error_chain};
 use offshoot_spawner::{Clock, FanAnswer, Piece, SystemClock};
 
 use super::engine::Engine;
+use crate::code::NoteCode;
 use crate::invocation::Invocation;
 
 /// A branch that is to be made once all pieces are over.
@@ -72,16 +73,17 @@ fn tell(joined: &Joined, cx: &Invocation) {
         let files: Vec<String> = conflict.files.iter().map(file).collect();
         let text =
             format!("{} is not on the branch: {} {}", conflict.key, conflict.why, files.join(", "));
-        cx.output.warning(line(text.trim_end().to_owned()));
+        cx.output.warning(NoteCode::NotOnBranch, line(text.trim_end().to_owned()));
     }
     for left in &joined.left_out {
         let text = format!("{} is not on the branch: with it the check {}", left.key, left.why);
-        cx.output.warning(line(text));
+        cx.output.warning(NoteCode::NotOnBranch, line(text));
     }
     if let Some(branch) = &joined.branch {
         let applied = joined.applied.len();
         let patches = if applied == 1 { "patch" } else { "patches" };
-        cx.output.note(format_args!("{applied} {patches} on the branch {branch}"));
+        cx.output
+            .note(NoteCode::BranchMade, format_args!("{applied} {patches} on the branch {branch}"));
     }
 }
 

@@ -3,6 +3,7 @@
 use offshoot_config::Config;
 
 use super::preflight::Prepared;
+use crate::code::FailureCode;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 
@@ -29,8 +30,11 @@ pub(crate) fn ask(
     if cx.output.ask(format_args!("start {agents} agents of `{runtime}`{most}? [y/N] "))? {
         return Ok(());
     }
-    Err(Failure::input(format_args!("{agents} agents of `{runtime}` were not started"))
-        .hint("answer y, or say --yes"))
+    Err(Failure::input(
+        FailureCode::NotConfirmed,
+        format_args!("{agents} agents of `{runtime}` were not started"),
+    )
+    .hint("answer y, or say --yes"))
 }
 
 /// True if the user is asked. A program that starts this one has decided already, and cannot answer.

@@ -8,6 +8,7 @@ use offshoot_model::{ContextEntry, ValueKind};
 use offshoot_store::{NAME_LIMIT, NewValue, Store, kind_of};
 
 use crate::arguments::ContextArgument;
+use crate::code::FailureCode;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 
@@ -29,17 +30,22 @@ pub(crate) fn look(
     for argument in arguments {
         let ContextArgument { name, path } = argument;
         if !names.insert(name.as_str()) {
-            return Err(Failure::input(format_args!("the context `{name}` is given twice")));
+            return Err(Failure::input(
+                FailureCode::ContextTwice,
+                format_args!("the context `{name}` is given twice"),
+            )
+            .hint("give each file a name of its own"));
         }
         if name.chars().count() > NAME_LIMIT {
-            return Err(Failure::input(format_args!(
-                "the name of a context has at most {NAME_LIMIT} characters"
-            )));
+            return Err(Failure::input(
+                FailureCode::ContextName,
+                format_args!("the name of a context has at most {NAME_LIMIT} characters"),
+            ));
         }
         let path = cx.absolute(path);
         let kind = File::open(&path)
             .and_then(kind_of)
-            .map_err(|error| Failure::file("read", &path, &error))?;
+            .map_err(|error| Failure::file(FailureCode::CannotRead, "read", &path, &error))?;
         files.push(ContextFile { name: name.clone(), path, kind });
     }
     Ok(files)

@@ -13,6 +13,7 @@ use offshoot_store::{DataFolder, Store};
 use super::heads::Heads;
 use super::notify::{Notify, Telling};
 use super::preflight::Prepared;
+use crate::code::NoteCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -44,7 +45,7 @@ impl Engine {
     ) -> Result<Self, Failure> {
         let folder = data_folder(cx)?;
         if folder.is_exposed() {
-            cx.output.warning(format_args!(
+            cx.output.warning(NoteCode::RecordReadable, format_args!(
                 "other users can read what is recorded in {}, and its mode cannot be changed: keep it elsewhere with --data-dir",
                 folder.path().display()
             ));
@@ -103,7 +104,7 @@ pub(crate) fn broken(error: &SpawnerError) -> Failure {
                 RefusalCode::InvalidRequest => Exit::BadInput,
                 _ => Exit::Refused,
             };
-            let failure = Failure::new(exit, &refusal.message).maybe_hint(refusal.hint.as_ref());
+            let failure = Failure::told(exit, &refusal.message).maybe_hint(refusal.hint.as_ref());
             Failure { json: serde_json::to_value(refusal).ok(), ..failure }
         }
         SpawnerError::Record(_) | SpawnerError::Answer(_) => Failure::of(Exit::AgentFailed, error),

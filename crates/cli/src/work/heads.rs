@@ -21,6 +21,7 @@ use offshoot_process::Processes;
 use offshoot_store::{ChainHead, SqliteStore, append_below};
 
 use super::operator_command::OperatorCommand;
+use crate::code::{FailureCode, NoteCode};
 use crate::command::audit::signature::SigningKey;
 use crate::failure::{Complaint, Failure};
 use crate::invocation::Invocation;
@@ -59,15 +60,15 @@ impl Heads {
         let Some(target) = &self.target else {
             if self.key.is_some() {
                 let why = "`audit.sign` is set and `audit.heads` is not: there is no place for signatures";
-                cx.output.warning(why);
+                cx.output.warning(NoteCode::NoPlaceForSignatures, why);
             }
             return;
         };
         let warn = |failure: &Failure| {
             for Complaint { message, hint, .. } in &failure.complaints {
                 let text = format_args!("the last link of tree {root} is not kept: {message}");
-                cx.output.warning(text);
-                hint.iter().for_each(|hint| cx.output.hint(hint));
+                cx.output.warning(NoteCode::LinkNotKept, text);
+                hint.iter().for_each(|hint| cx.output.hint(NoteCode::LinkAdvice, hint));
             }
         };
         let key = match &self.key {
@@ -111,7 +112,7 @@ impl Heads {
     /// Appends in one write, so that lines of several commands do not mix.
     fn append(&self, path: &Path, line: &str, cx: &Invocation) -> Result<(), Failure> {
         let written = self.open(path, cx).and_then(|mut file| file.write_all(line.as_bytes()));
-        written.map_err(|error| Failure::file("append to", path, &error))
+        written.map_err(|error| Failure::file(FailureCode::CannotWrite, "append to", path, &error))
     }
 
     fn open(&self, path: &Path, cx: &Invocation) -> io::Result<File> {

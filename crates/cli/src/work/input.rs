@@ -13,6 +13,7 @@ use offshoot_store::{DataFolder, NewValue, Store};
 use rustix::fs::{AtFlags, CWD, FlockOperation, flock, linkat};
 
 use super::plan::Plan;
+use crate::code::FailureCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -125,7 +126,8 @@ pub(crate) fn has_standard_input(inputs: &[PathBuf]) -> Result<bool, Failure> {
     match inputs.iter().filter(|input| is_standard_input(input)).count() {
         0 => Ok(false),
         1 => Ok(true),
-        _ => Err(Failure::input("standard input can be read once only").hint("name `-` once")),
+        _ => Err(Failure::input(FailureCode::StdinTwice, "standard input can be read once only")
+            .hint("name `-` once")),
     }
 }
 
@@ -198,7 +200,10 @@ impl Spool {
 /// The failure where `-` is an input and cannot be kept.
 #[expect(clippy::needless_pass_by_value, reason = "it is the argument of `map_err`")]
 fn not_kept(error: io::Error) -> Failure {
-    Failure::input(format_args!("cannot keep standard input in a file: {}", plain(&error)))
+    Failure::input(
+        FailureCode::StdinUnreadable,
+        format_args!("cannot keep standard input in a file: {}", plain(&error)),
+    )
 }
 
 /// Labels a piece of standard input: the name of the file behind it is one of ours, which no user knows.

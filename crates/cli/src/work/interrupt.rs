@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use offshoot_spawner::Stopper;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::code::{FailureCode, NoteCode};
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::output::Output;
@@ -32,7 +33,8 @@ impl Interrupts {
     pub(crate) fn listen() -> Result<Self, Failure> {
         let listen = |kind| {
             signal(kind).map_err(|error| {
-                Failure::new(Exit::NoRuntime, "cannot listen for signals").caused_by(Some(&error))
+                Failure::new(FailureCode::NoSignals, Exit::NoRuntime, "cannot listen for signals")
+                    .caused_by(Some(&error))
             })
         };
         Ok(Self {
@@ -67,11 +69,11 @@ impl Interrupts {
             0 => {}
             1 => {
                 stopper.stop_all(false);
-                output.note("stopping everything; once more kills it");
+                output.note(NoteCode::Stopping, "stopping everything; once more kills it");
             }
             2 => {
                 stopper.stop_all(true);
-                output.note("killing everything");
+                output.note(NoteCode::Killing, "killing everything");
             }
             // The keeper ends the processes that are left.
             _ => exit::end(Exit::Interrupted),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use offshoot_model::Reason;
 use offshoot_spawner::{Clock, Piece, SystemClock};
 
+use crate::code::FailureCode;
 use crate::failure::Failure;
 use crate::wording;
 
@@ -44,7 +45,9 @@ impl JobLog {
             file.write_all(COLUMNS.as_bytes())?;
             Ok(file)
         };
-        let file = create().map_err(|error: io::Error| Failure::file("write", path, &error))?;
+        let file = create().map_err(|error: io::Error| {
+            Failure::file(FailureCode::CannotWrite, "write", path, &error)
+        })?;
         Ok(Self { path: path.to_owned(), file, given: Vec::new(), command: String::new() })
     }
 
@@ -77,7 +80,8 @@ impl JobLog {
         let line = self.line(job);
         // One write for a whole line: a program that follows the file sees no part of one.
         let written = self.file.write_all(line.as_bytes());
-        written.map_err(|error| Failure::file("write", &self.path, &error))
+        written
+            .map_err(|error| Failure::file(FailureCode::CannotWrite, "write", &self.path, &error))
     }
 
     fn line(&self, job: &Job<'_>) -> String {

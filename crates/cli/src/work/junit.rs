@@ -7,6 +7,7 @@ use std::time::Duration;
 use offshoot_model::{AgentId, EnvelopeError};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
+use crate::code::FailureCode;
 use crate::failure::Failure;
 
 /// The cases so far. The file is there from the beginning, and written at the end.
@@ -30,7 +31,8 @@ pub(crate) struct Finished<'a> {
 impl JUnit {
     /// Makes the file of `--junit`, before anything runs.
     pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
-        let file = File::create(path).map_err(|error| Failure::file("write", path, &error))?;
+        let file = File::create(path)
+            .map_err(|error| Failure::file(FailureCode::CannotWrite, "write", path, &error))?;
         Ok(Self { path: path.to_owned(), file, cases: Vec::new() })
     }
 
@@ -72,7 +74,8 @@ impl JUnit {
         let written = text.map_err(std::io::Error::other);
         let written =
             written.and_then(|text| std::io::Write::write_all(&mut self.file, text.as_bytes()));
-        written.map_err(|error| Failure::file("write", &self.path, &error))
+        written
+            .map_err(|error| Failure::file(FailureCode::CannotWrite, "write", &self.path, &error))
     }
 }
 

@@ -24,6 +24,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use super::operator_command::OperatorCommand;
+use crate::code::NoteCode;
 use crate::invocation::Invocation;
 use crate::output::Output;
 use crate::project::project_of;
@@ -147,7 +148,7 @@ impl Teller {
                 {
                     telling = None;
                     if let Err(failure) = told {
-                        output.warning(format_args!("`notify.command` was not told: {failure}"));
+                        output.warning(NoteCode::NotifyFailed, format_args!("`notify.command` was not told: {failure}"));
                     }
                 }
                 event = events.next(), if !is_over => match event {

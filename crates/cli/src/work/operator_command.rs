@@ -11,6 +11,7 @@ use offshoot_process::{
     resolve_program,
 };
 
+use crate::code::FailureCode;
 use crate::environment::Environment;
 use crate::failure::Failure;
 
@@ -66,8 +67,9 @@ impl OperatorCommand {
         patience: Duration,
     ) -> Result<(), Failure> {
         let Self { words, folder, search_path, processes, .. } = self;
-        let wrong =
-            |error: &dyn std::fmt::Display| Failure::input(format_args!("`{}`: {error}", words[0]));
+        let wrong = |error: &dyn std::fmt::Display| {
+            Failure::input(FailureCode::CommandNotTold, format_args!("`{}`: {error}", words[0]))
+        };
         let path = resolve_program(words[0].as_ref(), search_path.as_deref(), folder);
         let program = Program {
             path: path.map_err(|error| wrong(&error))?,

@@ -15,6 +15,7 @@ use super::job_log::{self, Job, JobLog};
 use super::junit::{Finished, JUnit};
 use super::pieces::AnswerRules;
 use crate::arguments::PieceArguments;
+use crate::code::FailureCode;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::output::{Output, beside_progress};
@@ -170,17 +171,25 @@ impl Form {
         };
         let flag = if arguments.stream { "--stream" } else { "--jsonl" };
         if form.is_none() && arguments.keep_order {
-            return Err(Failure::input("--keep-order is for --stream and --jsonl"));
+            return Err(Failure::input(
+                FailureCode::NeedsStream,
+                "--keep-order is for --stream and --jsonl",
+            )
+            .hint("leave it out: one answer has the order of the request anyway"));
         }
         if form.is_some() && terms.merging != Merging::Strategy(Strategy::Concatenate) {
             let message =
                 format!("{flag} prints each piece, and --merge {} makes one answer", terms.merging);
-            return Err(Failure::input(message).hint("leave one of them out"));
+            return Err(
+                Failure::input(FailureCode::StreamAndMerge, message).hint("leave one of them out")
+            );
         }
         if form.is_some() && cx.output.wants_json() {
             let message =
                 format!("{flag} prints each piece as it comes, and --json one value at the end");
-            return Err(Failure::input(message).hint("leave one of them out"));
+            return Err(
+                Failure::input(FailureCode::StreamAndMerge, message).hint("leave one of them out")
+            );
         }
         Ok(form)
     }

@@ -18,6 +18,7 @@ use super::preflight::Prepared;
 use super::progress;
 use super::report;
 use crate::arguments::PieceArguments;
+use crate::code::FailureCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -65,12 +66,13 @@ impl AnswerRules {
         let separator = arguments.separator.clone().or(arguments.null.then(|| "\0".to_owned()));
         if separator.is_some() && merging != Merging::Strategy(Strategy::Concatenate) {
             let message = format!("a separator is of concatenated answers, and not of `{merging}`");
-            return Err(Failure::input(message));
+            return Err(Failure::input(FailureCode::SeparatorUnused, message)
+                .hint("leave it out, or use --merge concatenate"));
         }
         let check = arguments.check.clone().map(|check| (check, arguments.check_timeout));
         if check.is_some() && merging != Merging::Patch {
             let message = format!("--check is of patches that are merged, and not of `{merging}`");
-            return Err(Failure::input(message)
+            return Err(Failure::input(FailureCode::CheckUnused, message)
                 .hint("offshoot fanout --isolation worktree --merge patch --check COMMAND"));
         }
         let (on_failure, max_fail) = (arguments.on_failure, arguments.max_fail);
@@ -84,8 +86,11 @@ impl AnswerRules {
         if agent == own || config.agent(agent).is_some() {
             return Ok(());
         }
-        Err(Failure::input(format_args!("--merge {}: there is no agent `{agent}`", self.merging))
-            .hint("`offshoot agents` lists those that are defined"))
+        Err(Failure::input(
+            FailureCode::NoAgentToAsk,
+            format_args!("--merge {}: there is no agent `{agent}`", self.merging),
+        )
+        .hint("`offshoot agents` lists those that are defined"))
     }
 }
 

@@ -21,6 +21,7 @@ use super::preflight::Prepared;
 use super::recorded_settings::{RecordedSettings, recorded_settings};
 use super::task::Task;
 use crate::arguments::{LimitArguments, PluginPathArguments, WorkArguments};
+use crate::code::FailureCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -264,8 +265,10 @@ impl Plan {
 
     /// The form in which it is recorded.
     pub(crate) fn recorded(&self) -> Result<JsonText, Failure> {
-        JsonText::of(self)
-            .map_err(|error| Failure::input("the plan cannot be recorded").caused_by(Some(&error)))
+        JsonText::of(self).map_err(|error| {
+            Failure::input(FailureCode::PlanUnrecordable, "the plan cannot be recorded")
+                .caused_by(Some(&error))
+        })
     }
 
     /// Prints what would be run, and under which limits.

@@ -22,6 +22,7 @@ use super::plan::Plan;
 use super::schema;
 use super::task::Task;
 use crate::arguments::WorkArguments;
+use crate::code::{FailureCode, NoteCode};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::load;
@@ -231,7 +232,7 @@ pub(crate) fn prepare_tasks(
             CostKnowledge::Reported | CostKnowledge::Bounded => {
                 config = capped(config, layers.clone(), &agent, &runtime, cx)?;
             }
-            CostKnowledge::Unknown => cx.output.note(format_args!(
+            CostKnowledge::Unknown => cx.output.note(NoteCode::CostUnknown, format_args!(
                 "what this costs is not known; say it with runtimes.{runtime}.cost = \"none\" or with prices of the model"
             )),
         }
@@ -282,9 +283,10 @@ fn working_folder(
     };
     match folder.is_dir() {
         true => Ok(folder),
-        false => {
-            Err(Failure::input(format_args!("there is no folder {} to work in", folder.display())))
-        }
+        false => Err(Failure::input(
+            FailureCode::NoSuchFolder,
+            format_args!("there is no folder {} to work in", folder.display()),
+        )),
     }
 }
 
@@ -297,10 +299,13 @@ fn choose(
     let runs_none = |name: &str| BuiltInRuntime::of(name).is_some_and(|it| !it.runs_commands);
     let name = match (&arguments.runtime, command.is_empty()) {
         (Some(name), false) if runs_none(name) => {
-            return Err(Failure::input(format_args!(
-                "a command after `--` is run by the runtime `{}`, not by `{name}`",
-                EXEC.name
-            ))
+            return Err(Failure::input(
+                FailureCode::CommandAndRuntime,
+                format_args!(
+                    "a command after `--` is run by the runtime `{}`, not by `{name}`",
+                    EXEC.name
+                ),
+            )
             .hint("leave out the command or --runtime"));
         }
         (Some(name), _) => Some(name.as_str()),
@@ -334,7 +339,7 @@ fn within_open_files(
     if room >= wanted {
         return Ok((layers, config));
     }
-    cx.output.warning(format_args!(
+    cx.output.warning(NoteCode::FewerAtOnce, format_args!(
         "maxConcurrent is {wanted}, but this process may open files for {room} agents only: no more run at once; raise the hard limit of open files (ulimit -Hn) for more"
     ));
     let key = "agents.defaults.subagents.maxConcurrent";
@@ -354,7 +359,7 @@ fn capped(
         return Ok(config);
     }
     let usd = default_usd(&config, runtime);
-    cx.output.note(format_args!(
+    cx.output.note(NoteCode::CostBounded, format_args!(
         "no budget in dollars is set, so this may cost up to ${usd}; change that with --budget-usd or runtimes.{runtime}.defaultUsd"
     ));
     load::finish(layers.set("agents.defaults.subagents.budget.usd", usd.to_string()))

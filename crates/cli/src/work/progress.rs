@@ -8,6 +8,7 @@ use offshoot_spawner::{Clock, Session, SystemClock};
 use offshoot_store::StoreError;
 use tokio::time::MissedTickBehavior;
 
+use crate::code::NoteCode;
 use crate::output::Output;
 
 /// Ages and silences are drawn anew so often.
@@ -40,7 +41,7 @@ pub(crate) fn follow(
                     let text = words(error.as_deref());
                     match &mut progress {
                         Some(progress) => progress.note(&text),
-                        None => output.warning(text),
+                        None => output.warning(NoteCode::RecordTrouble, text),
                     }
                 }
                 event = async { events.as_mut()?.next().await }, if events.is_some() => {

@@ -19,6 +19,7 @@ use super::engine::Engine;
 use super::interrupt::Interrupted;
 use super::outcomes::PieceJson;
 use super::pieces::AnswerRules;
+use crate::code::{FailureCode, NoteCode};
 use crate::exit::Exit;
 use crate::failure::{Complaint, Failure};
 use crate::invocation::Invocation;
@@ -118,10 +119,10 @@ pub(crate) fn pieces(
         cx.output.answer(&answer.answer, &values)?;
     }
     if let Some(chosen) = answer.chosen.as_ref().filter(|_| has_answer) {
-        cx.output.note(neutral::line(&format!("the judge chose {chosen}")));
+        cx.output.note(NoteCode::JudgeChose, neutral::line(&format!("the judge chose {chosen}")));
     }
     if let Some(warning) = answer.answer.warning().filter(|_| has_answer) {
-        cx.output.warning(warning);
+        cx.output.warning(NoteCode::TieInVote, warning);
     }
     let mut other_way = None;
     if exit == Exit::Done {
@@ -130,7 +131,7 @@ pub(crate) fn pieces(
         other_way = tell_what_failed(answer, terms, cx);
     }
     tell_how_to_go_on(answer, terms, interrupted, (tree.run_id, &ending.reason), cx);
-    other_way.iter().for_each(|hint| cx.output.hint(hint));
+    other_way.iter().for_each(|hint| cx.output.hint(NoteCode::AnswerWithout, hint));
     Ok(exit)
 }
 
@@ -147,7 +148,10 @@ pub(crate) fn early(
     }
     answer(engine, envelope, cx)?;
     let runs = if remaining == 1 { "run goes" } else { "runs go" };
-    cx.output.note(format_args!("{remaining} more {runs} on below it; Ctrl-C stops what is left"));
+    cx.output.note(
+        NoteCode::MoreRunBelow,
+        format_args!("{remaining} more {runs} on below it; Ctrl-C stops what is left"),
+    );
     Ok(true)
 }
 
@@ -189,7 +193,7 @@ pub(crate) fn run(
     }
     if let Some(changes) = envelope.changes.as_ref().filter(|changes| changes.patch.is_some()) {
         let run = envelope.run_id;
-        cx.output.note(format_args!(
+        cx.output.note(NoteCode::FilesChanged, format_args!(
             "it changed {changes} in a folder of its own: `offshoot apply {run}` brings that here, `offshoot show {run} --patch` prints it"
         ));
     }
@@ -197,7 +201,7 @@ pub(crate) fn run(
         if let Some(said) = &error.said {
             cx.output.said(said);
         }
-        cx.output.error(&Complaint::new(&error.message, error.recovery_suggestion.clone()));
+        cx.output.error(&Complaint::told(&error.message, error.recovery_suggestion.clone()));
     }
     Ok(match (interrupted, &envelope.error) {
         (Interrupted::Yes, _) => Exit::Interrupted,
@@ -217,15 +221,19 @@ fn tell_what_is_missing(answer: &FanAnswer, cx: &Invocation) {
     if !cx.output.names_failures() {
         for (key, envelope) in &answer.failures {
             let why = envelope.error.as_ref().map_or("", EnvelopeError::summary);
-            cx.output.warning(format_args!("piece {key}: {why}"));
+            cx.output.warning(NoteCode::PieceLeftOut, format_args!("piece {key}: {why}"));
         }
     }
     for piece in &answer.refused {
-        cx.output.warning(format_args!("piece {}: {}", piece.key, piece.refusal.message));
+        cx.output.warning(
+            NoteCode::PieceLeftOut,
+            format_args!("piece {}: {}", piece.key, piece.refusal.message),
+        );
     }
     let more = unlisted(answer);
     if more > 0 {
-        cx.output.warning(format_args!("{more} more pieces did not complete"));
+        cx.output
+            .warning(NoteCode::MoreLeftOut, format_args!("{more} more pieces did not complete"));
     }
 }
 
@@ -262,30 +270,34 @@ fn tell_what_failed(
     for (key, message, hint) in ended.clone().chain(refused).skip(silent).take(TOLD) {
         // The same advice once is enough.
         let hint = hint.filter(|hint| hints.insert(*hint)).cloned();
-        cx.output.error(&Complaint::new(format!("piece {key}: {message}"), hint));
+        cx.output.error(&Complaint::new(
+            FailureCode::PieceFailed,
+            format!("piece {key}: {message}"),
+            hint,
+        ));
     }
     let advice = ended.filter_map(|(_, _, hint)| hint).filter(|hint| named && hints.insert(*hint));
-    advice.take(ADVICE).for_each(|hint| cx.output.hint(hint));
+    advice.take(ADVICE).for_each(|hint| cx.output.hint(NoteCode::AdviceOfEnd, hint));
     if answer.cut_short == Some(CancelledBy::MaxFail) {
         let most = terms.max_fail.unwrap_or(0);
         let message =
             format!("more than {most} pieces did not complete, so the rest was cancelled");
-        cx.output.error(&Complaint::new(message, None));
+        cx.output.error(&Complaint::new(FailureCode::TooManyFailed, message, None));
     }
     match &answer.verdict {
         Ok(()) => None,
         Err(error @ MergeError::PiecesFailed { .. }) => {
             let message = format!("{failed} of {total} pieces did not complete");
-            cx.output.error(&Complaint::new(message, None));
+            cx.output.error(&Complaint::new(FailureCode::PiecesMissing, message, None));
             error.hint()
         }
         Err(error @ MergeError::NotAnswered { hint, .. }) => {
-            cx.output.error(&Complaint::new(error.to_string(), hint.clone()));
+            cx.output.error(&Complaint::told(error.to_string(), hint.clone()));
             None
         }
         Err(other) => {
             let hint = other.hint().map(str::to_owned);
-            cx.output.error(&Complaint::new(other.to_string(), hint));
+            cx.output.error(&Complaint::told(other.to_string(), hint));
             None
         }
     }
@@ -302,7 +314,7 @@ fn tell_what_was_stopped(answer: &FanAnswer, cx: &Invocation) {
             1 => format!("piece {key}: {}", first.summary()),
             many => format!("{many} pieces: {}", first.summary()),
         };
-        cx.output.error(&Complaint::new(message, None));
+        cx.output.error(&Complaint::new(FailureCode::PiecesStopped, message, None));
     }
 }
 
@@ -321,24 +333,30 @@ fn tell_how_to_go_on(
 ) {
     let (completed, total) = (answer.completed, answer.total);
     let word = if interrupted == Interrupted::Yes { "interrupted: " } else { "" };
-    cx.output.note(format_args!("{word}{completed} of {total} pieces completed, tree {id}"));
+    cx.output.note(
+        NoteCode::PiecesCompleted,
+        format_args!("{word}{completed} of {total} pieces completed, tree {id}"),
+    );
     if interrupted == Interrupted::Yes {
         let strategy = &terms.merging;
         let merge = match completed {
             0 => String::new(),
             _ => format!(", `offshoot merge --strategy {strategy} --children {id}` merges it"),
         };
-        cx.output.hint(format_args!(
+        cx.output.hint(NoteCode::HowToGoOn, format_args!(
             "what is done is kept: `offshoot resume {id}` goes on with the rest, `offshoot tree {id}` shows it{merge}"
         ));
     } else if let Err(MergeError::NotAnswered { .. }) = &answer.verdict {
-        cx.output.hint(format_args!(
+        cx.output.hint(NoteCode::HowToGoOn, format_args!(
             "the results are kept: `offshoot resume {id} --failed` asks again, `offshoot merge --children {id} --strategy STRATEGY` merges them in another way"
         ));
     } else if let Some(options) = options_to_go_on(answer, reason) {
-        cx.output.hint(format_args!(
-            "what is done is kept: `offshoot resume {id}{options}` goes on with the rest"
-        ));
+        cx.output.hint(
+            NoteCode::HowToGoOn,
+            format_args!(
+                "what is done is kept: `offshoot resume {id}{options}` goes on with the rest"
+            ),
+        );
     }
 }
 
@@ -430,7 +448,11 @@ fn exit_of(code: &str) -> Exit {
 fn tree(engine: &Engine, root: RootId) -> Result<TreeNode, Failure> {
     let tree = record::tree(&*engine.store, root)?;
     let node = tree.get(root.run()).ok_or_else(|| {
-        Failure::new(Exit::AgentFailed, format_args!("tree {root} has no record"))
+        Failure::new(
+            FailureCode::NoTreeRecord,
+            Exit::AgentFailed,
+            format_args!("tree {root} has no record"),
+        )
     })?;
     Ok(tree.view(node))
 }

@@ -22,6 +22,7 @@ use super::recorded_settings;
 use super::single;
 use super::task;
 use crate::arguments::{ResumeChoice, WorkArguments};
+use crate::code::{FailureCode, NoteCode};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -36,11 +37,15 @@ pub(crate) fn resume(
     let record = Record::open_for(cx, &root.to_string())?;
     let store = Arc::clone(record.store());
     let admitted = store.admitted(root, root.run())?;
-    let admitted =
-        admitted.ok_or_else(|| Failure::input(format_args!("tree {root} has no record")))?;
+    let admitted = admitted.ok_or_else(|| {
+        Failure::input(FailureCode::NoTreeRecord, format_args!("tree {root} has no record"))
+    })?;
     if !record.is_abandoned(root)? {
-        return Err(Failure::input(format_args!("tree {root} is held by a supervisor"))
-            .hint("it goes on by itself: `offshoot tree` shows it"));
+        return Err(Failure::input(
+            FailureCode::TreeHeld,
+            format_args!("tree {root} is held by a supervisor"),
+        )
+        .hint("it goes on by itself: `offshoot tree` shows it"));
     }
     let mut plan = plan(&record, root, &admitted)?;
     let task = text(&*store, &admitted.task)?;
@@ -77,7 +82,7 @@ pub(crate) fn resume(
                     }
                 };
             };
-            cx.output.note(format_args!("resuming tree {root}"));
+            cx.output.note(NoteCode::Resuming, format_args!("resuming tree {root}"));
             let spec = RootSpec { context: plan.context.clone(), ..prepared.root(task, label) };
             return single::run(&engine, spec, Some(tree), interrupts, cx).await;
         };
@@ -101,7 +106,7 @@ pub(crate) fn resume(
                 Err(stay) => return finished(&engine, root, stay, interrupts, cx),
             },
         };
-        cx.output.note(format_args!("resuming tree {root}"));
+        cx.output.note(NoteCode::Resuming, format_args!("resuming tree {root}"));
         let outcomes = Outcomes::default();
         let order = PieceRun { prepared, label, task, plan, pieces, terms, external, outcomes };
         pieces::run(&engine, order, Some(tree), interrupts, cx).await
@@ -123,7 +128,7 @@ fn check_label(only: &str, pieces: &[Piece]) -> Result<(), Failure> {
         (true, None) => None,
     };
     let message = format_args!("no piece of this tree has the label `{only}`");
-    Err(Failure::input(message).maybe_hint(hint))
+    Err(Failure::input(FailureCode::NoSuchLabel, message).maybe_hint(hint))
 }
 
 /// A tree that is over and goes on as chosen. Where nothing of it would run, the number of its pieces that have no answer.
@@ -168,26 +173,33 @@ fn not_reopened(why: &NotReopened, root: RootId) -> Failure {
         Unit::Tokens => format!("--budget-tokens {amount}"),
         Unit::Usd => format!("--budget-usd {}", MicroUsd::from_micros(amount)),
     };
-    let resume = format!("`offshoot resume {root}");
     let hint = match *why {
-        NotReopened::Alive => format!("{resume}` goes on with it; then these options can be given"),
+        NotReopened::Alive => {
+            format!("`offshoot resume {root}` goes on with it; then these options can be given")
+        }
         NotReopened::Agent { .. } => format!(
             "`offshoot show {root}` shows its answer and what it did; the same `offshoot run` begins it anew"
         ),
-        NotReopened::OutOfTime => format!("{resume} --deadline 2h` gives it two hours from now on"),
+        NotReopened::OutOfTime => {
+            format!("`offshoot resume {root} --deadline 2h` gives it two hours from now on")
+        }
         NotReopened::OutOfBudget { unit, granted, used, each } => {
             let more = granted.max(used).max(each.unwrap_or(0)).saturating_mul(2);
             let more = amount(unit, more);
-            format!("{resume} {more}` gives it so much in all, with what it has used")
+            format!(
+                "`offshoot resume {root} {more}` gives it so much in all, with what it has used"
+            )
         }
         NotReopened::NotMore { unit, granted, .. } => {
             let twice = amount(unit, granted.saturating_mul(2));
-            format!("an amount is that of the whole tree, with what it has used: {resume} {twice}`")
+            format!(
+                "an amount is that of the whole tree, with what it has used: `offshoot resume {root} {twice}`"
+            )
         }
         NotReopened::Unbounded(_) => "leave this option out".to_owned(),
         _ => String::new(),
     };
-    Failure::input(format_args!("tree {root}: {why}")).hint(hint)
+    Failure::input(FailureCode::NotResumable, format_args!("tree {root}: {why}")).hint(hint)
 }
 
 /// The tree of the very same plan that lost its supervisor, where the command line asks for it.
@@ -205,7 +217,7 @@ pub(crate) async fn same(
         let admitted = engine.store.admitted(root, root.run())?;
         let recorded = admitted.and_then(|admitted| admitted.plan);
         if recorded.is_some_and(|recorded| plan.is_same(&recorded)) {
-            cx.output.note(format_args!("resuming tree {root}"));
+            cx.output.note(NoteCode::Resuming, format_args!("resuming tree {root}"));
             return Ok(Some(engine.host.abandoned(root).await?));
         }
     }
@@ -216,8 +228,11 @@ pub(crate) async fn same(
 fn plan(record: &Record, root: RootId, admitted: &Admitted) -> Result<Plan, Failure> {
     let Some(plan) = &admitted.plan else { return Err(unplanned(record, root)?) };
     serde_json::from_str(plan.as_str()).map_err(|error| {
-        Failure::input(format_args!("the plan of tree {root} cannot be read"))
-            .caused_by(Some(&error))
+        Failure::input(
+            FailureCode::PlanUnreadable,
+            format_args!("the plan of tree {root} cannot be read"),
+        )
+        .caused_by(Some(&error))
     })
 }
 
@@ -238,7 +253,7 @@ fn unplanned(record: &Record, root: RootId) -> Result<Failure, Failure> {
     };
     let message =
         format!("tree {root} was not opened by a command that can be resumed{unfinished}");
-    Ok(Failure::input(message)
+    Ok(Failure::input(FailureCode::ClientTree, message)
         .hint("what it has done is kept: `offshoot show` and `offshoot merge --children` read it"))
 }
 
@@ -253,7 +268,7 @@ fn as_it_was(
     prepared.run_spec.working_folder = Arc::clone(&plan.working_folder);
     let Some(was) = &plan.held else { return Ok((config, prepared)) };
     let changes = recorded_settings::changes(was, &config, &prepared.agent)?;
-    changes.iter().for_each(|change| cx.output.note(change));
+    changes.iter().for_each(|change| cx.output.note(NoteCode::StricterLimit, change));
     let stricter: Vec<_> =
         changes.into_iter().filter_map(|change| Some((change.key, change.holds?))).collect();
     if stricter.is_empty() {
@@ -280,15 +295,19 @@ fn finished(
     interrupts: Interrupts,
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
-    cx.output.note(format_args!("tree {root} is over: nothing is left to resume"));
+    cx.output.note(
+        NoteCode::NothingToResume,
+        format_args!("tree {root} is over: nothing is left to resume"),
+    );
     if unanswered > 0 {
         let pieces = if unanswered == 1 { "piece that has" } else { "pieces that have" };
-        cx.output.hint(format_args!(
+        cx.output.hint(NoteCode::RunMissing, format_args!(
             "`offshoot resume {root} --failed --cancelled` runs the {unanswered} {pieces} no answer"
         ));
     }
-    let envelope = single::recorded(engine, root)?
-        .ok_or_else(|| Failure::input(format_args!("tree {root} has no record")))?;
+    let envelope = single::recorded(engine, root)?.ok_or_else(|| {
+        Failure::input(FailureCode::NoTreeRecord, format_args!("tree {root} has no record"))
+    })?;
     super::report::run(engine, root, &envelope, false, interrupts.interrupted(), cx)
 }
 

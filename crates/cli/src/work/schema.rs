@@ -8,6 +8,7 @@ use offshoot_model::{JsonText, json_error};
 use offshoot_schema::{SCHEMA_BYTES, check_schema};
 
 use crate::arguments::WorkArguments;
+use crate::code::FailureCode;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 
@@ -28,8 +29,10 @@ pub(crate) fn read(file: &Path, cx: &Invocation) -> Result<JsonText, Failure> {
     // One byte more than is possible, so that a larger file is seen to be too large.
     let opened = File::open(cx.absolute(file));
     let read = opened.and_then(|it| it.take(SCHEMA_BYTES as u64 + 1).read_to_string(&mut text));
-    read.map_err(|error| Failure::file("read", file, &error))?;
-    let wrong = |why: String| Failure::input(format_args!("{}: {why}", file.display()));
+    read.map_err(|error| Failure::file(FailureCode::CannotRead, "read", file, &error))?;
+    let wrong = |why: String| {
+        Failure::input(FailureCode::BadSchema, format_args!("{}: {why}", file.display()))
+    };
     if text.len() > SCHEMA_BYTES {
         return Err(wrong(format!("a schema has {SCHEMA_BYTES} bytes at most")));
     }

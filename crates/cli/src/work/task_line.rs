@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 
 use super::task::Task;
 use crate::arguments::{ContextArgument, seconds};
+use crate::code::FailureCode;
 use crate::failure::Failure;
 
 /// The keys of a line.
@@ -59,17 +60,17 @@ struct Fields {
 pub(crate) fn read(file: &Path, input: impl BufRead) -> Result<Vec<Task>, Failure> {
     let (mut tasks, mut numbers) = (Vec::new(), Vec::new());
     for (number, line) in (1..).zip(input.split(b'\n')) {
-        let line = line.map_err(|error| Failure::file("read", file, &error))?;
+        let line =
+            line.map_err(|error| Failure::file(FailureCode::CannotRead, "read", file, &error))?;
         if line.trim_ascii().is_empty() {
             continue;
         }
         let at = |text: &dyn Display| {
-            let place = format!("{}, line {number}", file.display());
-            Failure::input(format_args!("{place}{text}"))
+            let text = format_args!("{}, line {number}{text}", file.display());
+            Failure::input(FailureCode::BadTaskLine, text)
                 .hint(format_args!("a line is an object with these keys: {}", KEYS.join(", ")))
         };
         let value = serde_json::from_slice(&line).map_err(|error| {
-            // A line is one line: its own number within itself only misleads.
             let text = json_error("", &error);
             at(&format_args!(", column {}: {text}", error.column()))
         })?;
@@ -79,7 +80,7 @@ pub(crate) fn read(file: &Path, input: impl BufRead) -> Result<Vec<Task>, Failur
     let named: Vec<Named<'_>> = tasks.iter().map(Task::named).collect();
     needs::places(&named).map_err(|error| {
         let (file, number) = (file.display(), numbers[error.at()]);
-        Failure::input(format_args!("{file}, line {number}: {error}"))
+        Failure::input(FailureCode::BadNeeds, format_args!("{file}, line {number}: {error}"))
             .hint("`needs` has the ids of other lines of this file, and no line needs itself by way of others")
     })?;
     Ok(tasks)

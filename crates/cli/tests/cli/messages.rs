@@ -119,6 +119,21 @@ fn errors_are_json_where_json_is_wanted() {
         assert_eq!(told["exitCode"], failed.code, "{told}");
         assert!(failed.stderr.contains("error: "), "{words:?}: {}", failed.stderr);
     }
+    // Each message of the command has a code of its own.
+    for (words, expected) in [
+        (&["show", "nolabel"][..], "no_such_run"),
+        (&["run", "", "--", "true"], "task_empty"),
+        (&["--config", "nofile", "list"], "cannot_read_configuration"),
+        (&["bogus"], "usage"),
+    ] {
+        let told = place.run(&[&["--json"], words].concat()).expect_code(2).json();
+        assert_eq!(told["messageCode"], expected, "{words:?}: {told}");
+        assert_eq!(told["code"], "bad_input", "{told}");
+    }
+    let shown = place.run(&["--verbose", "show", "nolabel"]).expect_code(2).stderr;
+    assert!(shown.starts_with("error: there is no run `nolabel` [no_such_run]\n"), "{shown}");
+    let noted = place.run(&["--verbose", "list", "--tree", "once", "--status", "lost"]);
+    assert_eq!(noted.expect_code(0).stderr, "no run is like that [nothing_to_show]\n");
     let both = place
         .run(&["--json", "--config", "c.toml", "run", "x", "--", "true"])
         .expect_code(2)

@@ -8,6 +8,7 @@ use offshoot_model::RootId;
 use offshoot_store::ChainHead;
 use ssh_key::{Algorithm, HashAlg, LineEnding, PrivateKey, PublicKey, SshSig};
 
+use crate::code::FailureCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -59,9 +60,11 @@ impl SigningKey {
 
 /// The failure where the key of `audit.sign` cannot be used.
 fn unusable(file: &Path, why: &dyn Display) -> Failure {
-    Failure::input(format_args!("cannot sign with `{}`: {why}", file.display())).hint(
-        "`ssh-keygen -t ed25519 -f FILE` makes a key that fits; one with a passphrase does not",
+    Failure::input(
+        FailureCode::KeyUnusable,
+        format_args!("cannot sign with `{}`: {why}", file.display()),
     )
+    .hint("`ssh-keygen -t ed25519 -f FILE` makes a key that fits; one with a passphrase does not")
 }
 
 /// The signature in a file: alone, or in the last line of a list of links that is about this link and has one.
@@ -87,10 +90,15 @@ pub(super) fn verify(
     signature: &Path,
     key: &Path,
 ) -> Result<String, Failure> {
-    let read =
-        |path: &Path| fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error));
+    let read = |path: &Path| {
+        fs::read_to_string(path)
+            .map_err(|error| Failure::file(FailureCode::CannotRead, "read", path, &error))
+    };
     let unreadable = |path: &Path, error: ssh_key::Error| {
-        Failure::input(format_args!("`{}` cannot be used: {error}", path.display()))
+        Failure::input(
+            FailureCode::SignatureUnreadable,
+            format_args!("`{}` cannot be used: {error}", path.display()),
+        )
     };
     let public = PublicKey::from_openssh(read(key)?.trim()).map_err(|e| unreadable(key, e))?;
     let signed = find(&read(signature)?, root, head).map_err(|e| unreadable(signature, e))?;
@@ -98,6 +106,7 @@ pub(super) fn verify(
     match public.verify(NAMESPACE, statement.as_bytes(), &signed) {
         Ok(()) => Ok(public.fingerprint(HashAlg::Sha256).to_string()),
         Err(_) => Err(Failure::new(
+            FailureCode::SignatureWrong,
             Exit::AgentFailed,
             format_args!("`{}` is no signature of this record by that key", signature.display()),
         )

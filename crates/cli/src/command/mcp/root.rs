@@ -19,6 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::ended;
 use crate::arguments::{McpArguments, OnClientGone};
+use crate::code::NoteCode;
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -142,7 +143,10 @@ impl OwnTree {
         let below = tree.counts().await.live;
         if below > 0 {
             let agents = if below == 1 { "agent" } else { "agents" };
-            cx.output.note(format_args!("waiting for {below} {agents} below this root"));
+            cx.output.note(
+                NoteCode::WaitingForRuns,
+                format_args!("waiting for {below} {agents} below this root"),
+            );
         }
         let closed = tokio::select! {
             closed = tree.ended() => closed,

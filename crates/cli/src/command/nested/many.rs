@@ -11,6 +11,7 @@ use offshoot_model::{RunId, RunStatus};
 
 use super::told::{Outcome, Told};
 use crate::arguments::PieceArguments;
+use crate::code::{FailureCode, NoteCode};
 use crate::command::merge::print_text;
 use crate::command::wait::tell_failure;
 use crate::exit::Exit;
@@ -123,7 +124,7 @@ impl Order {
         let Some(most) = self.terms.max_fail.filter(|_| cut_short) else { return Ok(exit) };
         let message =
             format!("more than {most} pieces did not complete, so the rest was cancelled");
-        cx.output.error(&Complaint::new(message, None));
+        cx.output.error(&Complaint::new(FailureCode::TooManyFailed, message, None));
         Ok(if exit == Exit::Done { Exit::AgentFailed } else { exit })
     }
 
@@ -194,7 +195,7 @@ async fn cancel(supervisor: &Client, runs: &[RunId]) {
 /// Says where a child got less than was asked for.
 fn warn(children: &[ChildAnswer], cx: &Invocation) {
     for limit in children.iter().flat_map(|child| &child.lowered) {
-        cx.output.warning(limit);
+        cx.output.warning(NoteCode::LimitLowered, limit);
     }
 }
 
@@ -218,7 +219,7 @@ async fn report(
             tell_failure(supervisor, outcome.run_id, error, cx).await;
         }
     }
-    let complain = |message: &str| cx.output.error(&Complaint::new(message, None));
+    let complain = |message: &str| cx.output.error(&Complaint::told(message, None));
     if let Some(error) = merged.and_then(|merged| merged.error) {
         complain(&error);
         exit = Exit::AgentFailed;

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use offshoot_door::Spawn;
 use offshoot_model::{BudgetRequest, MicroUsd};
 
+use crate::code::FailureCode;
 use crate::failure::Failure;
 
 /// Divides a budget among these children: a child with an amount of its own gets that, the others what remains, by weight.
@@ -52,8 +53,11 @@ fn parts(whole: u64, children: &[Spawn], own: impl Fn(&Spawn) -> Option<u64>) ->
 }
 
 fn too_little(flag: &str) -> Failure {
-    Failure::input(format_args!("the budgets of the tasks are together more than {flag}"))
-        .hint(format_args!("give {flag} that much, or the tasks less"))
+    Failure::input(
+        FailureCode::TasksOverBudget,
+        format_args!("the budgets of the tasks are together more than {flag}"),
+    )
+    .hint(format_args!("give {flag} that much, or the tasks less"))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use offshoot_model::{JsonText, RunId, RunStatus, ValueKind, VariableRef};
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::PieceArguments;
+use crate::code::FailureCode;
 use crate::command::context::whole;
 use crate::command::wait::print_whole;
 use crate::exit::Exit;
@@ -182,7 +183,11 @@ async fn whole_data(
     envelope: &WireEnvelope,
 ) -> Result<JsonText, Failure> {
     let wrong = |error: &dyn std::fmt::Display| {
-        Failure::new(Exit::AgentFailed, format_args!("the answer `{name}` cannot be read: {error}"))
+        Failure::new(
+            FailureCode::AnswerUnreadable,
+            Exit::AgentFailed,
+            format_args!("the answer `{name}` cannot be read: {error}"),
+        )
     };
     let bytes = whole(supervisor, name).await?;
     let text = String::from_utf8(bytes).map_err(|error| wrong(&error))?;

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::arguments::{AddPluginArguments, PluginPathArguments};
+use crate::code::FailureCode;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::plugins::{real, user_folder};
@@ -33,10 +34,14 @@ pub(super) fn run(arguments: &AddPluginArguments, cx: &Invocation) -> Result<(),
     let home = user_folder(cx)?;
     let folder = home.join(package.name.as_str());
     if folder.exists() && !arguments.replace {
-        return Err(Failure::input(format_args!("there is {} already", folder.display()))
-            .hint("--replace puts this one in its place"));
+        return Err(Failure::input(
+            FailureCode::PluginIsThere,
+            format_args!("there is {} already", folder.display()),
+        )
+        .hint("--replace puts this one in its place"));
     }
-    let failed = |error: &io::Error| Failure::file("write", &folder, error);
+    let failed =
+        |error: &io::Error| Failure::file(FailureCode::CannotWrite, "write", &folder, error);
     let mut trusted = Trusted::read(&cx.environment)?;
     fs::create_dir_all(&home).map_err(|error| failed(&error))?;
     let staging = tempfile::Builder::new().prefix(".new-").tempdir_in(&home);

@@ -6,6 +6,7 @@ use offshoot_plugin_host::{Checked, Extent, Finding, Suite, Verdict};
 
 use super::{Meant, standard_input};
 use crate::arguments::CheckPluginArguments;
+use crate::code::FailureCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -26,7 +27,7 @@ pub(super) fn run(arguments: &CheckPluginArguments, cx: &Invocation) -> Result<(
     let broken = findings.iter().filter(|finding| matches!(finding.verdict, Verdict::Broken(_)));
     match broken.count() {
         0 => Ok(()),
-        broken => Err(Failure::new(
+        broken => Err(Failure::new(FailureCode::RulesBroken,
             Exit::NoRuntime,
             format_args!("{} breaks {broken} of {} rules", checked.path().display(), findings.len()),
         )
@@ -50,7 +51,9 @@ pub(crate) fn suite(cx: &Invocation) -> Result<(), Failure> {
         let _ = cx.output.stream(|out| out.write_all(line.as_bytes()));
     };
     let suite = offshoot_plugin_host::suite(&order, cx.environment.variables.clone(), print);
-    offshoot_host::threads()?.block_on(suite).map_err(|error| Failure::input(&error))?;
+    offshoot_host::threads()?
+        .block_on(suite)
+        .map_err(|error| Failure::told(Exit::BadInput, &error))?;
     Ok(())
 }
 

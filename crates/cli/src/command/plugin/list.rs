@@ -7,6 +7,7 @@ use offshoot_plugin_host::{Candidate, PlaceOrigin, PluginError, PluginName};
 use serde::Serialize;
 
 use crate::arguments::ListPluginsArguments;
+use crate::code::NoteCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -49,9 +50,12 @@ pub(super) fn run(arguments: &ListPluginsArguments, cx: &Invocation) -> Result<(
     let found = all.into_iter().map(|candidate| judge(candidate, cx));
     let found = found.collect::<Result<Vec<ListedPlugin>, Failure>>()?;
     if found.is_empty() && !cx.output.wants_json() {
-        cx.output.note("there is no plugin in any of these folders:");
+        cx.output.note(NoteCode::NoPlugins, "there is no plugin in any of these folders:");
         for place in plugins.search().places() {
-            cx.output.note(format_args!("  {} ({})", place.folder.display(), place.origin));
+            cx.output.note(
+                NoteCode::PluginFolder,
+                format_args!("  {} ({})", place.folder.display(), place.origin),
+            );
         }
     }
     let row = |found: &ListedPlugin| {

@@ -7,6 +7,7 @@ use offshoot_plugin_host::{PACKAGE_FILE, PluginName, abi_version, target};
 use serde::Serialize;
 
 use crate::arguments::{Language, NewPluginArguments};
+use crate::code::{FailureCode, NoteCode};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -78,8 +79,11 @@ pub(super) fn run(arguments: &NewPluginArguments, cx: &Invocation) -> Result<(),
     let name = PluginName::parse(name).map_err(|error| Failure::of(Exit::BadInput, &error))?;
     let folder = cx.environment.working_folder.join(name.as_str());
     if folder.exists() {
-        return Err(Failure::input(format_args!("there is {} already", folder.display()))
-            .hint("choose another name, or another folder"));
+        return Err(Failure::input(
+            FailureCode::PluginIsThere,
+            format_args!("there is {} already", folder.display()),
+        )
+        .hint("choose another name, or another folder"));
     }
     let (files, depends, then) = match arguments.language {
         Language::Python | Language::Javascript => {
@@ -103,15 +107,15 @@ pub(super) fn run(arguments: &NewPluginArguments, cx: &Invocation) -> Result<(),
             fs::write(path, text)
         })
     };
-    write().map_err(|error| Failure::file("write", &folder, &error))?;
+    write().map_err(|error| Failure::file(FailureCode::CannotWrite, "write", &folder, &error))?;
     let files: Vec<&'static str> = files.into_iter().map(|(path, _)| path).collect();
     cx.output.result(&Made { folder: &folder, files: &files }, || {
         cx.output.line(format_args!("made {}", folder.display()))?;
         files.iter().try_for_each(|file| cx.output.line(format_args!("  {file}")))?;
         if let Some(sdk) = depends {
-            cx.output.note(format_args!("it depends on {sdk}"));
+            cx.output.note(NoteCode::DependsOnSdk, format_args!("it depends on {sdk}"));
         }
-        cx.output.hint(then);
+        cx.output.hint(NoteCode::NextSteps, then);
         Ok(())
     })
 }
@@ -208,8 +212,11 @@ impl Sdk {
         };
         let found = folder.canonicalize().ok().filter(|folder| folder.join("Cargo.toml").is_file());
         found.map(Self::Folder).ok_or_else(|| {
-            Failure::input(format_args!("there is no SDK in {}", folder.display()))
-                .hint("name the folder crates/plugin-sdk of a source tree with --sdk PATH")
+            Failure::input(
+                FailureCode::NoSdk,
+                format_args!("there is no SDK in {}", folder.display()),
+            )
+            .hint("name the folder crates/plugin-sdk of a source tree with --sdk PATH")
         })
     }
 

@@ -5,6 +5,7 @@ use std::fs;
 use offshoot_plugin_host::{PACKAGE_FILE, PluginName};
 
 use crate::arguments::{PluginPathArguments, RemovePluginArguments};
+use crate::code::{FailureCode, NoteCode};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -17,8 +18,11 @@ pub(super) fn run(arguments: &RemovePluginArguments, cx: &Invocation) -> Result<
         .map_err(|error| Failure::of(Exit::BadInput, &error))?;
     let folder = user_folder(cx)?.join(name.as_str());
     if !folder.join(PACKAGE_FILE).is_file() {
-        let failure =
-            Failure::new(Exit::NoRuntime, format_args!("there is no plugin {}", folder.display()));
+        let failure = Failure::new(
+            FailureCode::NoSuchPlugin,
+            Exit::NoRuntime,
+            format_args!("there is no plugin {}", folder.display()),
+        );
         let plugins = super::plugins(&PluginPathArguments::default(), cx)?;
         return Err(match plugins.search().plugin(name.as_str()) {
             Ok(other) => failure.hint(format_args!(
@@ -30,7 +34,8 @@ pub(super) fn run(arguments: &RemovePluginArguments, cx: &Invocation) -> Result<
         });
     }
     Trusted::read(&cx.environment)?.remove_plugin(&real(&folder))?;
-    fs::remove_dir_all(&folder).map_err(|error| Failure::file("remove", &folder, &error))?;
-    cx.output.note(format_args!("removed {}", folder.display()));
+    fs::remove_dir_all(&folder)
+        .map_err(|error| Failure::file(FailureCode::CannotRemove, "remove", &folder, &error))?;
+    cx.output.note(NoteCode::PluginRemoved, format_args!("removed {}", folder.display()));
     Ok(())
 }

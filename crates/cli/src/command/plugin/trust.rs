@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::Meant;
 use crate::arguments::TrustPluginArguments;
+use crate::code::{FailureCode, NoteCode};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::plugins::real;
@@ -25,19 +26,28 @@ struct Added<'a> {
 pub(super) fn run(arguments: &TrustPluginArguments, cx: &Invocation) -> Result<(), Failure> {
     let plugins = super::plugins(&arguments.one.path, cx)?;
     let Meant::Plugin(candidate) = Meant::of(&arguments.one.plugin, &plugins, cx)? else {
-        return Err(Failure::input("only a folder with a plugin.toml can be trusted")
-            .hint("a file is looked into with `offshoot plugin inspect`"));
+        return Err(Failure::input(
+            FailureCode::NotAPluginFolder,
+            "only a folder with a plugin.toml can be trusted",
+        )
+        .hint("a file is looked into with `offshoot plugin inspect`"));
     };
     let mut trusted = Trusted::read(&cx.environment)?;
     let folder = real(&candidate.folder);
     if arguments.remove {
         return match trusted.remove_plugin(&folder)? {
             true => {
-                cx.output.note(format_args!("no longer trusted: {}", folder.display()));
+                cx.output.note(
+                    NoteCode::NoLongerTrusted,
+                    format_args!("no longer trusted: {}", folder.display()),
+                );
                 Ok(())
             }
-            false => Err(Failure::input(format_args!("{} is not trusted", folder.display()))
-                .hint("`offshoot plugin list` shows what is")),
+            false => Err(Failure::input(
+                FailureCode::NotTrusted,
+                format_args!("{} is not trusted", folder.display()),
+            )
+            .hint("`offshoot plugin list` shows what is")),
         };
     }
     // Everything but trust has to be in order: a plugin that cannot be used is not trusted.

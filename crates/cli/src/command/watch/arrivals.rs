@@ -8,6 +8,7 @@ use tokio::sync::mpsc::Sender;
 
 use super::Told;
 use super::trees::Trees;
+use crate::code::FailureCode;
 use crate::door::{LiveTree, live_trees, registry};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -24,16 +25,18 @@ pub(super) struct Found {
 
 /// Tells when a supervisor comes or goes, on a thread that ends with the process.
 pub(super) fn follow(cx: &Invocation, tx: Sender<Told>) -> Result<(), Failure> {
-    let failed = |what: &str, error: std::io::Error| {
-        Failure::new(Exit::NoRuntime, what).caused_by(Some(&error))
-    };
-    let watch = registry(cx).watch();
-    let watch = watch.map_err(|error| failed("cannot see supervisors come", error))?;
+    let watch = registry(cx).watch().map_err(|error| {
+        let what = "cannot see supervisors come";
+        Failure::new(FailureCode::NoThread, Exit::NoRuntime, what).caused_by(Some(&error))
+    })?;
     let tell = move || {
         while watch.wait().is_ok() && tx.blocking_send(Told::Arrivals).is_ok() {}
     };
     let thread = thread::Builder::new().name("arrivals".to_owned()).spawn(tell);
-    thread.map(drop).map_err(|error| failed("cannot start a thread", error))
+    thread.map(drop).map_err(|error| {
+        let what = "cannot start a thread";
+        Failure::new(FailureCode::NoThread, Exit::NoRuntime, what).caused_by(Some(&error))
+    })
 }
 
 /// Finds the trees that are not shown yet.

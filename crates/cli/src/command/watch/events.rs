@@ -6,6 +6,7 @@ use offshoot_model::RootId;
 use tokio::sync::mpsc::Sender;
 
 use super::Told;
+use crate::code::FailureCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::record::Record;
@@ -27,7 +28,8 @@ pub(super) fn follow(root: RootId, record: Record, tx: Sender<Told>) -> Result<(
     };
     let thread = thread::Builder::new().name("events".to_owned()).spawn(read);
     thread.map(drop).map_err(|error| {
-        Failure::new(Exit::NoRuntime, "cannot start a thread").caused_by(Some(&error))
+        Failure::new(FailureCode::NoThread, Exit::NoRuntime, "cannot start a thread")
+            .caused_by(Some(&error))
     })
 }
 

@@ -14,6 +14,7 @@ use tokio::sync::watch::Receiver;
 
 use super::Told;
 use super::trees::Trees;
+use crate::code::FailureCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::record::Record;
@@ -59,7 +60,8 @@ pub(super) fn follow(
     };
     let thread = thread::Builder::new().name("said".to_owned()).spawn(read);
     thread.map(drop).map_err(|error| {
-        Failure::new(Exit::NoRuntime, "cannot start a thread").caused_by(Some(&error))
+        Failure::new(FailureCode::NoThread, Exit::NoRuntime, "cannot start a thread")
+            .caused_by(Some(&error))
     })
 }
 

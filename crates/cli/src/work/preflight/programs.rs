@@ -12,6 +12,7 @@ use offshoot_plugin_host::{Checked, PluginError};
 use offshoot_policy as policy;
 use offshoot_runtime::{CostKnowledge, Launch, Runtime};
 
+use crate::code::FailureCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -134,11 +135,13 @@ fn find_plugin(plugins: &Plugins, name: &str) -> Result<Checked, Failure> {
             names.extend(known.iter().map(String::as_str));
             let message = format!("there is no runtime `{name}` here");
             let unusable = unreadable.iter().map(|why| format!("; unusable: {why}"));
-            Err(Failure::new(Exit::NoRuntime, message).hint(format_args!(
-                "runtimes: {}; `offshoot plugin list` shows where plugins are looked for{}",
-                names.join(", "),
-                unusable.collect::<String>()
-            )))
+            Err(Failure::new(FailureCode::NoSuchRuntime, Exit::NoRuntime, message).hint(
+                format_args!(
+                    "runtimes: {}; `offshoot plugin list` shows where plugins are looked for{}",
+                    names.join(", "),
+                    unusable.collect::<String>()
+                ),
+            ))
         }
         Err(error) => Err(error.into()),
     }
@@ -147,7 +150,7 @@ fn find_plugin(plugins: &Plugins, name: &str) -> Result<Checked, Failure> {
 /// The failure where a runtime has nothing to run, or none is chosen and the default is not there.
 fn no_runtime(message: std::fmt::Arguments<'_>, or: Option<&str>) -> Failure {
     let names: Vec<_> = BuiltInRuntime::names().collect();
-    Failure::new(Exit::NoRuntime, message).hint(format_args!(
+    Failure::new(FailureCode::NothingToRun, Exit::NoRuntime, message).hint(format_args!(
         "give a command after `--`, or set `command` for the agent in the configuration{}; runtimes: {}",
         or.map(|or| format!(", or {or}")).unwrap_or_default(),
         names.join(", ")
