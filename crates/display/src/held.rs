@@ -1,20 +1,101 @@
 //! The reasons why a tree or a run is held back, in words.
 
-use offshoot_model::{Node, OpenBreaker, Timestamp, Tree};
+use offshoot_model::{Node, OpenBreaker, Parked, RunStatus, Timestamp, Tree};
 
 use crate::{neutral, number};
 
+/// A reason why a tree is held back, or one of its runs.
+#[derive(Clone, Copy, Debug)]
+pub enum Hold<'a> {
+    /// The operator paused the tree at this time.
+    Paused(Timestamp),
+    /// The run waits for another attempt.
+    Parked(&'a Parked),
+    /// No run of an agent starts for a while.
+    Breaker(&'a OpenBreaker),
+}
+
+impl<'a> Hold<'a> {
+    /// Returns what holds the tree back, beside its root, and what holds a run back that stands in line.
+    pub fn of(tree: &'a Tree, node: &'a Node) -> Vec<Self> {
+        let is_queued = node.status == RunStatus::Queued;
+        let paused = tree.paused(node.root).filter(|_| is_queued || node.parent.is_none());
+        paused.map(Self::Paused).into_iter().chain(Self::beside_root(tree, node)).collect()
+    }
+
+    /// Returns the same of a run whose root is shown with it, and says there that the tree is paused.
+    pub fn beside_root(tree: &'a Tree, node: &'a Node) -> Vec<Self> {
+        let parked = node.parked.as_ref().filter(|_| !node.status.is_terminal());
+        let is_root = node.parent.is_none();
+        let of_tree = tree.open_breakers(node.root).filter(|_| is_root);
+        let of_run = tree.held_back_by(node).filter(|_| !is_root);
+        let breakers = of_tree.chain(of_run).map(Self::Breaker);
+        parked.map(Self::Parked).into_iter().chain(breakers).collect()
+    }
+
+    /// Returns the time since which it holds.
+    pub const fn since(self) -> Timestamp {
+        match self {
+            Self::Paused(since) => since,
+            Self::Parked(parked) => parked.since,
+            Self::Breaker(open) => open.since,
+        }
+    }
+
+    /// The word for the state of what is held back so.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Paused(_) => "paused",
+            Self::Parked(_) => "parked",
+            Self::Breaker(_) => "held",
+        }
+    }
+
+    /// The whole text, with moments.
+    pub fn text(self) -> String {
+        match self {
+            Self::Paused(since) => paused(since),
+            Self::Parked(it) => parked(it.since, it.until, it.attempt, &it.after.to_string()),
+            Self::Breaker(open) => breaker(open),
+        }
+    }
+
+    /// The text in few words, as of this moment: `paused for 3.0 s`.
+    pub fn brief(self, now: Timestamp) -> String {
+        format!("{} {}", self.word(), self.beside(now))
+    }
+
+    /// The same without the word, to stand beside it: since when, and until when.
+    pub fn beside(self, now: Timestamp) -> String {
+        let so_long = number::duration(now.since(self.since()));
+        let is_due = |until| now >= until;
+        let in_time = |until: Timestamp| number::duration(until.since(now));
+        match self {
+            Self::Paused(_) => format!("for {so_long}"),
+            Self::Parked(it) => {
+                let (attempt, after) = (it.attempt, it.after.to_string());
+                let when = match is_due(it.until) {
+                    true => "is due".to_owned(),
+                    false => format!("in {}", in_time(it.until)),
+                };
+                let after = neutral::line(&after);
+                format!("for {so_long}, attempt {attempt} {when}, after: {after}")
+            }
+            // Its time may be over long before the end of the run that is tried.
+            Self::Breaker(open) => {
+                let when = match is_due(open.until) {
+                    true => "one run is tried now".to_owned(),
+                    false => format!("next try in {}", in_time(open.until)),
+                };
+                format!("for {so_long} by the breaker of {}, {when}", open.agent)
+            }
+        }
+    }
+}
+
 /// Returns why nothing more of a tree starts, beside its root, and why a run in line does not; one text for each reason.
 pub fn held(tree: &Tree, node: &Node) -> Vec<String> {
-    let parked = node.parked.as_ref().filter(|_| !node.status.is_terminal());
-    let parked =
-        parked.map(|it| self::parked(it.since, it.until, it.attempt, &it.after.to_string()));
-    if node.parent.is_some() {
-        return parked.into_iter().chain(tree.held_back_by(node).map(breaker)).collect();
-    }
-    let paused = tree.paused(node.root).map(paused);
-    let open = tree.open_breakers(node.root).map(breaker);
-    paused.into_iter().chain(parked).chain(open).collect()
+    Hold::of(tree, node).into_iter().map(Hold::text).collect()
 }
 
 /// Says that a run waits for another attempt, after the reason of the one before.

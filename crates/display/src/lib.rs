@@ -39,7 +39,7 @@ mod tree;
 
 pub use branch::{Branch, RunLine, reason_beside, why};
 pub use export::{Excerpt, Export, SaidEnd};
-pub use held::{breaker, held, parked, paused};
+pub use held::{Hold, breaker, held, parked, paused};
 pub use line::{Line, line};
 pub use list::List;
 pub use name::{beginnings, name};

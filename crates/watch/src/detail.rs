@@ -235,10 +235,8 @@ pub(crate) fn bar(part: f64, width: usize) -> String {
 /// The reason why a run is no success or does not start, or how it says it goes.
 pub(crate) fn note(tree: &Tree, node: &Node) -> Option<String> {
     let reported = || Some(format!("\"{}\"", neutral::line(node.reported.as_deref()?)));
-    // What holds the whole tree back stands above the table.
-    let held = || node.parent.and_then(|_| display::held(tree, node).into_iter().next());
     let needs = || display::needs(tree, node).filter(|_| node.status == RunStatus::Queued);
-    display::why(node).or_else(held).or_else(needs).or_else(reported)
+    display::why(node).or_else(needs).or_else(reported)
 }
 
 /// A text in lines of this width; at least one.

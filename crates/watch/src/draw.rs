@@ -74,6 +74,24 @@ fn put_right(buffer: &mut Buffer, area: Rect, row: u16, end: u16, text: &str, st
     put(buffer, area, row, column, text, style);
 }
 
+/// A text that takes no more columns, with a sign where it is cut off.
+fn cut(text: &str, room: u16) -> String {
+    if width(text) <= room {
+        return text.to_owned();
+    }
+    let mut short = String::new();
+    let mut used = 1;
+    for char in text.chars() {
+        used += width(char.encode_utf8(&mut [0; 4]));
+        if used > room {
+            break;
+        }
+        short.push(char);
+    }
+    short.push('…');
+    short
+}
+
 fn width(text: &str) -> u16 {
     u16::try_from(Span::raw(text).width()).unwrap_or(u16::MAX)
 }

@@ -5,7 +5,7 @@ mod browse;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use offshoot_display::neutral;
+use offshoot_display::{Hold, neutral};
 use offshoot_model::{Event, EventKind, Node, RootId, RunId, RunStatus, Timestamp, Tree};
 
 use crate::detail::Detail;
@@ -60,8 +60,8 @@ pub struct Screen {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) by_status: HashMap<RunStatus, u64>,
-    /// Runs that hold a slot.
-    pub(crate) slots: u64,
+    /// Runs that hold a slot, by their trees.
+    pub(crate) slots: HashMap<RootId, u64>,
     /// True if tokens or money were told of any.
     pub(crate) has_usage: bool,
 }
@@ -262,6 +262,26 @@ impl Screen {
         }
     }
 
+    /// The root of the tree that is selected: that of a run, or of a group of runs.
+    pub(crate) fn root(&self) -> Option<&Node> {
+        let (RowId::Run(run) | RowId::Group(run, _)) = self.selected?;
+        self.tree().get(self.tree().get(run)?.root.run())
+    }
+
+    /// The reasons that hold a run back, or the tree of a root; a pause that the root above it tells is not among them.
+    pub(crate) fn holds<'a>(&'a self, node: &'a Node) -> Vec<Hold<'a>> {
+        match self.order {
+            Order::Tree if node.parent.is_some() => Hold::beside_root(self.tree(), node),
+            _ => Hold::of(self.tree(), node),
+        }
+    }
+
+    /// The hold that is a run's state in place of its status: of a run in line in a table the pause of its tree is none.
+    pub(crate) fn state<'a>(&'a self, node: &'a Node) -> Option<Hold<'a>> {
+        let holds = self.holds(node).into_iter();
+        holds.take(1).find(|hold| node.parent.is_none() || !matches!(hold, Hold::Paused(_)))
+    }
+
     /// The time for which a run has been silent.
     pub(crate) fn silence(&self, run: RunId) -> Option<Duration> {
         let told = self.silences.get(&run).filter(|_| self.replay.is_none())?;
@@ -305,7 +325,7 @@ impl Screen {
             }
             *counts.by_status.entry(node.status).or_default() += 1;
             if holds_slot(node) {
-                counts.slots += 1;
+                *counts.slots.entry(node.root).or_default() += 1;
             }
             counts.has_usage |= offshoot_display::used(&node.usage, &node.cost)
                 .is_some_and(|used| used != offshoot_model::number::NOT_REPORTED);

@@ -36,7 +36,7 @@ use offshoot_model::{
     RefusalCode, RootId, RootReopened, RunId, TokenCount, ToolUse, Usage, ValueKind, VariableRef,
 };
 
-pub use self::many::many;
+pub use self::many::{many, two_maps};
 use self::script::Script;
 
 /// 2025-08-01T12:00:00Z, in microseconds.

@@ -1,5 +1,6 @@
 //! The lines above the table: what is shown, how many runs there are of each status, what they have used.
 
+use offshoot_display::Hold;
 use offshoot_model::{EventKind, Node, RunStatus, number};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -61,14 +62,25 @@ fn title(screen: &Screen, theme: Theme, area: Rect, buffer: &mut Buffer) {
         [] => drop(put(buffer, room, 0, column, "nothing runs", theme.strong())),
         [top] => {
             column = put(buffer, room, 0, column, &name(top), theme.strong()) + 2;
-            let status = words(top.status);
-            column = put(buffer, room, 0, column, &status, theme.status(top.status)) + 2;
+            let (status, style) = match screen.state(top) {
+                Some(hold) => (hold.word().to_owned(), theme.warning()),
+                None => (words(top.status), theme.status(top.status)),
+            };
+            column = put(buffer, room, 0, column, &status, style) + 2;
             let age = top.ended_at.unwrap_or(screen.moment()).since(top.admitted_at);
             put(buffer, room, 0, column, &number::duration(age), Style::new());
         }
         tops => {
-            let open = tops.iter().filter(|top| !top.status.is_terminal()).count();
-            let text = format!("{} trees, {open} running", tops.len());
+            let open = tops.iter().filter(|top| !top.status.is_terminal());
+            let words: Vec<&str> =
+                open.map(|top| screen.state(top).map_or("running", Hold::word)).collect();
+            let mut text = format!("{} trees", tops.len());
+            for word in ["running", "paused", "parked", "held"] {
+                let count = words.iter().filter(|it| **it == word).count();
+                if count > 0 || word == "running" {
+                    text.push_str(&format!(", {count} {word}"));
+                }
+            }
             put(buffer, room, 0, column, &text, theme.strong());
         }
     }
@@ -90,34 +102,55 @@ fn counts(screen: &Screen, theme: Theme, area: Rect, buffer: &mut Buffer) {
     }
 }
 
+/// Draws the numbers of the selected tree, and in the room that they leave what holds it back.
 fn spent(screen: &Screen, theme: Theme, area: Rect, buffer: &mut Buffer) {
-    let mut column = area.x;
-    let mut say = |text: &str, style| column = put(buffer, area, 2, column, text, style) + 2;
-    // The tree of the selected run; where all are one, that one.
-    let selected = screen.node().or_else(|| tops(screen).first().copied());
-    let root = selected.and_then(|node| screen.tree().get(node.root.run()));
-    let Some(root) = root else { return };
-    if let Some(since) = screen.tree().paused(root.root) {
-        say(&format!("PAUSED by the operator since {}", number::moment(since)), theme.alarm());
-    }
-    for open in screen.tree().open_breakers(root.root) {
-        say(&offshoot_display::breaker(open), theme.alarm());
-    }
-    let slots = slots(screen, root);
-    if !root.status.is_terminal() {
-        say(&format!("slots {} of {slots}", number::count(screen.counts.slots)), Style::new());
-    }
     let tops = tops(screen);
+    // Where all are one tree, that one.
+    let first = || screen.tree().get(tops.first()?.root.run());
+    let Some(root) = screen.root().or_else(first) else { return };
     let top = if let [top] = tops.as_slice() { *top } else { root };
-    let (usage, cost) = screen.tree().subtree(top);
-    if let Some(used) = offshoot_display::used(&usage, &cost).filter(|_| screen.counts.has_usage) {
-        say(&used, Style::new());
+    let numbers = numbers(screen, theme, root, top);
+    let taken: u16 = numbers.iter().map(|(text, _)| width(text) + 2).sum();
+    let held = held(screen, root, area.width.saturating_sub(taken));
+    let mut column = area.x;
+    for (text, style) in held.map(|text| (text, theme.alarm())).into_iter().chain(numbers) {
+        column = put(buffer, area, 2, column, &text, style) + 2;
     }
+}
+
+/// The slots of a tree, and what the run at the top and all below it have used.
+fn numbers(screen: &Screen, theme: Theme, root: &Node, top: &Node) -> Vec<(String, Style)> {
+    let mut numbers = Vec::new();
+    if !root.status.is_terminal() {
+        let busy = screen.counts.slots.get(&root.root).copied().unwrap_or(0);
+        let text = format!("slots {} of {}", number::count(busy), slots(screen, root));
+        numbers.push((text, Style::new()));
+    }
+    let (usage, cost) = screen.tree().subtree(top);
+    let used = offshoot_display::used(&usage, &cost).filter(|_| screen.counts.has_usage);
+    numbers.extend(used.map(|used| (used, Style::new())));
     let granted = budget::granted(screen.history.of(top.run, screen.until()));
     for budget in budget::used(granted, &usage, &cost) {
         let style = if budget.part >= 0.8 { theme.alarm() } else { Style::new() };
-        say(&format!("budget {} of {}", bar(budget.part, 10), budget.of), style);
+        numbers.push((format!("budget {} of {}", bar(budget.part, 10), budget.of), style));
     }
+    numbers
+}
+
+/// Says what holds a tree back, as long as there is room for it: with its moments, in few words, or in one.
+fn held(screen: &Screen, root: &Node, room: u16) -> Option<String> {
+    let holds = Hold::of(screen.tree(), root);
+    let first = holds.first()?.word().to_uppercase();
+    let all = |text: &dyn Fn(&Hold<'_>) -> String| -> String {
+        holds.iter().map(text).collect::<Vec<_>>().join("; ")
+    };
+    let loud = |text: String| match text.split_once(' ') {
+        Some((_, rest)) => format!("{first} {rest}"),
+        None => first.clone(),
+    };
+    let (long, brief) = (all(&|hold| hold.text()), all(&|hold| hold.brief(screen.moment())));
+    let texts = [loud(long), loud(brief), first.clone()];
+    texts.into_iter().find(|text| width(text) <= room)
 }
 
 /// The number of slots of a tree, as its admission says.

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use offshoot_display::used;
+use offshoot_display::{Hold, used};
 use offshoot_model::{Cost, MicroUsd, Node, RunStatus, TokenCount, Usage, number};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::header::words;
-use super::{put, put_right};
+use super::{cut, put, put_right, width};
 use crate::detail::note;
 use crate::order::Order;
 use crate::rows::{Row, RowId};
@@ -32,6 +32,9 @@ const ALL: &[Column] =
 
 /// A run that was silent for longer is marked.
 const LONG: Duration = Duration::from_secs(60);
+
+/// So many columns a name has at least beside the time since which its run is held back.
+const LEAST: u16 = 8;
 
 impl Column {
     const fn width(self) -> u16 {
@@ -127,14 +130,7 @@ impl Cells<'_> {
             }
         };
         if let Some(node) = node {
-            let mut column = put(buffer, room, 0, column, &name(node), Style::new()) + 2;
-            let folder = self.screen.folders.get(&node.root).filter(|_| node.parent.is_none());
-            if let Some(folder) = folder {
-                column = put(buffer, room, 0, column, folder, self.theme.faint()) + 2;
-            }
-            if let Some(note) = note(self.screen.tree(), node) {
-                put(buffer, room, 0, column, &note, self.theme.faint());
-            }
+            self.named(node, room, column, buffer);
         }
         let mut end = area.x + names;
         for column in self.columns {
@@ -145,13 +141,42 @@ impl Cells<'_> {
         }
     }
 
+    /// Draws the name of a run and what there is to say about it. First it is said since when the run is held back: the name is cut
+    /// off where there is no room for both.
+    fn named(&self, node: &Node, room: Rect, column: u16, buffer: &mut Buffer) {
+        let (screen, theme, now) = (self.screen, self.theme, self.screen.moment());
+        let is_state = screen.state(node).is_some();
+        let say = |(at, hold): (usize, Hold<'_>)| match at == 0 && is_state {
+            true => hold.beside(now),
+            false => hold.brief(now),
+        };
+        let held: Vec<String> = screen.holds(node).into_iter().enumerate().map(say).collect();
+        let mut name = name(node);
+        if let Some(state) = screen.state(node) {
+            let since = format!("for {}", number::duration(now.since(state.since())));
+            let left = room.right().saturating_sub(column + width(&since) + 2);
+            name = cut(&name, left.max(LEAST));
+        }
+        let mut column = put(buffer, room, 0, column, &name, Style::new()) + 2;
+        let mut say = |text: &str, style| column = put(buffer, room, 0, column, text, style) + 2;
+        if !held.is_empty() {
+            say(&held.join(", "), theme.warning());
+        }
+        let folder = screen.folders.get(&node.root).filter(|_| node.parent.is_none());
+        folder.into_iter().for_each(|folder| say(folder, theme.faint()));
+        note(screen.tree(), node).into_iter().for_each(|note| say(&note, theme.faint()));
+    }
+
     fn cell(&self, column: Column, node: Option<&Node>) -> Option<(String, Style)> {
         let Row { usage, cost, .. } = self.line;
         let theme = self.theme;
         match column {
             Column::Status => {
                 let node = node?;
-                Some((words(node.status), theme.status(node.status)))
+                Some(match self.screen.state(node) {
+                    Some(hold) => (hold.word().to_owned(), theme.warning()),
+                    None => (words(node.status), theme.status(node.status)),
+                })
             }
             Column::Time => {
                 let age = node?.age(self.screen.moment())?;

@@ -69,7 +69,8 @@ fn a_pause_shows_and_ends() {
     let Event { seq, at, .. } = stage.events.last().expect("an event").clone();
     let kind = EventKind::Paused;
     stage.screen.event(Event { root, seq: seq + 1, at, run: root.run(), kind });
-    assert!(stage.picture(80, 24).contains("PAUSED by the operator since 2025-08-01T12:0"));
+    assert!(stage.picture(80, 24).contains("PAUSED  slots 4 of 4"));
+    assert!(stage.picture(130, 24).contains("PAUSED by the operator since 2025-08-01T12:0"));
     assert_eq!(stage.press([Key::Char('p')]), Some(Intent::Pause { root, paused: false }));
 }
 

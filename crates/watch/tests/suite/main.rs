@@ -4,6 +4,7 @@
 #![cfg(test)]
 
 mod actions;
+mod holds;
 mod pictures;
 mod replay;
 mod rows;

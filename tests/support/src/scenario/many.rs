@@ -1,9 +1,10 @@
-//! A map of many pieces, in the middle of its work.
+//! Maps of many pieces, in the middle of their work.
 
 use std::time::Duration;
 
 use offshoot_model::{
-    BudgetGrant, Cost, Ending, Event, EventKind, MicroUsd, Payload, Reason, TokenCount, Usage,
+    BudgetGrant, Cost, Ending, Event, EventKind, MicroUsd, Payload, Reason, RunId, TokenCount,
+    Usage,
 };
 
 use super::script::Script;
@@ -16,8 +17,23 @@ const SLOTS: u32 = 4;
 /// a slot.
 pub fn many(pieces: u32) -> Vec<Event> {
     let mut script = Script::default();
+    map(&mut script, "count words", pieces);
+    debug_assert!(script.events.first().is_some_and(|first| first.run == run(0)));
+    script.events
+}
+
+/// Two such maps of forty pieces, the second begun after the first was paused.
+pub fn two_maps() -> Vec<Event> {
+    let mut script = Script::default();
+    let first = map(&mut script, "count words", 40);
+    script.say(first, EventKind::Paused);
+    map(&mut script, "translate the handbook", 40);
+    script.events
+}
+
+fn map(script: &mut Script, label: &str, pieces: u32) -> RunId {
     script.budget = BudgetGrant { tokens: None, usd: Some(MicroUsd::from_micros(5_000_000)) };
-    let root = script.root("main", "count words", None);
+    let root = script.root("main", label, None);
     script.budget = BudgetGrant::default();
     let runs: Vec<_> =
         (1..=pieces).map(|n| script.piece(root, &format!("part-{n:03}.txt"))).collect();
@@ -42,7 +58,6 @@ pub fn many(pieces: u32) -> Vec<Event> {
     if let Some(piece) = runs.get(over) {
         script.say(*piece, EventKind::Reported { text: "half of it is read".into() });
     }
-    debug_assert!(script.events.first().is_some_and(|first| first.run == run(0)));
     script.after(Duration::from_secs(95).as_millis() as u64);
-    script.events
+    root
 }
