@@ -17,6 +17,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, WeakProgressBar};
 use offshoot_model::{Event, EventKind, Timestamp, Tree};
 
+use crate::held::Hold;
 use crate::style::Style;
 use crate::tree::{Shows, TreeText};
 pub use tally::Tally;
@@ -71,6 +72,8 @@ enum Screen {
         out: Box<dyn Write + Send>,
         percent: u64,
         told: Option<Timestamp>,
+        /// True once a line has said that all is over.
+        told_over: bool,
         /// The slow run that was named last.
         slow: Option<String>,
         /// The reasons why the tree was held back at the last event.
@@ -102,21 +105,13 @@ impl Progress {
 
     /// In plain lines, for logs and pipes.
     pub fn in_lines(out: Box<dyn Write + Send>, expected: Option<u64>, style: Style) -> Self {
-        Self {
-            tally: Tally::new(expected),
-            style,
-            screen: Screen::Lines { out, percent: 0, told: None, slow: None, held: Vec::new() },
-        }
+        Self { tally: Tally::new(expected), style, screen: Screen::lines(out, 0) }
     }
 
     /// The failures alone, in plain lines.
     pub fn failures(out: Box<dyn Write + Send>, style: Style) -> Self {
         // No percentage comes up to this one.
-        Self {
-            tally: Tally::new(None),
-            style,
-            screen: Screen::Lines { out, percent: 101, told: None, slow: None, held: Vec::new() },
-        }
+        Self { tally: Tally::new(None), style, screen: Screen::lines(out, 101) }
     }
 
     /// Counts what happened before this moment, in an earlier life of the tree, without a line about it.
@@ -149,11 +144,11 @@ impl Progress {
                     bar.set_message(picture(tree, &self.tally, event.at, *rows, self.style));
                 }
             }
-            Screen::Lines { out, percent, told, held: told_held, .. } => {
+            Screen::Lines { out, percent, told, told_over, held: told_held, .. } => {
                 if let Some(failure) = failure {
                     let _ = writeln!(out, "{failure}");
                 }
-                let held: Vec<String> = self.tally.held().collect();
+                let held: Vec<String> = self.tally.held().map(Hold::text).collect();
                 let is_news = *percent <= 100 && self.tally.is_told(event.at);
                 for new in held.iter().filter(|text| is_news && !told_held.contains(text)) {
                     let _ = writeln!(out, "{:3} %  {new}", self.tally.percent());
@@ -166,12 +161,11 @@ impl Progress {
                 }
                 let is_end = matches!(event.kind, EventKind::Ended(_));
                 let is_due = told.is_none_or(|told| event.at.since(told) >= TOLD_NO_SOONER);
-                if is_end
-                    && now > *percent
-                    && (is_due || now == 100)
-                    && self.tally.is_told(event.at)
-                {
+                // The end is told at once; where runs follow that ask about answers, it comes again after each of them.
+                let is_over = now == 100 && !*told_over;
+                if is_end && now > *percent && (is_due || is_over) && self.tally.is_told(event.at) {
                     (*percent, *told) = (now, Some(event.at));
+                    *told_over |= is_over;
                     let _ = writeln!(out, "{now:3} %  {}", self.tally);
                 }
             }
@@ -192,9 +186,11 @@ impl Progress {
                 let since = *told.get_or_insert(now);
                 let slowest = self.tally.slowest();
                 let is_new = slowest.is_some() && slowest != *slow;
-                if *percent < 100 && (is_new || now.since(since) >= TOLD_AGAIN) {
+                // In an earlier life all may have ended that this one would tell of.
+                let (so_far, tells) = (self.tally.percent(), *percent <= 100);
+                if tells && so_far < 100 && (is_new || now.since(since) >= TOLD_AGAIN) {
                     (*told, *slow) = (Some(now), slowest);
-                    let _ = writeln!(out, "{percent:3} %  {}", self.tally);
+                    let _ = writeln!(out, "{so_far:3} %  {}", self.tally);
                 }
             }
         }
@@ -236,6 +232,14 @@ impl Progress {
             Screen::Lines { out, .. } => drop(out.flush()),
         }
         self.tally
+    }
+}
+
+impl Screen {
+    /// Lines, of which none has told a percentage above this one.
+    fn lines(out: Box<dyn Write + Send>, percent: u64) -> Self {
+        let (told, told_over, slow, held) = (None, false, None, Vec::new());
+        Self::Lines { out, percent, told, told_over, slow, held }
     }
 }
 

@@ -11,9 +11,10 @@ use offshoot_model::{
 };
 
 use crate::branch::reason_beside;
+use crate::held::Hold;
 use crate::line::why;
 use crate::style::Style;
-use crate::{held, name, number, used};
+use crate::{name, number, used};
 
 /// The number of runs that are done, running, queued and failed, the time, and what was used. A root that only holds pieces is not
 /// counted. Remembers only runs that are not over. Shown as
@@ -37,6 +38,8 @@ pub struct Tally {
     since: Timestamp,
     /// The time in which no supervisor held the tree.
     dead: Duration,
+    /// The time for which the tree was paused, without the pause that has not ended.
+    paused: Duration,
     /// The time that all completed runs have taken, from their first start to their end.
     taken: Duration,
     /// The usage and cost of the runs that are over.
@@ -98,6 +101,11 @@ impl Tally {
             // Not since the last moment that was told: while the record is read back that is now.
             self.dead += event.at.since(self.last_event);
         }
+        if let EventKind::Unpaused | EventKind::Reopened = event.kind {
+            // The pause of a supervisor that died ends with what it said last.
+            let is_back = matches!(event.kind, EventKind::Reopened);
+            self.paused += self.pause(if is_back { self.last_event } else { event.at });
+        }
         self.last_event = event.at;
         self.last = self.last.max(event.at);
         if let Some(live) = self.live.get_mut(&event.run) {
@@ -134,24 +142,19 @@ impl Tally {
         None
     }
 
-    /// Returns the reasons why the tree is held back, in words.
-    pub(super) fn held(&self) -> impl Iterator<Item = String> {
-        let paused = self.root.and_then(|root| self.holds.paused(root)).map(held::paused);
-        let open = self.root.into_iter().flat_map(|root| self.holds.open_breakers(root));
-        paused.into_iter().chain(open.map(held::breaker))
+    /// Returns the reasons why the tree is held back. Where all is over nothing is left that could be.
+    pub(super) fn held(&self) -> impl Iterator<Item = Hold<'_>> {
+        let root = self.root.filter(|_| self.ended() < self.total());
+        let paused = root.and_then(|root| self.holds.paused(root)).map(Hold::Paused);
+        let open = root.into_iter().flat_map(|root| self.holds.open_breakers(root));
+        paused.into_iter().chain(open.map(Hold::Breaker))
     }
 
-    /// The same in few words, as of the last moment that was told.
-    fn held_briefly(&self) -> impl Iterator<Item = String> {
-        let so_long = |since: Timestamp| number::duration(self.last.since(since));
+    /// The length of the pause that has not ended, as of this moment. Before the first start there was no work to interrupt.
+    fn pause(&self, now: Timestamp) -> Duration {
         let paused = self.root.and_then(|root| self.holds.paused(root));
-        let paused = paused.map(|since| format!("paused for {}", so_long(since)));
-        let open = self.root.into_iter().flat_map(|root| self.holds.open_breakers(root));
-        let open = open.map(move |open| {
-            let next = number::duration(open.until.since(self.last));
-            format!("breaker of {} open for {}, {next} left", open.agent, so_long(open.since))
-        });
-        paused.into_iter().chain(open)
+        let since = paused.filter(|_| self.first_start.is_some());
+        since.map_or(Duration::ZERO, |since| now.since(since))
     }
 
     /// Runs that are over, well or not.
@@ -351,9 +354,10 @@ impl Tally {
         }
     }
 
-    /// Runs per second, once there is enough to tell.
+    /// Runs per second, once there is enough to tell. A pause is no time in which they could have started.
     fn rate(&self) -> Option<f64> {
-        let seconds = self.elapsed().as_secs_f64();
+        let paused = self.paused + self.pause(self.last);
+        let seconds = self.elapsed().saturating_sub(paused).as_secs_f64();
         (self.worked >= 2 && seconds > 0.0).then(|| self.worked as f64 / seconds)
     }
 }
@@ -374,14 +378,15 @@ impl fmt::Display for Tally {
                 write!(f, "  {} {word}", number::count(count))?;
             }
         }
-        for held in self.held_briefly() {
-            write!(f, "  {held}")?;
+        for held in self.held() {
+            write!(f, "  {}", held.brief(self.last))?;
         }
         if self.first_start.is_some() {
             write!(f, "  in {}", number::duration(self.elapsed()))?;
         }
         let rate = self.rate();
-        let left = rate.filter(|_| self.ended() < total).and_then(|rate| self.left(rate));
+        let goes_on = self.ended() < total && self.held().next().is_none();
+        let left = rate.filter(|_| goes_on).and_then(|rate| self.left(rate));
         if let Some(left) = left {
             write!(f, "  {} left", number::duration(left))?;
         }

@@ -182,23 +182,161 @@ fn a_piece_that_hangs_is_named_and_no_time_left_is_promised() {
     assert!(tally.to_string().contains("in 4.0 s"), "{tally}");
 }
 
+/// Progress in lines about runs of one tree, and what it wrote.
+struct Written {
+    progress: Progress,
+    out: Arc<Mutex<Vec<u8>>>,
+    root: RootId,
+    admitted: Box<Admitted>,
+}
+
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("no writer has panicked").write(bytes)
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn at(ms: u64) -> Timestamp {
+    Timestamp::EPOCH.plus(Duration::from_millis(ms))
+}
+
+impl Written {
+    fn new(expected: u64) -> Self {
+        let out = Arc::new(Mutex::new(Vec::new()));
+        let screen = Box::new(Shared(Arc::clone(&out)));
+        let progress = Progress::in_lines(screen, Some(expected), Style::Plain);
+        let (root, admitted) = a_child();
+        Self { progress, out, root, admitted }
+    }
+
+    fn say(&mut self, number: u8, ms: u64, kind: EventKind) {
+        let run = match number {
+            0 => self.root.run(),
+            number => RunId::from_bytes([number; 16]),
+        };
+        self.progress.apply(&Event { root: self.root, seq: 1, at: at(ms), run, kind });
+    }
+
+    /// Admits and starts a run.
+    fn start(&mut self, number: u8, ms: u64) {
+        let admitted = self.admitted.clone();
+        self.say(number, ms, EventKind::Admitted(admitted));
+        self.say(number, ms, EventKind::Starting);
+    }
+
+    fn end(&mut self, number: u8, ms: u64) {
+        let ending = Ending::of(Reason::Completed { exit_code: None });
+        self.say(number, ms, EventKind::Ended(Box::new(ending)));
+    }
+
+    fn open_breaker(&mut self, ms: u64, wait_ms: u64) {
+        let agent = self.admitted.agent.clone();
+        self.say(0, ms, EventKind::BreakerOpened { agent, faults: 5, wait_ms });
+    }
+
+    fn now(&mut self, ms: u64) -> String {
+        self.progress.tick(at(ms));
+        self.progress.tally().to_string()
+    }
+
+    fn text(&self) -> String {
+        let bytes = self.out.lock().expect("no writer has panicked").clone();
+        String::from_utf8(bytes).expect("text")
+    }
+}
+
+#[test]
+fn nothing_is_held_back_once_all_is_over() {
+    let mut written = Written::new(2);
+    (1..=2).for_each(|number| written.start(number, 0));
+    (1..=2).for_each(|number| written.end(number, 1000));
+    written.open_breaker(1000, 60_000);
+    assert!(!written.text().contains("held"), "{}", written.text());
+    let line = written.now(5000);
+    assert!(!line.contains("held") && !line.contains("breaker"), "{line}");
+    // More is to be done.
+    written.start(3, 6000);
+    assert_eq!(written.text().matches("held back by the breaker").count(), 1);
+}
+
+#[test]
+fn a_breaker_whose_time_is_over_waits_for_the_run_that_is_tried() {
+    let mut written = Written::new(9);
+    (1..=4).for_each(|number| written.start(number, 0));
+    (1..=3).for_each(|number| written.end(number, 1000));
+    written.open_breaker(1000, 5_000);
+    let line = written.now(3000);
+    assert!(
+        line.contains("  held for 2.0 s by the breaker of main, next try in 3.0 s  "),
+        "{line}"
+    );
+    assert!(!line.contains(" left"), "no time left is promised while it holds: {line}");
+    for ms in [6000, 60_000] {
+        let line = written.now(ms);
+        assert!(line.contains("by the breaker of main, one run is tried now"), "{line}");
+        assert!(!line.contains(" left"), "{line}");
+    }
+    let agent = written.admitted.agent.clone();
+    written.say(0, 61_000, EventKind::BreakerClosed { agent });
+    let line = written.now(61_000);
+    assert!(line.contains(" left") && !line.contains("breaker"), "{line}");
+}
+
+#[test]
+fn a_pause_is_no_working_time() {
+    let mut written = Written::new(9);
+    for number in 1..=4 {
+        written.start(number, 0);
+        written.end(number, 2000);
+    }
+    let line = written.now(2000);
+    assert!(line.ends_with("  in 2.0 s  2.5 s left  2.0/s"), "{line}");
+    written.say(0, 2000, EventKind::Paused);
+    let line = written.now(12_000);
+    assert!(line.ends_with("  paused for 10.0 s  in 12.0 s  2.0/s"), "{line}");
+    written.say(0, 22_000, EventKind::Unpaused);
+    let line = written.now(22_000);
+    assert!(line.ends_with("  in 22.0 s  2.5 s left  2.0/s"), "{line}");
+    // A pause that ends with its supervisor counts up to its last event, and then no supervisor is there.
+    written.say(0, 22_000, EventKind::Paused);
+    written.say(0, 23_000, EventKind::StallLent);
+    written.say(0, 90_000, EventKind::Reopened);
+    let line = written.now(90_000);
+    assert!(line.ends_with("  in 23.0 s  2.5 s left  2.0/s"), "{line}");
+}
+
+#[test]
+fn what_was_over_before_is_not_told_again_and_again() {
+    // Six answers are asked about after all pieces were over, in an earlier life.
+    let mut written = Written::new(6);
+    written.progress = written.progress.since(at(10_000));
+    for number in 1..=6 {
+        written.start(number, 0);
+        written.end(number, 1000);
+    }
+    written.say(0, 10_000, EventKind::Reopened);
+    for second in 10..200 {
+        written.now(second * 1000);
+    }
+    assert_eq!(written.text(), "");
+    for number in 11..=16 {
+        written.start(number, 200_000 + u64::from(number));
+        written.end(number, 200_000 + u64::from(number));
+    }
+    let text = written.text();
+    assert_eq!(text.lines().filter(|line| line.starts_with("100 %")).count(), 1, "{text}");
+}
+
 #[test]
 fn a_minute_without_a_word_is_a_line() {
-    let out = Arc::new(Mutex::new(Vec::new()));
-    struct Shared(Arc<Mutex<Vec<u8>>>);
-    impl Write for Shared {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut progress =
-        Progress::in_lines(Box::new(Shared(Arc::clone(&out))), Some(9), Style::Plain);
+    let mut written = Written::new(9);
     for second in 0..=125 {
-        progress.tick(Timestamp::EPOCH.plus(Duration::from_secs(second)));
+        written.progress.tick(at(second * 1000));
     }
-    let lines = String::from_utf8(out.lock().unwrap().clone()).unwrap();
-    assert_eq!(lines, "  0 %  0 of 9 done  9 queued\n".repeat(2));
+    assert_eq!(written.text(), "  0 %  0 of 9 done  9 queued\n".repeat(2));
 }
