@@ -49,7 +49,7 @@ pub use offshoot_model::number::used;
 pub use progress::{Progress, Redrawn, Tally};
 pub use rights::changed;
 pub use show::{Show, Story};
-pub use stats::{Cause, Parallelism, Percentiles, Spent, Stats, StatsPage};
+pub use stats::{Cause, HeldTree, Parallelism, Percentiles, Spent, Stats, StatsPage};
 pub use style::Style;
 pub use tree::{Shows, TreeText};
 

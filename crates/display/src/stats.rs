@@ -1,5 +1,7 @@
 //! Numbers over many runs: how they ended and why, how long they took, what they cost.
 
+mod held;
+
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::time::Duration;
@@ -9,14 +11,18 @@ use offshoot_model::{
 };
 use serde::Serialize;
 
+use self::held::OpenTrees;
 use crate::line::why;
 use crate::{name, number, used};
+
+pub use self::held::HeldTree;
 
 /// Gathers the events of trees. A root that only holds pieces is not counted as a run.
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
     runs: HashMap<RunId, Counted>,
     trees: HashMap<RootId, CountedTree>,
+    open: OpenTrees,
     /// The status and the cause of each run that failed: another may take its place.
     failed: HashMap<RunId, (RunStatus, String)>,
     sums: Sums,
@@ -34,6 +40,11 @@ pub struct StatsPage {
     pub statuses: BTreeMap<RunStatus, u64>,
     /// Runs that failed and whose place another has taken. Their time and money count, their failure does not.
     pub ran_again: u64,
+    /// Trees that are held back.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<HeldTree>,
+    /// Requests of runs for children that were refused, by the code of the refusal.
+    pub refusals: BTreeMap<String, u64>,
     /// Failures by cause, the most frequent first.
     pub causes: Vec<Cause>,
     /// From the admission to the first slot.
@@ -109,6 +120,7 @@ struct Sums {
     wait: Vec<Duration>,
     statuses: BTreeMap<RunStatus, u64>,
     ran_again: u64,
+    refusals: BTreeMap<String, u64>,
     causes: BTreeMap<String, CauseSum>,
     agents: BTreeMap<String, Spent>,
     models: BTreeMap<String, Spent>,
@@ -159,6 +171,10 @@ impl Stats {
         if let EventKind::Admitted(admitted) = &event.kind {
             return self.admit(event, admitted);
         }
+        if let EventKind::Refused { refusal, times } = &event.kind {
+            let sum = self.sums.refusals.entry(refusal.code.to_string()).or_default();
+            *sum = sum.saturating_add(times.unwrap_or(1));
+        }
         let Some(run) = self.runs.get_mut(&event.run) else { return };
         match &event.kind {
             EventKind::Starting => {
@@ -191,6 +207,7 @@ impl Stats {
 
     /// Takes in an event of a run that is not to be counted: the slots of its tree bound those that are.
     pub fn see(&mut self, event: &Event) {
+        self.open.apply(event);
         if let EventKind::Admitted(admitted) = &event.kind
             && let Some(rules) = admitted.rules.as_ref().filter(|_| admitted.parent.is_none())
         {
@@ -200,6 +217,7 @@ impl Stats {
 
     /// Counts as lost the runs that were left open in this tree: no supervisor holds it.
     pub fn lose(&mut self, root: RootId) {
+        self.open.close(root);
         for run in self.runs.values_mut().filter(|run| run.root == root) {
             run.status = RunStatus::Lost;
         }
@@ -227,6 +245,8 @@ impl Stats {
             runs: self.sums.statuses.values().sum(),
             statuses: self.sums.statuses,
             ran_again: self.sums.ran_again,
+            held: self.open.held(),
+            refusals: self.sums.refusals,
             causes,
             queue: Percentiles::of(self.sums.queue),
             run: Percentiles::of(self.sums.run),
@@ -384,6 +404,10 @@ impl fmt::Display for StatsPage {
         if self.ran_again > 0 {
             write!(f, "; {} failed before and ran again", number::count(self.ran_again))?;
         }
+        for (at, line) in self.held.iter().flat_map(HeldTree::lines).enumerate() {
+            let word = if at == 0 { "held" } else { "" };
+            write!(f, "\n{word:11}  {line}")?;
+        }
         write!(f, "\nqueued for   {}", self.queue)?;
         write!(f, "\nworked for   {}", self.run)?;
         if self.wait.count > 0 {
@@ -398,6 +422,10 @@ impl fmt::Display for StatsPage {
         spent(f, "by model", models.map(|(model, spent)| (model.clone(), spent)))?;
         let depths = self.depths.iter().map(|(depth, spent)| (format!("depth {depth}"), spent));
         spent(f, "by depth", depths.filter(|_| self.depths.len() > 1))?;
+        for (at, (code, times)) in self.refusals.iter().enumerate() {
+            let word = if at == 0 { "refused" } else { "" };
+            write!(f, "\n{word:11}  {} × {code}", number::count(*times))?;
+        }
         for (at, cause) in self.causes.iter().enumerate() {
             let word = if at == 0 { "failures" } else { "" };
             let Cause { runs, example, run_id, name, .. } = cause;
@@ -425,52 +453,4 @@ fn spent<'a>(
 }
 
 #[cfg(test)]
-mod tests {
-    use offshoot_test_support::scenario;
-
-    use super::*;
-
-    #[test]
-    fn percentiles_are_the_smallest_values_that_so_many_do_not_exceed() {
-        let of = |times: std::ops::RangeInclusive<u64>| {
-            let Percentiles { count, p50, p95, p99 } =
-                Percentiles::of(times.rev().map(Duration::from_millis).collect());
-            (count, p50, p95, p99)
-        };
-        assert_eq!(of(1..=100), (100, Some(50), Some(95), Some(99)));
-        assert_eq!(of(7..=7), (1, Some(7), Some(7), Some(7)));
-        assert_eq!(of(1..=3), (3, Some(2), Some(3), Some(3)));
-        assert_eq!(Percentiles::of(Vec::new()).p50, None);
-    }
-
-    #[test]
-    fn causes_that_differ_in_numbers_and_ids_alone_are_the_same() {
-        let same = |a: &str, b: &str| without_numbers(a) == without_numbers(b);
-        assert!(same("failed  part-1.txt: line 20", "failed  part-22.txt: line 3"));
-        assert!(same(
-            "code 1: run 01a2093b-8459-7cb4-b49c-307877493ddb: exited with code 3",
-            "code 1: run 01a2093b-866a-75b6-b1a5-6038eb04385a: exited with code 3",
-        ));
-        assert!(!same("no such table", "no such file"));
-    }
-
-    #[test]
-    fn everything_is_counted_once() {
-        let mut stats = Stats::default();
-        let events = scenario::everything();
-        events.iter().for_each(|event| stats.apply(event));
-        stats.lose(events.last().expect("much has happened").root);
-        let page = stats.page();
-        insta::assert_snapshot!("stats", page);
-        let tree = offshoot_model::Tree::of(&events);
-        let runs = tree.nodes().count() as u64 - 2;
-        assert_eq!(page.runs + page.ran_again, runs, "all but the two roots that hold pieces");
-        for sums in [page.agents.values().collect::<Vec<_>>(), page.depths.values().collect()] {
-            assert_eq!(sums.iter().map(|spent| spent.runs).sum::<u64>(), runs);
-        }
-        let failed: u64 = page.causes.iter().map(|cause| cause.runs).sum();
-        let over = |status: &RunStatus| status.is_terminal() && !status.is_success();
-        let statuses = page.statuses.iter().filter(|(status, _)| over(status));
-        assert_eq!(failed, statuses.map(|(_, count)| count).sum::<u64>());
-    }
-}
+mod tests;

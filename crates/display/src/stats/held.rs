@@ -1,0 +1,79 @@
+//! Trees that are held back.
+
+use std::collections::HashMap;
+
+use offshoot_model::{Event, EventKind, Holds, OpenBreaker, RootId, RunId, Timestamp, rfc3339};
+use serde::Serialize;
+
+use crate::held::Hold;
+use crate::name;
+
+/// A tree of which nothing more starts, or no run of some agents.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HeldTree {
+    /// The root of the tree.
+    pub run_id: RunId,
+    /// The name of the root for people.
+    pub name: String,
+    /// The time since which it is paused.
+    #[serde(serialize_with = "rfc3339", skip_serializing_if = "Option::is_none")]
+    pub paused_since: Option<Timestamp>,
+    /// The agents of which no run starts for a while.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub open_breakers: Vec<OpenBreaker>,
+}
+
+/// The trees that are not over, and what holds them back.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OpenTrees {
+    names: HashMap<RootId, String>,
+    open: Vec<RootId>,
+    holds: Holds,
+}
+
+impl OpenTrees {
+    /// Takes in one event, of any run.
+    pub(super) fn apply(&mut self, event: &Event) {
+        self.holds.apply(event);
+        if event.run != event.root.run() {
+            return;
+        }
+        match &event.kind {
+            EventKind::Admitted(admitted) => {
+                let name = name(&admitted.agent, admitted.label.as_deref());
+                self.names.insert(event.root, name);
+                self.open.push(event.root);
+            }
+            EventKind::RootReopened(_) => self.open.push(event.root),
+            EventKind::Ended(_) => self.close(event.root),
+            _ => {}
+        }
+    }
+
+    /// Takes in that a tree is over, or that no supervisor holds it.
+    pub(super) fn close(&mut self, root: RootId) {
+        self.open.retain(|open| *open != root);
+    }
+
+    /// Returns those that are held back, the oldest first.
+    pub(super) fn held(self) -> Vec<HeldTree> {
+        let held = |root: &RootId| HeldTree {
+            run_id: root.run(),
+            name: self.names.get(root).cloned().unwrap_or_default(),
+            paused_since: self.holds.paused(*root),
+            open_breakers: self.holds.open_breakers(*root).cloned().collect(),
+        };
+        let all = self.open.iter().map(held);
+        all.filter(|tree| tree.paused_since.is_some() || !tree.open_breakers.is_empty()).collect()
+    }
+}
+
+impl HeldTree {
+    /// Returns a line for each reason.
+    pub(super) fn lines(&self) -> impl Iterator<Item = String> {
+        let paused = self.paused_since.map(Hold::Paused);
+        let holds = paused.into_iter().chain(self.open_breakers.iter().map(Hold::Breaker));
+        holds.map(|hold| format!("{}: {}", self.name, hold.text()))
+    }
+}

@@ -1,0 +1,59 @@
+use offshoot_test_support::scenario;
+
+use super::*;
+
+#[test]
+fn percentiles_are_the_smallest_values_that_so_many_do_not_exceed() {
+    let of = |times: std::ops::RangeInclusive<u64>| {
+        let Percentiles { count, p50, p95, p99 } =
+            Percentiles::of(times.rev().map(Duration::from_millis).collect());
+        (count, p50, p95, p99)
+    };
+    assert_eq!(of(1..=100), (100, Some(50), Some(95), Some(99)));
+    assert_eq!(of(7..=7), (1, Some(7), Some(7), Some(7)));
+    assert_eq!(of(1..=3), (3, Some(2), Some(3), Some(3)));
+    assert_eq!(Percentiles::of(Vec::new()).p50, None);
+}
+
+#[test]
+fn causes_that_differ_in_numbers_and_ids_alone_are_the_same() {
+    let same = |a: &str, b: &str| without_numbers(a) == without_numbers(b);
+    assert!(same("failed  part-1.txt: line 20", "failed  part-22.txt: line 3"));
+    assert!(same(
+        "code 1: run 01a2093b-8459-7cb4-b49c-307877493ddb: exited with code 3",
+        "code 1: run 01a2093b-866a-75b6-b1a5-6038eb04385a: exited with code 3",
+    ));
+    assert!(!same("no such table", "no such file"));
+}
+
+#[test]
+fn everything_is_counted_once() {
+    let mut stats = Stats::default();
+    let events = scenario::everything();
+    events.iter().for_each(|event| stats.apply(event));
+    stats.lose(events.last().expect("much has happened").root);
+    let page = stats.page();
+    insta::assert_snapshot!("stats", page);
+    let tree = offshoot_model::Tree::of(&events);
+    let runs = tree.nodes().count() as u64 - 2;
+    assert_eq!(page.runs + page.ran_again, runs, "all but the two roots that hold pieces");
+    for sums in [page.agents.values().collect::<Vec<_>>(), page.depths.values().collect()] {
+        assert_eq!(sums.iter().map(|spent| spent.runs).sum::<u64>(), runs);
+    }
+    let failed: u64 = page.causes.iter().map(|cause| cause.runs).sum();
+    let over = |status: &RunStatus| status.is_terminal() && !status.is_success();
+    let statuses = page.statuses.iter().filter(|(status, _)| over(status));
+    assert_eq!(failed, statuses.map(|(_, count)| count).sum::<u64>());
+}
+
+#[test]
+fn refusals_are_summed_by_their_codes() {
+    let mut stats = Stats::default();
+    scenario::everything().iter().for_each(|event| stats.apply(event));
+    let page = stats.page();
+    // One by itself, and 12,345 in one event.
+    let json = serde_json::to_value(&page).expect("plain data");
+    assert_eq!(json["refusals"]["depth_limit"], 12_346);
+    let text = page.to_string();
+    assert!(text.contains("\nrefused      12,346 × depth_limit\n"), "{text}");
+}
