@@ -15,6 +15,7 @@ use std::collections::HashSet;
 
 use offshoot_model::{Node, RunId, Stream, Timestamp, Tree};
 
+use crate::held::Hold;
 use crate::stats::StatsPage;
 use crate::tree::{Shows, TreeText};
 
@@ -63,6 +64,8 @@ pub struct SaidEnd {
 enum Row<'a> {
     Run {
         node: &'a Node,
+        /// The reasons that hold it back.
+        held: Vec<String>,
         /// The row of its parent.
         parent: Option<usize>,
         /// Levels below the top.
@@ -131,7 +134,8 @@ fn add<'a>(
     rows: &mut Vec<Row<'a>>,
 ) {
     let at = rows.len();
-    rows.push(Row::Run { node, parent, level });
+    let held = text.holds(node).into_iter().map(Hold::text).collect();
+    rows.push(Row::Run { node, held, parent, level });
     let children = text.tree.children(node);
     let (shown, left): (Vec<_>, Vec<_>) = children.partition(|child| visible.contains(&child.run));
     for child in shown {

@@ -16,7 +16,7 @@ use std::time::Duration;
 use offshoot_model::{Node, RunId, RunStatus, Subtrees, Timestamp, Tree};
 
 use crate::branch::{Branch, RunLine, why};
-use crate::held::held;
+use crate::held::Hold;
 use crate::needs::needs;
 use crate::style::Style;
 use crate::{name, number, used};
@@ -226,11 +226,20 @@ impl<'a> TreeText<'a> {
             below.push(Branch { text, below: Vec::new(), style: self.style });
         }
         let mut text = format!("{name}  {line}");
-        for held in needs(self.tree, node).into_iter().chain(held(self.tree, node)) {
+        let held = self.holds(node).into_iter().map(Hold::text);
+        for held in needs(self.tree, node).into_iter().chain(held) {
             text.push_str("  ");
             text.push_str(&held);
         }
         Branch { text, below, style: self.style }
+    }
+
+    /// Returns what holds a run back. That the tree is paused stands beside the tops alone.
+    pub(crate) fn holds(&self, node: &'a Node) -> Vec<Hold<'a>> {
+        let is_top = self.tops.iter().any(|top| top.run == node.run);
+        let paused = self.tree.paused(node.root).filter(|_| is_top && !node.status.is_terminal());
+        let beside = Hold::beside_root(self.tree, node);
+        paused.map(Hold::Paused).into_iter().chain(beside).collect()
     }
 
     /// Counts children that have no line of their own.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_display::{List, Style, beginnings};
+use offshoot_display::{Hold, List, Style, beginnings};
 use offshoot_door::{List as AskedList, WireTreeNode};
 use offshoot_model::{
     AgentId, Cost, MicroUsd, Node, OpenBreaker, RootId, RunId, RunStatus, SessionKey, Subtrees,
@@ -37,10 +37,10 @@ struct Listed {
     /// The reason why it did not complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// The time since which the tree is paused, at its root.
+    /// The time since which the tree is paused, at its root and at runs in line.
     #[serde(serialize_with = "offshoot_model::rfc3339", skip_serializing_if = "Option::is_none")]
     paused_since: Option<Timestamp>,
-    /// The agents of which no run starts for a while, at the root.
+    /// The agents of which no run starts for a while, at the root; at a run in line its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     open_breakers: Vec<OpenBreaker>,
     depth: u32,
@@ -168,8 +168,14 @@ fn list(tree: &Tree, subtrees: &Subtrees<'_>, node: &Node, silence: Option<Durat
     let reason = node.reason.as_ref().filter(|_| !node.status.is_success());
     let subtree = subtrees.of(node);
     let children = || tree.children(node).filter(|child| child.replaced_by.is_none());
-    let is_root = node.parent.is_none();
-    let open = || tree.open_breakers(node.root).cloned().collect();
+    let (mut paused_since, mut open_breakers) = (None, Vec::new());
+    for hold in Hold::of(tree, node) {
+        match hold {
+            Hold::Paused(since) => paused_since = Some(since),
+            Hold::Breaker(open) => open_breakers.push(open.clone()),
+            Hold::Parked(_) => {}
+        }
+    }
     Listed {
         run_id: node.run,
         session_key: node.key.clone(),
@@ -177,8 +183,8 @@ fn list(tree: &Tree, subtrees: &Subtrees<'_>, node: &Node, silence: Option<Durat
         label: node.label.clone(),
         status: node.status,
         reason: reason.map(ToString::to_string),
-        paused_since: if is_root { tree.paused(node.root) } else { None },
-        open_breakers: if is_root { open() } else { Vec::new() },
+        paused_since,
+        open_breakers,
         depth: node.depth,
         parent: node.parent,
         children: children().count(),

@@ -73,18 +73,13 @@ fn write(
 ) {
     for (at, row) in rows.iter().enumerate() {
         let (text, parent) = match row {
-            Row::Run { node: run, parent, .. } => {
+            Row::Run { node: run, held, parent, .. } => {
                 let time = run.execution_time().map(number::duration).unwrap_or_default();
                 let status = run.status.as_ref().replace('_', " ");
                 let state = format!("{status} {time}");
-                (
-                    node(
-                        at,
-                        &[short(name::of(run)), state.trim_end().to_owned()],
-                        Some(run.status),
-                    ),
-                    *parent,
-                )
+                let mut lines = vec![short(name::of(run)), state.trim_end().to_owned()];
+                lines.extend(held.iter().cloned());
+                (node(at, &lines, Some(run.status)), *parent)
             }
             Row::More { text, parent, .. } => {
                 (node(at, std::slice::from_ref(text), None), Some(*parent))

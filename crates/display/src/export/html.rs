@@ -138,8 +138,10 @@ fn tree(export: &Export<'_>, rows: &[Row<'_>], out: &mut String) -> fmt::Result 
     out.push_str("</p>\n<ol class=\"tree\">\n");
     for row in rows {
         match row {
-            Row::Run { node, level, .. } => {
-                run(export, (node, &ids[&node.run]), *level, &span, out)?
+            Row::Run { node, held, level, .. } => {
+                // What holds the top back stands above all.
+                let held = if *level > 0 { held.as_slice() } else { &[] };
+                run(export, (node, &ids[&node.run], held), *level, &span, out)?
             }
             Row::More { text, level, .. } => {
                 let text = escape(text);
@@ -156,7 +158,7 @@ fn tree(export: &Export<'_>, rows: &[Row<'_>], out: &mut String) -> fmt::Result 
 
 fn run(
     export: &Export<'_>,
-    (node, id): (&Node, &str),
+    (node, id, held): (&Node, &str, &[String]),
     level: usize,
     span: &Span,
     out: &mut String,
@@ -177,6 +179,9 @@ fn run(
     write!(out, " <span class=\"id\">{id}</span>")?;
     if let Some(why) = why(node) {
         write!(out, "<br><span class=\"why\">{}</span>", escape(&why))?;
+    }
+    for held in held {
+        write!(out, "<br><span class=\"why\">{}</span>", escape(held))?;
     }
     if let Some(reported) = &node.reported {
         write!(out, "<br><span class=\"faint\">“{}”</span>", escape(&neutral::line(reported)))?;

@@ -4,6 +4,7 @@
 #![cfg(test)]
 
 mod export;
+mod held;
 mod scenario;
 mod schema;
 mod tree;
