@@ -10,6 +10,8 @@ pub(crate) enum NoteCode {
     BudgetRaised,
     /// `cancel` finds nothing to end.
     NothingToCancel,
+    /// `cancel` names runs that were asked to end before.
+    AlreadyCancelled,
     /// `cancel` has asked runs to end.
     CancelAsked,
     /// `cancel --all` has asked a tree to end.

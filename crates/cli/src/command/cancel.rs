@@ -1,8 +1,10 @@
 //! `offshoot cancel`.
 
+use std::collections::HashSet;
+
 use offshoot_display::number::count;
 use offshoot_door::{Cancel, Client, RunName};
-use offshoot_model::{Node, Tree};
+use offshoot_model::{EventKind, Node, RunId, Tree};
 
 use crate::arguments::CancelArguments;
 use crate::code::NoteCode;
@@ -17,15 +19,29 @@ pub(crate) fn run(arguments: &CancelArguments, cx: &Invocation) -> Result<(), Fa
     let CancelArguments { run, only, all: _ } = arguments;
     let Some(run) = run else { return all(cx) };
     let alive = if may_be_below(cx) { None } else { Some(alive(run, *only, cx)?) };
-    if alive == Some(0) {
+    if let Some(Alive { open: 0, .. }) = alive {
         cx.output
             .note(NoteCode::NothingToCancel, "nothing changed: the run and all below it are over");
         return Ok(());
     }
     block_on(async {
         let (supervisor, run) = reach(run, cx).await?;
+        // Also where nothing is left to ask: the last attempt of a run whose time is over may not be its last.
         end(&supervisor, RunName(run), *only).await?;
-        alive.into_iter().for_each(|alive| cx.output.note(NoteCode::CancelAsked, asked(alive)));
+        match alive {
+            Some(Alive { open: 1, stopping: 1 }) => {
+                let text = "nothing changed: the run is already asked to end";
+                cx.output.note(NoteCode::AlreadyCancelled, text);
+            }
+            Some(Alive { open, stopping }) if open == stopping => cx.output.note(
+                NoteCode::AlreadyCancelled,
+                format_args!("nothing changed: {} runs are already asked to end", count(open)),
+            ),
+            Some(Alive { open, stopping }) => {
+                cx.output.note(NoteCode::CancelAsked, asked(open - stopping));
+            }
+            None => {}
+        }
         Ok(())
     })
 }
@@ -59,17 +75,53 @@ fn all(cx: &Invocation) -> Result<(), Failure> {
     })
 }
 
+/// Runs that are not over.
+#[derive(Clone, Copy, Debug, Default)]
+struct Alive {
+    /// The number of all of them.
+    open: u64,
+    /// The number of those that are asked to end.
+    stopping: u64,
+}
+
 /// Counts the runs that are not over: the run, and with `only` no other, else all below it too.
-fn alive(run: &str, only: bool, cx: &Invocation) -> Result<u64, Failure> {
-    fn below(tree: &Tree, node: &Node) -> u64 {
-        let itself = u64::from(!node.status.is_terminal());
-        tree.children(node).fold(itself, |sum, child| sum + below(tree, child))
-    }
+fn alive(run: &str, only: bool, cx: &Invocation) -> Result<Alive, Failure> {
     let (record, found) = Record::open_with(cx, run)?;
-    let tree = record.tree(found.root)?;
-    let node = tree.get(found.run);
-    Ok(node.map_or(0, |node| match only {
-        true => u64::from(!node.status.is_terminal()),
-        false => below(&tree, node),
+    let (mut tree, mut stopping) = (Tree::new(), HashSet::new());
+    for event in record.store().events(found.root, 0) {
+        let event = event?;
+        match event.kind {
+            EventKind::Stopping { .. } => drop(stopping.insert(event.run)),
+            // Another attempt begins.
+            EventKind::Resumed { .. } => drop(stopping.remove(&event.run)),
+            _ => {}
+        }
+        tree.apply(&event);
+    }
+    Ok(tree.get(found.run).map_or_else(Alive::default, |node| match only {
+        true => itself(node, Alive::default(), &stopping),
+        false => below(&tree, node, &stopping),
     }))
+}
+
+fn below(tree: &Tree, node: &Node, stopping: &HashSet<RunId>) -> Alive {
+    let children = tree.children(node).map(|child| below(tree, child, stopping));
+    let sum = children.fold(Alive::default(), |sum, child| Alive {
+        open: sum.open + child.open,
+        stopping: sum.stopping + child.stopping,
+    });
+    itself(node, sum, stopping)
+}
+
+/// Counts a run with what was counted below it. One that runs nothing itself is asked nothing: it ends with what is below it.
+fn itself(node: &Node, below: Alive, stopping: &HashSet<RunId>) -> Alive {
+    let is_open = !node.status.is_terminal();
+    let ends = match node.runs_nothing() {
+        true => below.open > 0 && below.open == below.stopping,
+        false => stopping.contains(&node.run),
+    };
+    Alive {
+        open: below.open + u64::from(is_open),
+        stopping: below.stopping + u64::from(is_open && ends),
+    }
 }

@@ -4,10 +4,15 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command};
 
+use offshoot_fake_model_api::{Condition, Reply, Rule};
+use offshoot_real_clients::install;
 use offshoot_test_support::named_pipe;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::command::Place;
+use crate::openai;
+use crate::plugin::python;
+use crate::stage::Stage;
 
 /// The id of the newest tree.
 fn newest(place: &Place) -> String {
@@ -163,4 +168,83 @@ fn what_a_killed_supervisor_did_not_write_is_named() {
     let logs = place.run(&["logs", "-f", &id]).expect_code(0);
     let missing = "[the end is missing: the supervisor was killed before it was written]";
     assert_eq!(logs.stdout(), format!("written\n{missing}\n"));
+}
+
+#[test]
+fn the_words_of_a_model_and_its_tools_are_kept_without_its_key() {
+    const KEY: &str = "dummy-key-of-a-test";
+    let step = |step, reply| Rule::always(reply).and(Condition::Step(step));
+    let rules = [
+        step(1, Reply::call("sessions_status", json!({}))),
+        step(2, Reply::text(format!("first line\nwith {KEY} in the second"))),
+    ];
+    let (place, _api) = openai::stage(rules, "keyVariable = \"LOGS_KEY\"\n");
+    let run = ["-q", "run", "--config", "c.toml", "--runtime", "openai", "look"];
+    let mut command = place.command(&run);
+    command.env("LOGS_KEY", KEY);
+    place.outcome(command, &[]).expect_code(0);
+    let stdout = place.run(&["logs", "last", "--stdout"]).expect_code(0);
+    assert_eq!(stdout.stdout(), "first line\nwith [redacted] in the second\n");
+    let stderr = place.run(&["logs", "last", "--stderr"]).expect_code(0);
+    let tools: Vec<&str> = stderr.stdout().lines().collect();
+    assert!(matches!(tools[..], [tool] if tool.starts_with("sessions_status")), "{tools:?}");
+}
+
+#[test]
+fn the_transcript_of_claude_code_is_kept_as_text() {
+    let Some(clients) = install("the_transcript_of_claude_code_is_kept_as_text") else { return };
+    let step = |step, reply| Rule::always(reply).and(Condition::Step(step));
+    let shell = json!({"command": "echo seen by the tool", "description": "looks"});
+    let rules = [
+        step(1, Reply::call("Bash", shell)),
+        step(2, Reply::text("the model has answered {{prompt}}")),
+    ];
+    let stage = Stage::new(clients, rules);
+    stage.run(&["-q", "run", "look here"]).expect_code(0);
+    let logs = stage.place.run(&["logs", "last"]).expect_code(0);
+    let logs = logs.stdout();
+    let place = |text: &str| {
+        logs.lines()
+            .position(|line| line.contains(text))
+            .unwrap_or_else(|| panic!("{text}: {logs}"))
+    };
+    let order = ["Bash", "seen by the tool", "the model has answered look here"].map(place);
+    assert!(order.is_sorted(), "{logs}");
+    assert!(!logs.contains("{\"type\""), "it is no JSON: {logs}");
+}
+
+#[test]
+fn what_a_plugin_tells_is_kept() {
+    let place = Place::new();
+    python(&place, "plugins");
+    let how = ["-q", "run", "--plugin-path", "plugins", "--runtime", "python-agent", "two words"];
+    place.run(&how).expect_code(0);
+    let logs = place.run(&["logs", "last", "--stdout"]).expect_code(0);
+    assert_eq!(logs.stdout(), "TWO WORDS\n");
+    let logs = place.run(&["logs", "last", "--json", "--stdout"]).expect_code(0);
+    let line: Value = serde_json::from_str(logs.stdout().trim()).expect("a line of JSON");
+    assert_eq!((&line["text"], &line["attempt"]), (&"TWO WORDS".into(), &1.into()));
+}
+
+#[test]
+fn a_tree_keeps_no_more_than_its_bound_and_the_earliest_of_it() {
+    const BOUND: usize = 100_000;
+    let place = Place::new();
+    place.file("c.toml", format!("[logs]\nkeepOutputBytesPerTree = {BOUND}\n"));
+    place.file("none.toml", "[logs]\nkeepOutputBytesPerTree = 0\n");
+    place.file("in", "a\nb\n");
+    // Eighty thousand bytes each.
+    let script = "read x; seq -f \"$x %037.0f\" 2000";
+    let map = |config: &str| {
+        let how = ["-q", "map", "--config", config, "--split", "lines:1", "-j", "1", "in"];
+        place.run(&[&how[..], &["--", "sh", "-c", script]].concat()).expect_code(0);
+        place.run(&["logs", "last"]).expect_code(0).stdout().to_owned()
+    };
+    let logs = map("c.toml");
+    let count = |text: &str| logs.lines().filter(|line| line.contains(text)).count();
+    assert_eq!(count("| a 0"), 2000, "the first piece is whole");
+    let kept = count("| b 0");
+    assert!(kept < 2000 && (2000 + kept) * 40 <= BOUND, "{kept}");
+    assert_eq!(count("are missing here: more than is kept"), 1, "what is missing is named");
+    assert_eq!(map("none.toml"), "");
 }

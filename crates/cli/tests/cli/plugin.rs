@@ -379,7 +379,7 @@ fn replace(path: &Path, bytes: &[u8]) {
 }
 
 /// The example in Python, in a folder of this place.
-fn python(place: &Place, folder: &str) -> PathBuf {
+pub(crate) fn python(place: &Place, folder: &str) -> PathBuf {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/python-agent");
     let made = place.path().join(folder).join("python-agent");
     fs::create_dir_all(&made).expect("the folder cannot be made");
