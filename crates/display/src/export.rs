@@ -11,7 +11,8 @@
 mod graph;
 mod html;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use offshoot_model::{Node, RunId, Stream, Timestamp, Tree};
 
@@ -34,6 +35,8 @@ pub struct Export<'a> {
     pub answer: Option<Excerpt>,
     /// The last lines of what some of the runs said.
     pub said: Vec<SaidEnd>,
+    /// The time for which each of these runs has been silent.
+    pub silences: &'a HashMap<RunId, Duration>,
     /// The moment at which the age of what runs is told.
     pub now: Timestamp,
     /// So many runs below the top have a row or a node: first those with something to tell, and upper levels before lower ones.
@@ -66,6 +69,8 @@ enum Row<'a> {
         node: &'a Node,
         /// The reasons that hold it back.
         held: Vec<String>,
+        /// The time since its last sign of life, where it runs.
+        silence: Option<Duration>,
         /// The row of its parent.
         parent: Option<usize>,
         /// Levels below the top.
@@ -122,6 +127,11 @@ impl<'a> Export<'a> {
         let visible = text.visible();
         let mut rows = Vec::new();
         add(&text, &visible, self.top, (None, 0), &mut rows);
+        for row in &mut rows {
+            if let Row::Run { node, silence, .. } = row {
+                *silence = self.silences.get(&node.run).copied();
+            }
+        }
         rows
     }
 }
@@ -135,7 +145,7 @@ fn add<'a>(
 ) {
     let at = rows.len();
     let held = text.holds(node).into_iter().map(Hold::text).collect();
-    rows.push(Row::Run { node, held, parent, level });
+    rows.push(Row::Run { node, held, silence: None, parent, level });
     let children = text.tree.children(node);
     let (shown, left): (Vec<_>, Vec<_>) = children.partition(|child| visible.contains(&child.run));
     for child in shown {

@@ -1,12 +1,13 @@
 //! `offshoot export`.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::io::Read;
+use std::time::Duration;
 
 use offshoot_display::json::Document;
 use offshoot_display::{Excerpt, Export, SaidEnd, Stats, StatsPage};
 use offshoot_door::Output as AskedOutput;
-use offshoot_model::{Payload, RunId, RunStatus, Stream, Tree, TreeNode, ValueKind};
+use offshoot_model::{Payload, RootId, RunId, RunStatus, Stream, Tree, TreeNode, ValueKind};
 use offshoot_spawner::{Clock, SystemClock};
 use offshoot_store::{FoundRun, OutputReader};
 use serde::Serialize;
@@ -14,7 +15,7 @@ use serde::Serialize;
 use super::events::Within;
 use crate::arguments::{ExportArguments, ExportFormat};
 use crate::code::FailureCode;
-use crate::door::reach;
+use crate::door::{reach, silences};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::Record;
@@ -36,6 +37,9 @@ const TASK: usize = 4 * 1024;
 #[derive(Serialize)]
 struct Exported<'a> {
     tree: TreeNode,
+    /// The time since the last sign of life of each run that holds a slot, in milliseconds.
+    #[serde(rename = "silentMs", skip_serializing_if = "BTreeMap::is_empty")]
+    silent_ms: BTreeMap<RunId, u64>,
     stats: &'a StatsPage,
     #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<ExcerptJson<'a>>,
@@ -95,6 +99,8 @@ pub(crate) fn run(arguments: &ExportArguments, cx: &Invocation) -> Result<(), Fa
         Failure::input(FailureCode::NoRunRecord, format_args!("run {} has no record", found.run))
     };
     let top = tree.get(found.run).ok_or_else(missing)?;
+    let open: Vec<RootId> = tree.open().map(|root| root.root).collect();
+    let silences = block_on(silences(&open, cx))?;
     let usual = if format == ExportFormat::Mermaid { MERMAID_NODES } else { ROWS };
     let mut export = Export {
         tree: &tree,
@@ -103,6 +109,7 @@ pub(crate) fn run(arguments: &ExportArguments, cx: &Invocation) -> Result<(), Fa
         task: None,
         answer: None,
         said: Vec::new(),
+        silences: &silences,
         now: SystemClock.now(),
         limit: arguments.limit.unwrap_or(usual),
     };
@@ -234,8 +241,10 @@ fn exported<'a>(export: &'a Export<'_>) -> Exported<'a> {
         lines: said.lines.iter().map(line).collect(),
         left_out_lines: said.left_out,
     };
+    let silent = |(run, silence): (&RunId, &Duration)| (*run, silence.as_millis() as u64);
     Exported {
         tree: export.tree.view(export.top),
+        silent_ms: export.silences.iter().map(silent).collect(),
         stats: export.stats,
         task: export.task.as_ref().map(excerpt),
         answer: export.answer.as_ref().map(excerpt),

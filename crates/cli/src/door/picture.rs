@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use offshoot_display::number::{count, milliseconds};
+use offshoot_display::number::{self, count, milliseconds};
 use offshoot_display::{
     Branch, RunLine, Style, breaker, name, neutral, parked, paused, reason_beside, used,
 };
@@ -13,14 +13,19 @@ pub(crate) fn pictured(top: &WireTreeNode) -> String {
     branch(top, used(&top.subtree_usage, &top.cost)).to_string()
 }
 
-/// The columns of a list: run, agent, status, depth, time, label, and why it is no success or is held back.
-pub(crate) fn listed(node: &WireTreeNode) -> [String; 7] {
+/// The columns of a list: run, agent, status, depth, age, time, silence, label, and why it is no success or is held back.
+pub(crate) fn listed(node: &WireTreeNode) -> [String; 9] {
+    let asked = |age| format!("asked {} ago", milliseconds(age));
     [
         node.run_id.to_string(),
         node.agent.to_string(),
         node.status.to_string(),
         node.depth.to_string(),
-        time(node).unwrap_or_default(),
+        node.age_ms.map(asked).unwrap_or_default(),
+        time(node).map(number::duration).unwrap_or_default(),
+        node.silent_ms
+            .map(|silence| format!("silent {}", milliseconds(silence)))
+            .unwrap_or_default(),
         node.label.as_deref().map(plain).unwrap_or_default(),
         why(node).into_iter().chain(held(node)).collect::<Vec<_>>().join("  "),
     ]
@@ -32,10 +37,10 @@ pub(crate) fn named(node: &WireTreeNode) -> String {
 }
 
 fn branch(node: &WireTreeNode, spent: Option<String>) -> Branch {
-    let name = name(&node.agent, node.label.as_deref());
     let line = RunLine {
         status: node.status.known(),
-        time: node.execution_time_ms.map(Duration::from_millis),
+        time: time(node),
+        silence: node.silent_ms.map(Duration::from_millis),
         used: spent,
         reported: node.reported.as_deref(),
         reason: why(node),
@@ -54,7 +59,7 @@ fn branch(node: &WireTreeNode, spent: Option<String>) -> Branch {
         below.push(leaf(format!("… {} deleted", count(node.deleted.into()))));
     }
     let held = held(node).map(|held| format!("  {held}")).collect::<String>();
-    Branch { below, ..leaf(format!("{name} (depth {})  {line}{held}", node.depth)) }
+    Branch { below, ..leaf(format!("{} (depth {})  {line}{held}", named(node), node.depth)) }
 }
 
 /// The reasons why nothing more of the tree starts, beside the topmost run, and why a run waits.
@@ -76,8 +81,9 @@ fn why(node: &WireTreeNode) -> Option<String> {
     Some(reason_beside(status, &node.reason.as_ref()?.message))
 }
 
-fn time(node: &WireTreeNode) -> Option<String> {
-    node.execution_time_ms.map(milliseconds)
+/// From its start to its end, or up to now.
+fn time(node: &WireTreeNode) -> Option<Duration> {
+    node.execution_time_ms.or(node.running_ms).map(Duration::from_millis)
 }
 
 /// Makes text of agents fit on one line.
@@ -91,9 +97,11 @@ mod tests {
 
     use super::*;
 
+    const RUN: &str = "01985e3a-0000-7000-8000-000000000001";
+
     fn node(label: &str, depth: u32, status: &str, children: Vec<WireTreeNode>) -> WireTreeNode {
         let json = serde_json::json!({
-            "runId": "01985e3a-0000-7000-8000-000000000001", "sessionKey": "agent:main:main",
+            "runId": RUN, "sessionKey": "agent:main:main",
             "agent": "main", "label": label, "status": status, "depth": depth,
             "reason": { "code": "exit_code", "message": "exit code 7" }, "executionTimeMs": 40,
             "ownUsage": { "input": 100, "output": 20, "cacheRead": 0, "cacheWrite": 0 },
@@ -106,7 +114,11 @@ mod tests {
 
     #[test]
     fn a_tree_is_drawn_from_the_run_that_asks() {
-        let deep = node("deep\n\u{1b}", 3, "running", Vec::new());
+        let mut deep = node("deep\n\u{1b}", 3, "running", Vec::new());
+        (deep.reason, deep.execution_time_ms) = (None, None);
+        (deep.age_ms, deep.running_ms, deep.silent_ms) = (Some(95_000), Some(90_000), Some(1200));
+        let columns = listed(&deep);
+        assert_eq!(columns[4..7], ["asked 1 min 35 s ago", "1 min 30 s", "silent 1.2 s"]);
         let top = node(
             "top",
             1,
@@ -115,12 +127,12 @@ mod tests {
         );
         let top = WireTreeNode { deleted: 2, ..top };
         let expected = "\
-main: top (depth 1)  waiting  40 ms  1,200 tokens  $1.50  exit code 7
-├─ main: a (depth 2)  failed  40 ms  120 tokens  $0.25  exit code 7
-│  └─ main: deep ␛ (depth 3)  running  40 ms  120 tokens  $0.25  exit code 7
-├─ main: b (depth 2)  completed  40 ms  120 tokens  $0.25
+main: top ID (depth 1)  waiting  40 ms  1,200 tokens  $1.50  exit code 7
+├─ main: a ID (depth 2)  failed  40 ms  120 tokens  $0.25  exit code 7
+│  └─ main: deep ␛ ID (depth 3)  running  1 min 30 s  silent 1.2 s  120 tokens  $0.25
+├─ main: b ID (depth 2)  completed  40 ms  120 tokens  $0.25
 └─ … 2 deleted";
-        assert_eq!(pictured(&top), expected);
+        assert_eq!(pictured(&top), expected.replace("ID", RUN));
     }
 
     #[test]
@@ -135,11 +147,11 @@ main: top (depth 1)  waiting  40 ms  1,200 tokens  $1.50  exit code 7
         top.children[0].reason = None;
         top.children[0].parked = Some(serde_json::from_value(json).expect("a wait"));
         let expected = "\
-main: top (depth 1)  waiting  40 ms  1,200 tokens  $1.50  exit code 7  paused by the operator since 2026-01-01T12:00:00.000Z  held back by the breaker of the agent `scout` since 2026-01-01T12:00:00.250Z: 5 faults in a row, one run is tried from 2026-01-01T12:01:00.000Z on
-└─ main: a (depth 2)  queued  40 ms  120 tokens  $0.25  parked since 2026-01-01T12:00:00.250Z, attempt 2 from 2026-01-01T12:01:00.000Z on, after: exit code 75";
-        assert_eq!(pictured(&top), expected);
+main: top ID (depth 1)  waiting  40 ms  1,200 tokens  $1.50  exit code 7  paused by the operator since 2026-01-01T12:00:00.000Z  held back by the breaker of the agent `scout` since 2026-01-01T12:00:00.250Z: 5 faults in a row, one run is tried from 2026-01-01T12:01:00.000Z on
+└─ main: a ID (depth 2)  queued  40 ms  120 tokens  $0.25  parked since 2026-01-01T12:00:00.250Z, attempt 2 from 2026-01-01T12:01:00.000Z on, after: exit code 75";
+        assert_eq!(pictured(&top), expected.replace("ID", RUN));
         assert!(
-            listed(&top)[6].contains("paused by the operator since 2026"),
+            listed(&top)[8].contains("paused by the operator since 2026"),
             "{:?}",
             listed(&top)
         );

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use offshoot_door::{
-    Activities, Activity, CallerWord, Client, ClientError, ErrorCode, Registry, RunActivity,
-    RunName, SOCKET_VARIABLE, Supervisor, TICKET_FILE_VARIABLE, TICKET_VARIABLE, Ticket, Tree,
-    WireTreeNode, read_ticket, supervisor_above_by_name,
+    Activities, Activity, CallerWord, Client, ClientError, ErrorCode, List, Registry, RunActivity,
+    RunName, Runs, SOCKET_VARIABLE, Supervisor, TICKET_FILE_VARIABLE, TICKET_VARIABLE, Ticket,
+    Tree, WireTreeNode, read_ticket, supervisor_above_by_name,
 };
 use offshoot_model::{GovernedBy, JsonText, RootId, RunId};
 
@@ -240,8 +240,8 @@ pub(crate) async fn live_trees(cx: &Invocation) -> Result<(Vec<LiveTree>, bool),
     Ok((trees, later))
 }
 
-/// The time for which each run of these trees that holds a slot has been silent. Of a tree whose supervisor does not answer nothing
-/// is known.
+/// The time for which each run of these trees that holds a slot has been silent; inside an agent, of those that it may see. Of a tree
+/// whose supervisor does not answer nothing is known.
 pub(crate) async fn silences(
     trees: &[RootId],
     cx: &Invocation,
@@ -250,6 +250,15 @@ pub(crate) async fn silences(
     let mut silences = HashMap::new();
     if trees.is_empty() {
         return Ok(silences);
+    }
+    if may_be_below(cx)
+        && let Some(supervisor) = above(cx).await?
+    {
+        let Ok(Runs { runs }) = supervisor.call(List { all: true, limit: None }).await else {
+            return Ok(silences);
+        };
+        let silent = |run: WireTreeNode| Some((run.run_id, Duration::from_millis(run.silent_ms?)));
+        return Ok(runs.into_iter().filter_map(silent).collect());
     }
     for Supervisor { socket, .. } in registry.supervisors() {
         let Ok(client) = Client::connect(&socket, &registry, None).await else { continue };

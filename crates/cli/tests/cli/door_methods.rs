@@ -198,7 +198,7 @@ fn what_is_elsewhere_does_not_exist_for_a_session() {
                test -s out && echo "$ask was answered"
                echo "$code $(grep -c "there is no" err)"
              done
-             "$OFFSHOOT" list | wc -l; "$OFFSHOOT" tree | head -1 | cut -d" " -f1-3' &
+             "$OFFSHOOT" list | wc -l; "$OFFSHOOT" tree | head -1 | cut -d" " -f1,3-4' &
            echo $other > other; wait $!
            "$OFFSHOOT" --json tree $other | sed -n 's/.*"status": "\(.*\)".*/\1/p'
            "$OFFSHOOT" cancel $other"#,

@@ -175,7 +175,8 @@ fn an_agent_sees_that_its_tree_is_paused() {
     let place = Place::new();
     let (mut up, mut go) = (pipe(&place, "up"), pipe(&place, "go"));
     let script = r#"echo up > up; read go < go; "$OFFSHOOT" tree; "$OFFSHOOT" list;
-        "$OFFSHOOT" tree --json; "$OFFSHOOT" list --json; echo up > up; read go < go; "$OFFSHOOT" tree"#;
+        "$OFFSHOOT" tree --json; "$OFFSHOOT" list --json; echo up > up; read go < go;
+        "$OFFSHOOT" show $OFFSHOOT_RUN_ID | grep "^silent for"; "$OFFSHOOT" tree"#;
     let mut command = place.command(&["run", "--label", "look", "x", "--", "sh", "-c", script]);
     let child = command.spawn().expect("the program cannot be started");
     read_line(&mut up);
@@ -188,8 +189,14 @@ fn an_agent_sees_that_its_tree_is_paused() {
     let said = outcome.stdout();
     assert_eq!(said.matches("paused by the operator since 20").count(), 2, "{said}");
     assert_eq!(said.matches("\"pausedSince\"").count(), 2, "{said}");
+    // Its age and its silence: in the tree, in the list, in the JSON of both, in `show`.
+    assert_eq!(said.matches("  silent ").count(), 3, "{said}");
+    for field in ["ageMs", "runningMs", "silentMs"] {
+        assert_eq!(said.matches(&format!("\"{field}\"")).count(), 2, "{field}: {said}");
+    }
+    assert!(said.contains("  asked ") && said.contains("\nsilent for  "), "{said}");
     let last = said.lines().last().expect("a tree");
-    assert!(last.starts_with("main: look (depth 0)"), "{last}");
+    assert!(last.starts_with("main: look 0") && last.contains(" (depth 0)  running  "), "{last}");
 }
 
 #[test]
@@ -361,4 +368,27 @@ fn words_of_other_programs_point_to_ours() {
     }
     let help = place.run(&["help", "map"]).expect_code(0).stdout().to_owned();
     assert!(help.contains("--split") && help.contains("--jobs"), "{help}");
+}
+
+#[test]
+fn a_second_cancel_says_that_nothing_changed() {
+    let place = Place::new();
+    let (mut up, mut go) = (pipe(&place, "up"), pipe(&place, "go"));
+    let script = "trap '' TERM; echo up > up; read go < go";
+    let mut command = place.command(&["run", "x", "--", "sh", "-c", script]);
+    let child = command.spawn().expect("the program cannot be started");
+    read_line(&mut up);
+    let mut events = place.command(&["events", "last", "-f"]).spawn().expect("it was built");
+    let cancel = || place.run(&["cancel", "last"]).expect_code(0).stderr;
+    assert!(cancel().contains("1 run is asked to end"));
+    // It is on record.
+    let lines = BufReader::new(events.stdout.take().expect("it is a pipe")).lines();
+    let asked = |line: std::io::Result<String>| line.is_ok_and(|it| it.contains("stopping"));
+    assert!(lines.into_iter().any(asked), "the record says nothing of it");
+    let said = cancel();
+    assert!(said.contains("nothing changed: the run is already asked to end"), "{said}");
+    go.write_all(b"go\n").expect("it reads");
+    place.finish(child, &command, &[]);
+    assert!(cancel().contains("nothing changed: the run and all below it are over"));
+    events.wait().expect("it ends with the tree");
 }

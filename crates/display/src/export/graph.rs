@@ -73,11 +73,12 @@ fn write(
 ) {
     for (at, row) in rows.iter().enumerate() {
         let (text, parent) = match row {
-            Row::Run { node: run, held, parent, .. } => {
+            Row::Run { node: run, held, silence, parent, .. } => {
                 let time = run.execution_time().map(number::duration).unwrap_or_default();
                 let status = run.status.as_ref().replace('_', " ");
                 let state = format!("{status} {time}");
                 let mut lines = vec![short(name::of(run)), state.trim_end().to_owned()];
+                lines.extend(silence.map(|time| format!("silent {}", number::duration(time))));
                 lines.extend(held.iter().cloned());
                 (node(at, &lines, Some(run.status)), *parent)
             }

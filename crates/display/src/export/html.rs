@@ -173,6 +173,9 @@ fn run(
     if let Some(age) = node.age(export.now) {
         write!(out, " {}", number::duration(age))?;
     }
+    if let Some(silence) = export.silences.get(&node.run) {
+        write!(out, " silent {}", number::duration(*silence))?;
+    }
     if let Some(used) = used(&node.usage, &node.cost).filter(|used| used != number::NOT_REPORTED) {
         write!(out, " <span class=\"faint\">{}</span>", escape(&used))?;
     }

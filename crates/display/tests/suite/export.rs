@@ -1,8 +1,12 @@
 //! Pages and graphs: what they hold, what they leave out, and that text of agents stays text.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+use std::time::Duration;
+
 use insta::assert_snapshot;
 use offshoot_display::{Excerpt, Export, SaidEnd, Stats, StatsPage};
-use offshoot_model::{Event, EventKind, Node, Stream, Timestamp, Tree};
+use offshoot_model::{Event, EventKind, Node, RunId, Stream, Timestamp, Tree};
 use offshoot_test_support::scenario;
 
 /// Text that ends what it stands in, in HTML, in Mermaid and in DOT, and moves a cursor.
@@ -14,6 +18,8 @@ fn numbers(events: &[Event]) -> StatsPage {
     events.iter().for_each(|event| stats.apply(event));
     stats.page()
 }
+
+static NONE_SILENT: LazyLock<HashMap<RunId, Duration>> = LazyLock::new(HashMap::new);
 
 fn export<'a>(tree: &'a Tree, top: &'a Node, stats: &'a StatsPage) -> Export<'a> {
     let said = Export::speakers(tree, top, stats, 2).into_iter().map(|run| SaidEnd {
@@ -32,6 +38,7 @@ fn export<'a>(tree: &'a Tree, top: &'a Node, stats: &'a StatsPage) -> Export<'a>
         task: Some(Excerpt { text: HOSTILE.to_owned(), left_out: 0 }),
         answer: Some(Excerpt { text: "an answer\n".to_owned(), left_out: 2048 }),
         said: said.collect(),
+        silences: &NONE_SILENT,
         now: Timestamp::from_micros(1_754_049_660_000_000),
         limit: 1000,
     }

@@ -81,6 +81,9 @@ fn graphs_say_what_is_held_back() {
     let mut stats = Stats::default();
     events.iter().for_each(|event| stats.apply(event));
     let stats = stats.page();
+    let runs = tree.nodes().find(|node| node.started_at.is_some() && !node.runs_nothing());
+    let run = runs.expect("one has started").run;
+    let silences = HashMap::from([(run, Duration::from_millis(61_000))]);
     let export = Export {
         tree: &tree,
         top: tree.roots().next().expect("a root"),
@@ -88,6 +91,7 @@ fn graphs_say_what_is_held_back() {
         task: None,
         answer: None,
         said: Vec::new(),
+        silences: &silences,
         now: events.last().expect("events").at,
         limit: 100,
     };
@@ -98,6 +102,9 @@ fn graphs_say_what_is_held_back() {
     let mermaid = export.mermaid();
     assert_eq!(mermaid.matches("paused by the operator since 2025-08-01T12:00:0").count(), 1);
     assert_eq!(mermaid.matches("held back by the breaker").count(), 1 + queued, "{mermaid}");
+    for text in [&dot, &mermaid, &export.html()] {
+        assert_eq!(text.matches("silent 1 min 1 s").count(), 1, "{text}");
+    }
     let page = export.html();
     assert_eq!(page.matches(PAUSED).count(), 1, "{page}");
     assert_eq!(page.matches("held back by the breaker").count(), 1 + queued, "{page}");

@@ -46,6 +46,12 @@ pub struct WireTreeNode {
     pub ended_at: Option<String>,
     /// From start to end.
     pub execution_time_ms: Option<u64>,
+    /// The time since it was asked for. Absent from the answers of earlier versions, as the next two.
+    pub age_ms: Option<u64>,
+    /// The time since its start, while it is not over.
+    pub running_ms: Option<u64>,
+    /// The time since its last sign of life, where it holds a slot.
+    pub silent_ms: Option<u64>,
     /// The usage of the run itself.
     pub own_usage: Usage,
     /// The cost of the run itself. Absent from the answers of earlier versions.
@@ -133,6 +139,9 @@ impl From<&TreeNode> for WireTreeNode {
             started_at: node.started_at.map(|at| at.to_string()),
             ended_at: node.ended_at.map(|at| at.to_string()),
             execution_time_ms: node.execution_time_ms,
+            age_ms: None,
+            running_ms: None,
+            silent_ms: None,
             own_usage: node.own_usage,
             own_cost: Some(node.own_cost),
             subtree_usage: node.subtree_usage,

@@ -1,12 +1,14 @@
 //! Runs as callers name and see them: itself and what is below it; for the operator, everything.
 
+use std::collections::HashMap;
 use std::str::FromStr;
+use std::time::Duration;
 
 use offshoot_door::{
     CallError, CallerKind, Cancel, List, RaiseBudget, RunName, Runs, Send, Tree as AskedTree,
     Trees, WireTreeNode,
 };
-use offshoot_model::{BudgetGrant, BudgetRequest, RootId, RunId, Tree};
+use offshoot_model::{BudgetGrant, BudgetRequest, RootId, RunId, Timestamp, Tree};
 use offshoot_spawner::Agents;
 use offshoot_store::FIND_LIMIT;
 
@@ -74,6 +76,7 @@ impl TreeService {
         }
         if let Some(top) = &mut roots {
             tell_holds(&tree, self.agents.root(), top);
+            self.times().await.tell(&tree, top);
         }
         Ok(Trees { roots: roots.into_iter().collect() })
     }
@@ -97,7 +100,16 @@ impl TreeService {
         if let Some(top) = runs.iter_mut().min_by_key(|run| run.depth) {
             tell_holds(&tree, self.agents.root(), top);
         }
+        let times = self.times().await;
+        runs.iter_mut().for_each(|run| times.tell(&tree, run));
         Ok(Runs { runs })
+    }
+
+    /// The present, as answers tell of it.
+    async fn times(&self) -> Times {
+        // A tree that has just ended has no silence.
+        let silences = self.agents.silences().await.unwrap_or_default();
+        Times { now: self.agents.now(), silences: silences.into_iter().collect() }
     }
 
     /// The run that a caller means, among those that it may see.
@@ -137,6 +149,28 @@ impl TreeService {
             runs.push(run);
         }
         Ok(runs)
+    }
+}
+
+/// A moment, and the time for which each run that holds a slot has been silent then.
+struct Times {
+    now: Timestamp,
+    silences: HashMap<RunId, Duration>,
+}
+
+impl Times {
+    /// Tells of a run and what is below it how old it is, since when it runs and for how long it has been silent.
+    fn tell(&self, tree: &Tree, node: &mut WireTreeNode) {
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        if let Some(known) = tree.get(node.run_id) {
+            let runs = known.age(self.now).filter(|_| !known.status.is_terminal());
+            node.age_ms = Some(ms(self.now.since(known.admitted_at)));
+            node.running_ms = runs.map(ms);
+            // None was silent before it began.
+            let silence = self.silences.get(&known.run).copied();
+            node.silent_ms = silence.zip(runs).map(|(silence, runs)| ms(silence.min(runs)));
+        }
+        node.children.iter_mut().for_each(|child| self.tell(tree, child));
     }
 }
 

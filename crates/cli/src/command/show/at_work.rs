@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use offshoot_door::{Activities, Activity, Client, Output};
-use offshoot_model::{Node, RunId};
+use offshoot_door::Output;
+use offshoot_model::Node;
 use offshoot_store::OutputReader;
 
-use crate::door::reach;
+use crate::door::{reach, silences};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::Record;
@@ -31,22 +31,13 @@ pub(super) async fn look(record: &Record, node: &Node, cx: &Invocation) -> Resul
         return Ok(AtWork::default());
     }
     // One that has just gone has written all there is.
-    let silence = match reach(&node.run.to_string(), cx).await {
-        Ok((supervisor, _)) => silence(&supervisor, node.run).await,
-        Err(_) => None,
-    };
-    Ok(AtWork { silence, lines: last_lines(record, node)? })
-}
-
-/// Asks for how long a run has been silent, and has written what it said.
-async fn silence(supervisor: &Client, run: RunId) -> Option<Duration> {
-    let written = supervisor.call(Output::default()).await;
-    if let Err(error) = written {
+    if let Ok((supervisor, _)) = reach(&node.run.to_string(), cx).await
+        && let Err(error) = supervisor.call(Output::default()).await
+    {
         tracing::debug!(%error, "the last lines may be missing");
     }
-    let Activities { runs } = supervisor.call(Activity {}).await.ok()?;
-    let silent = runs.into_iter().find(|it| it.run_id == run)?.silent_ms;
-    Some(Duration::from_millis(silent))
+    let silence = silences(&[node.root], cx).await?.get(&node.run).copied();
+    Ok(AtWork { silence, lines: last_lines(record, node)? })
 }
 
 fn last_lines(record: &Record, node: &Node) -> Result<Vec<String>, Failure> {
