@@ -8,7 +8,8 @@ use futures_util::FutureExt;
 use futures_util::future::join_all;
 use offshoot_model::{CancelledBy, JsonText, Reason, Stream, error_chain};
 use offshoot_runtime::{
-    Finished, NextTurn, Output, OutputFormat, RunHost, Secrets, Turns, WaitFor, WaitMode,
+    Finished, NextTurn, Output, OutputFormat, RunHost, SaidStream, Secrets, Turns, WaitFor,
+    WaitMode,
 };
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -74,6 +75,35 @@ enum Purpose {
     Summary,
 }
 
+/// The words of one answer on their way to those who follow the run, in lines of their own.
+struct Words {
+    said: SaidStream,
+    is_open: bool,
+}
+
+impl Words {
+    fn new(session: &Session<'_>) -> Self {
+        let (host, secrets) = (session.host.clone(), session.secrets.clone());
+        Self { said: SaidStream::new(host, Stream::Stdout, secrets), is_open: false }
+    }
+
+    fn take(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.said.feed(text.as_bytes());
+            self.is_open = !text.ends_with('\n');
+        }
+    }
+}
+
+impl Drop for Words {
+    /// Ends the line, whether the answer is whole or broke off.
+    fn drop(&mut self) {
+        if self.is_open {
+            self.said.feed(b"\n");
+        }
+    }
+}
+
 /// The field of a request that says in which form the service answers.
 pub(crate) const RESPONSE_FORMAT: &str = "response_format";
 
@@ -130,9 +160,6 @@ impl Session<'_> {
         let mut rounds = 0;
         loop {
             let reply = self.answer().await?;
-            if !reply.text.is_empty() {
-                self.host.said_line(Stream::Stdout, &self.secrets.strike_out(&reply.text));
-            }
             self.history.answered(&reply);
             if reply.calls.is_empty() {
                 return Ok((!reply.text.is_empty()).then(|| reply.text.into()));
@@ -274,6 +301,7 @@ impl Session<'_> {
     async fn attempt(&mut self, request: Vec<u8>, purpose: Purpose) -> Result<Reply, Failure> {
         let mut reply = Reply::default();
         let mut line = 0;
+        let mut words = Words::new(self);
         let service = self.service;
         let mut answer = service.call(request).await?;
         if purpose == Purpose::Answer {
@@ -298,6 +326,7 @@ impl Session<'_> {
                 }
             }
             if purpose == Purpose::Answer {
+                words.take(&reply.text[self.said.len()..]);
                 self.said.push_str(&reply.text[self.said.len()..]);
                 line = self.tell_lines(line);
             }

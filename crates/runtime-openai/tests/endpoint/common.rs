@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use offshoot_fake_model_api::{FakeModelApi, Rule, Script};
 use offshoot_model::{
     AgentId, Ending, Envelope, Grant, Payload, Refusal, RefusalCode, RootId, RunId, SessionKey,
-    SpawnRequest,
+    SpawnRequest, Stream,
 };
 use offshoot_runtime::{
     Finished, Host, Launch, LetterBox, Ruling, RunContext, RunEvent, RunHost, Runtime, StopHandle,
@@ -84,6 +84,8 @@ type At = Box<dyn Fn(&RunEvent) + Send + Sync>;
 /// Listens, looks at each event, answers for the engine.
 pub(crate) struct Listener {
     pub(crate) heard: Arc<Mutex<Vec<RunEvent>>>,
+    /// The blocks that it said, as they came.
+    pub(crate) said: Arc<Mutex<Vec<(Stream, String)>>>,
     pub(crate) at: At,
     /// The requests for children.
     pub(crate) spawned: Arc<Mutex<Vec<SpawnRequest>>>,
@@ -104,6 +106,7 @@ impl Default for Listener {
     fn default() -> Self {
         Self {
             heard: Arc::default(),
+            said: Arc::default(),
             at: Box::new(|_| {}),
             spawned: Arc::default(),
             admits: None,
@@ -119,6 +122,11 @@ impl Host for Listener {
     fn hear(&self, event: RunEvent) {
         (self.at)(&event);
         self.heard.lock().expect("no listener panics").push(event);
+    }
+
+    fn said(&self, stream: Stream, bytes: &[u8]) {
+        let text = String::from_utf8(bytes.to_vec()).expect("whole characters");
+        self.said.lock().expect("no listener panics").push((stream, text));
     }
 
     fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {

@@ -1,28 +1,35 @@
 //! Answers byte for byte: what endpoints send that no scripted one would.
 
-use offshoot_model::{Reason, Usage};
+use std::sync::Arc;
+
+use offshoot_model::{Reason, Stream, Usage};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
-use crate::common::{Place, request, text};
+use crate::common::{Listener, Place, launch, request, text};
 
 /// Returns the result of one answer with these headers and this body, after which the connection ends.
 async fn answered(headers: &str, body: &str) -> (Result<String, String>, Usage) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let port = listener.local_addr().expect("an address").port();
+    heard(headers, body, Listener::default()).await
+}
+
+/// The same before this listener.
+async fn heard(headers: &str, body: &str, listener: Listener) -> (Result<String, String>, Usage) {
+    let server = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = server.local_addr().expect("an address").port();
     let place = Place::with([], |options| {
         options.base_url = format!("http://127.0.0.1:{port}/v1");
         options.retries.count = 0;
     });
     let serve = async {
-        let (mut stream, _) = listener.accept().await.expect("a call");
+        let (mut stream, _) = server.accept().await.expect("a call");
         request(&mut stream).await.expect("a request");
         let answer = format!("HTTP/1.1 {headers}\r\nconnection: close\r\n\r\n{body}");
         // One that has heard enough hangs up.
         let _ = stream.write_all(answer.as_bytes()).await;
         let _ = stream.shutdown().await;
     };
-    let ((finished, _), ()) = tokio::join!(place.run("go"), serve);
+    let ((finished, _), ()) = tokio::join!(place.run_with(launch("go"), listener), serve);
     let answer = match &finished.reason {
         Reason::Completed { .. } => Ok(text(&finished).to_owned()),
         Reason::RuntimeError { message, .. } => Err(message.replace(&port.to_string(), "PORT")),
@@ -120,4 +127,32 @@ async fn what_is_no_service() {
         Err("the service answered 404: model 'x' not found"),
     )
     .await;
+}
+
+/// An answer reaches those who follow it as it comes, and half a secret at the end of a bit is held back.
+#[tokio::test]
+async fn words_are_told_as_they_come_without_secrets_across_their_borders() {
+    let bit = |text: &str| {
+        let content = serde_json::to_string(text).expect("a text");
+        format!("data: {{\"choices\":[{{\"delta\":{{\"content\":{content}}}}}]}}\n\n")
+    };
+    let check = async |bits: &[&str], end: &str, expected: &str| {
+        let body: String = bits.iter().map(|text| bit(text)).collect();
+        let listener = Listener::default();
+        let said = Arc::clone(&listener.said);
+        drop(heard(EVENTS, &format!("{body}{end}"), listener).await);
+        let blocks = said.lock().expect("no listener panics").clone();
+        assert!(blocks.len() > 1, "they come one by one: {blocks:?}");
+        assert!(blocks.iter().all(|(stream, _)| *stream == Stream::Stdout), "{blocks:?}");
+        let text: String = blocks.into_iter().map(|(_, text)| text).collect();
+        assert_eq!(text, expected);
+    };
+    let done =
+        "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let words = ["half of a long sentence, ", "and the key sk-se", "cret\nin the next line"];
+    let told = "half of a long sentence, and the key [redacted]\nin the next line\n";
+    check(&words, done, told).await;
+    check(&["one\n", "two\n"], done, "one\ntwo\n").await;
+    // One that breaks off: its words were told, and the next line is one of its own.
+    check(&["half of it", " and the re"], "", "half of it and the re\n").await;
 }
