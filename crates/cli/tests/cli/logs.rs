@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::command::Place;
 use crate::openai;
-use crate::plugin::python;
+use crate::plugin_program::python;
 use crate::stage::Stage;
 
 /// The id of the newest tree.

@@ -52,6 +52,7 @@ mod paths;
 mod plugin;
 mod plugin_merges;
 mod plugin_new;
+mod plugin_program;
 mod prune;
 mod recursion;
 mod reopened;

@@ -4,11 +4,10 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use offshoot_model::ContentHash;
 use offshoot_test_support::{named_pipe, plugin_library};
-use serde_json::{Value, json};
 
 use crate::command::{Outcome, Place, Table, check};
+use crate::plugin_program::python;
 
 /// A plugin in a folder of this place, whose library is one of the awkward ones.
 pub(crate) fn plugin(place: &Place, folder: &str, name: &str, library: &str) -> PathBuf {
@@ -376,99 +375,6 @@ fn replace(path: &Path, bytes: &[u8]) {
     fs::write(&new, bytes).expect("the file cannot be written");
     chmod(&new, 0o755);
     fs::rename(&new, path).expect("the file cannot be renamed");
-}
-
-/// The example in Python, in a folder of this place.
-pub(crate) fn python(place: &Place, folder: &str) -> PathBuf {
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/python-agent");
-    let made = place.path().join(folder).join("python-agent");
-    fs::create_dir_all(&made).expect("the folder cannot be made");
-    for file in ["plugin.toml", "agent.py"] {
-        fs::copy(example.join(file), made.join(file)).expect("the file cannot be copied");
-        fs::set_permissions(made.join(file), Permissions::from_mode(0o644))
-            .expect("the mode cannot be set");
-    }
-    made
-}
-
-#[test]
-fn a_program_is_a_runtime_with_usage_cost_turns_and_children() {
-    let place = Place::new();
-    python(&place, "plugins");
-    place.file(
-        "p.toml",
-        "[plugins]\npath = [\"plugins\"]\n\
-         [agents.defaults.subagents]\nallowAgents = [\"*\"]\nallowRecursiveSpawn = true\n\
-         [[agents.list]]\nid = \"main\"\nruntime = \"python-agent\"\n",
-    );
-    let run = |task: &str, more: &[&str]| {
-        place.run(&[&["run", "--config", "p.toml"], more, &[task]].concat())
-    };
-    assert_eq!(run("hello", &[]).expect_code(0).stdout(), "HELLO\n");
-    let told = run("two words", &["--json"]).expect_code(0).json();
-    assert_eq!(
-        (&told["data"], &told["usage"]["input"]),
-        (&"TWO WORDS".into(), &2.into()),
-        "{told}"
-    );
-    assert_eq!(told["cost"]["knownUsd"], 0.002, "{told}");
-    // The tool that it used is in the record, and in what is said of the run.
-    let root = told["runId"].as_str().expect("the run has no id");
-    let events = place.run(&["events", root, "--json"]).expect_code(0);
-    let used = events.stdout().lines().filter_map(|line| {
-        let event: Value = serde_json::from_str(line).expect("the text is not JSON");
-        Some(event["kind"].clone()).filter(|kind| kind["type"] == "tool_used")
-    });
-    let input = r#"{"text":"two words"}"#;
-    let digest = ContentHash::of(input.as_bytes()).to_string();
-    let input = json!({"text": input, "size": input.len(), "digest": digest});
-    assert_eq!(
-        used.collect::<Vec<_>>(),
-        [json!({"type": "tool_used", "name": "upper", "input": input})]
-    );
-    let show = place.run(&["show", root]).expect_code(0);
-    let show = show.stdout();
-    assert!(show.contains(r#"upper {"text":"two words"}"#), "{show}");
-    // The answer of a child of the same kind, which has a process of its own.
-    assert_eq!(run("ask who is there", &[]).expect_code(0).stdout(), "WHO IS THERE\n");
-    let failed = run("fail on purpose", &[]).expect_code(1);
-    assert!(failed.stderr.contains("on purpose"), "{}", failed.stderr);
-    let stopped = run("wait", &["--timeout", "1"]);
-    assert!(stopped.stderr.contains("timed out after 1 s"), "{}", stopped.stderr);
-    place.run(&["audit", root]).expect_code(0);
-}
-
-#[test]
-fn a_program_of_a_project_is_trusted_with_its_files() {
-    let place = Place::new();
-    let folder = python(&place, ".offshoot/plugins");
-    let run = || place.run(&["run", "--runtime", "python-agent", "hello"]);
-    let refused = run().expect_code(5);
-    assert!(refused.stderr.contains("is not trusted"), "{}", refused.stderr);
-    place.run(&["plugin", "trust", "python-agent"]).expect_code(0);
-    assert_eq!(run().expect_code(0).stdout(), "HELLO\n");
-    let script = folder.join("agent.py");
-    let text = fs::read_to_string(&script).expect("the file cannot be read");
-    fs::write(&script, format!("{text}\n# changed\n")).expect("the file cannot be written");
-    let changed = run().expect_code(5);
-    assert!(changed.stderr.contains("has changed since it was trusted"), "{}", changed.stderr);
-    // The trust in the whole project covers each file of it.
-    place.run(&["plugin", "trust", "python-agent", "--remove"]).expect_code(0);
-    place.run(&["trust"]).expect_code(0);
-    assert_eq!(run().expect_code(0).stdout(), "HELLO\n");
-    // A copy is held to its digest.
-    let place = Place::new();
-    python(&place, "here");
-    place.run(&["plugin", "add", "here/python-agent"]).expect_code(0);
-    assert_eq!(
-        place.run(&["run", "--runtime", "python-agent", "hi"]).expect_code(0).stdout(),
-        "HI\n"
-    );
-    let list = place.run(&["plugin", "list", "--json"]).expect_code(0).json();
-    let copy = Path::new(list[0]["folder"].as_str().expect("a folder")).join("agent.py");
-    fs::write(copy, "print()").expect("the file cannot be written");
-    let changed = place.run(&["run", "--runtime", "python-agent", "hi"]).expect_code(5);
-    assert!(changed.stderr.contains("the digest is"), "{}", changed.stderr);
 }
 
 #[test]
