@@ -20,6 +20,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tracing::Span;
 
+use crate::fields::Fields;
+
 /// A line of a plugin for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogLine<'a> {
@@ -90,14 +92,15 @@ pub(crate) struct TurnEnded {
 
 /// Writes a line to the log of the process and hands it to the caller's. What the caller makes of it is no concern of the plugin.
 fn write(log: Option<&Log>, line: LogLine<'_>) {
-    let LogLine { level, target: part, message: said, fields_json: fields } = line;
-    // Fields that are text are escaped, so that a plugin can write no line of another.
+    let LogLine { level, target: part, message: said, fields_json } = line;
+    // Read where something listens. Text is escaped, so that a plugin can write no line of another.
+    let fields = || Fields::read(fields_json).map(tracing::field::display);
     match level {
-        0 | ERROR => tracing::error!(part, said, fields, "plugin says"),
-        WARN => tracing::warn!(part, said, fields, "plugin says"),
-        INFO => tracing::info!(part, said, fields, "plugin says"),
-        DEBUG => tracing::debug!(part, said, fields, "plugin says"),
-        _ => tracing::trace!(part, said, fields, "plugin says"),
+        0 | ERROR => tracing::error!(part, said, fields = fields(), "plugin says"),
+        WARN => tracing::warn!(part, said, fields = fields(), "plugin says"),
+        INFO => tracing::info!(part, said, fields = fields(), "plugin says"),
+        DEBUG => tracing::debug!(part, said, fields = fields(), "plugin says"),
+        _ => tracing::trace!(part, said, fields = fields(), "plugin says"),
     }
     hand_over(log, line);
 }

@@ -23,6 +23,7 @@
 
 mod code;
 mod error;
+mod fields;
 mod functions;
 mod guard;
 mod host;

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use offshoot_plugin_abi::HostRef;
 use offshoot_plugin_abi::wire::{self, NOTHING, op};
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::Error;
 
@@ -36,6 +38,17 @@ impl PluginHost {
     /// A line for the host's log. `target` names the part of the plugin that speaks.
     pub fn log(&self, level: Level, target: &str, message: &str) {
         self.0.log(level as u32, target.into(), message.into(), "".into());
+    }
+
+    /// The same with fields: a struct or a map, whose values the host shows as `name=value`. Fields that are neither stand as the
+    /// field `value`, and the reason why they cannot be written as the field `unwritable`.
+    pub fn log_with(&self, level: Level, target: &str, message: &str, fields: &impl Serialize) {
+        let fields = match serde_json::to_value(fields) {
+            Ok(fields @ Value::Object(_)) => fields,
+            Ok(value) => json!({"value": value}),
+            Err(error) => json!({"unwritable": error.to_string()}),
+        };
+        self.0.log(level as u32, target.into(), message.into(), fields.to_string().as_str().into());
     }
 
     /// An operation by its name, with its arguments and its answer as JSON. Blocks while it lasts.

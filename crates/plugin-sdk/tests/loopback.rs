@@ -6,6 +6,7 @@
 mod carried;
 mod common;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
@@ -21,9 +22,10 @@ use offshoot_plugin_sdk::model::{
     RunStatus, SpawnRequest, Usage, ValueKind,
 };
 use offshoot_plugin_sdk::{
-    Abilities, BoxFuture, Error, Finished, FnRuntime, FutureExt, Host, JsonText, Launch, MergeFn,
-    MergeInput, MergeSetup, NextTurn, Output, Plugin, RunContext, RunEvent, RunHost, Runtime, Stop,
-    StopHandle, Turns, WaitAnswer, WaitFor, check_contract, export, json_of, value_of,
+    Abilities, BoxFuture, Error, Finished, FnRuntime, FutureExt, Host, JsonText, Launch, Level,
+    MergeFn, MergeInput, MergeSetup, NextTurn, Output, Plugin, RunContext, RunEvent, RunHost,
+    Runtime, Stop, StopHandle, Turns, WaitAnswer, WaitFor, check_contract, export, json_of,
+    value_of,
 };
 // No author of a plugin needs to name it.
 use offshoot_runtime::Ruling;
@@ -151,6 +153,8 @@ impl MergeFn for Add {
     }
 }
 
+static HOST: LazyLock<Plain> = LazyLock::new(Plain::default);
+
 fn plugin() -> PluginRef {
     static PLUGIN: LazyLock<PluginRef> = LazyLock::new(|| {
         let plugin = export::root_module(|| {
@@ -162,6 +166,9 @@ fn plugin() -> PluginRef {
                     let number: u32 = setup.config.parse()?;
                     let answer = setup.host.call("echo", &number.to_string())?;
                     assert_eq!(answer, number.to_string());
+                    let fields = BTreeMap::from([("number", number)]);
+                    setup.host.log_with(Level::Info, "picky", "made", &fields);
+                    setup.host.log_with(Level::Debug, "picky", "again", &number);
                     Ok(Obedient)
                 })
                 .runtime("brief", "", brief().abilities(), |_| Ok(brief()))
@@ -175,7 +182,7 @@ fn plugin() -> PluginRef {
             Some(AbiError::INVALID),
             "not before init"
         );
-        plugin.init()(Plain::default().as_ref(), "".into()).into_result().expect("the first");
+        plugin.init()(HOST.as_ref(), "".into()).into_result().expect("the first");
         plugin
     });
     *PLUGIN
@@ -220,6 +227,10 @@ fn a_plugin_describes_itself_and_refuses_what_it_has_not() {
     check("liar", "", AbiError::INVALID, "the abilities of the runtime `liar` differ: ");
     check("picky", "{}", AbiError::INVALID, "settings: invalid type: map, expected u32");
     plugin().runtime()("picky".into(), "7".into()).into_result().expect("a number");
+    let logged = HOST.0.lock().expect("one at a time").clone();
+    for line in [r#"3 picky: made{"number":7}"#, r#"4 picky: again{"value":7}"#] {
+        assert!(logged.iter().any(|said| said == line), "{logged:?}");
+    }
     let merge = plugin().merge()("absent".into(), "".into());
     assert_eq!(merge.into_result().err().map(|error| error.code), Some(AbiError::UNSUPPORTED));
     let again = plugin().init()(Plain::default().as_ref(), "".into())
@@ -436,7 +447,7 @@ async fn a_host_that_knows_no_wait_refuses_it() {
 
 #[tokio::test]
 async fn merges_cross() {
-    let merge = plugin().merge()("add".into(), "".into()).into_result().expect("it has one");
+    let merge = plugin().merge()("add".into(), "".into()).into_result().expect("it is offered");
     let begin =
         |params: &str| merge.begin(params.into(), Recorder::default().as_ref()).into_result();
     let meta = |file| {

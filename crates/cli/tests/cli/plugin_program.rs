@@ -122,3 +122,20 @@ fn a_program_of_a_project_is_trusted_with_its_files() {
     let changed = place.run(&["run", "--runtime", "python-agent", "hi"]).expect_code(5);
     assert!(changed.stderr.contains("the digest is"), "{}", changed.stderr);
 }
+
+#[test]
+fn fields_of_a_line_for_the_log_are_shown_as_pairs() {
+    let place = Place::new();
+    let script = python(&place, "plugins").join("agent.py");
+    let text = fs::read_to_string(&script).expect("the file cannot be read");
+    let (start, line) =
+        ("    run.event(1, \"saying it louder\")\n", r#"{"count": 3, "name": "a\nb"}"#);
+    let log =
+        format!("    send(op=\"log\", level=3, target=\"work\", message=\"hi\", fields={line})\n");
+    let text = text.replace(start, &format!("{log}{start}"));
+    fs::write(script, text).expect("the file cannot be written");
+    let run = ["run", "--plugin-path", "plugins", "--runtime", "python-agent", "hello"];
+    let said = place.run_with("OFFSHOOT_LOG", "info", &run).expect_code(0).stderr;
+    let expected = r#"plugin says part="work" said="hi" fields={count=3 name="a\nb"}"#;
+    assert!(said.contains(expected), "{said}");
+}

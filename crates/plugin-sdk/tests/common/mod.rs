@@ -25,8 +25,8 @@ pub(crate) fn json(launch: Launch) -> RString {
 pub(crate) struct Plain(pub(crate) Arc<Mutex<Vec<String>>>);
 
 impl abi::Host for Plain {
-    fn log(&self, level: u32, target: RStr<'_>, message: RStr<'_>, _fields_json: RStr<'_>) {
-        let line = format!("{level} {target}: {message}");
+    fn log(&self, level: u32, target: RStr<'_>, message: RStr<'_>, fields_json: RStr<'_>) {
+        let line = format!("{level} {target}: {message}{fields_json}");
         self.0.lock().expect("one at a time").push(line);
     }
 
