@@ -4,8 +4,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use offshoot_plugin_abi::HostRef;
+use offshoot_plugin_abi::abi_stable::sabi_trait::TD_Opaque;
+use offshoot_plugin_abi::abi_stable::std_types::{RResult, RStr};
 use offshoot_plugin_abi::wire::{self, NOTHING, op};
+use offshoot_plugin_abi::{AbiError, Answer, Host, Host_TO, HostRef};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -33,6 +35,11 @@ pub enum Level {
 impl PluginHost {
     pub(crate) fn new(host: HostRef) -> Self {
         Self(Arc::new(host))
+    }
+
+    /// A host that knows no operation and keeps no log.
+    pub(crate) fn of_a_test() -> Self {
+        Self::new(Host_TO::from_value(NoHost, TD_Opaque))
     }
 
     /// A line for the host's log. `target` names the part of the plugin that speaks.
@@ -68,6 +75,16 @@ impl PluginHost {
     /// [`Error::unsupported`] where the host is older.
     pub fn offshoot(&self) -> Result<Option<PathBuf>, Error> {
         Ok(wire::offshoot::decode(&self.call(op::OFFSHOOT, NOTHING)?)?)
+    }
+}
+
+struct NoHost;
+
+impl Host for NoHost {
+    fn log(&self, _level: u32, _target: RStr<'_>, _message: RStr<'_>, _fields_json: RStr<'_>) {}
+
+    fn call(&self, name: RStr<'_>, _args_json: RStr<'_>) -> Answer {
+        RResult::RErr(AbiError::unsupported(name.as_str()))
     }
 }
 

@@ -2,15 +2,16 @@
 //!
 //! ```text
 //!   your crate (cdylib)           this crate                        the host
-//!    impl Runtime ──┐                                        ┌── an ordinary runtime
+//!    impl RunFn   ──┐                                        ┌── an ordinary runtime
 //!    impl MergeFn ──┴─▶ Plugin ─▶ export_plugin! ═══ ABI ═══▶┴── an ordinary merge
 //! ```
 //!
 //! The same declaration makes a program, which a host starts and asks by lines: `serve_plugin!` in its `main.rs` instead of
 //! `export_plugin!` in the library.
 //!
-//! A plugin depends on this crate alone. What it implements is the same [`Runtime`] that is used inside one process, so
-//! it can be tested there, with `check_contract` (feature `conformance`).
+//! A plugin depends on this crate alone. Its name and abilities stand in its declaration, and
+//! [`Plugin::made`] gives what was declared to `check_contract` (feature `conformance`), in one process. A [`Runtime`] that there is
+//! already can be declared as it is.
 //!
 //! Promise, kept for every author:
 //! - No panic leaves the plugin: it becomes the outcome of its run, with text and place.
@@ -20,21 +21,13 @@
 //!
 //! ```
 //! use offshoot_plugin_sdk::{
-//!     Abilities, BoxFuture, Finished, FutureExt, Launch, Plugin, RunContext, Runtime,
+//!     Abilities, BoxFuture, Finished, FutureExt, Launch, Plugin, RunContext, RunFn,
 //! };
 //!
 //! struct Echo;
 //!
-//! impl Runtime for Echo {
-//!     fn name(&self) -> &str {
-//!         "echo"
-//!     }
-//!
-//!     fn abilities(&self) -> Abilities {
-//!         Abilities::of_a_command()
-//!     }
-//!
-//!     fn start(&self, launch: Launch, cx: RunContext) -> BoxFuture<'static, Finished> {
+//! impl RunFn for Echo {
+//!     fn run(&self, launch: Launch, cx: RunContext) -> BoxFuture<'static, Finished> {
 //!         async move {
 //!             cx.host.started(None);
 //!             Finished::text(launch.task)
@@ -67,6 +60,7 @@ mod probe;
 #[cfg(feature = "process")]
 mod processes;
 mod run;
+mod run_fn;
 mod run_host;
 mod runs;
 mod serve;
@@ -76,6 +70,7 @@ pub use error::Error;
 pub use host::{Level, PluginHost};
 pub use merge::{MergeFn, MergeOf, MergeSetup, json_of, text_of, value_of};
 pub use plugin::{Package, Plugin, Setup};
+pub use run_fn::RunFn;
 
 #[cfg(feature = "process")]
 pub use offshoot_process as process;

@@ -8,7 +8,8 @@ use offshoot_plugin_abi::VERSION;
 use offshoot_plugin_abi::wire::manifest::{Manifest, MergeEntry, Panic, RuntimeEntry};
 use offshoot_runtime::{Abilities, Merge, Runtime};
 
-use crate::{Config, Error, MergeFn, MergeOf, PluginHost};
+use crate::run_fn::Declared;
+use crate::{Config, Error, MergeFn, MergeOf, PluginHost, RunFn};
 
 /// The declaration of a plugin: what it offers, and under which names. Declaring must have no effect: a host asks before it decides.
 #[derive(Debug)]
@@ -82,10 +83,11 @@ impl Plugin {
         }
     }
 
-    /// With a runtime under this name, and one line about it. It is made when a spec first names it, within the plugin's tokio runtime. In a library its
-    /// abilities are the same whatever its settings are; a program may make one with others.
+    /// With a runtime under this name and with these abilities, and one line about it. It is made when a spec first names it, within
+    /// the plugin's tokio runtime. Where its code states abilities too, those of a library must be the same; a program may
+    /// make one with others.
     #[must_use]
-    pub fn runtime<R: Runtime>(
+    pub fn runtime<R: RunFn>(
         mut self,
         name: &str,
         description: &str,
@@ -93,8 +95,13 @@ impl Plugin {
         make: impl Fn(&Setup) -> Result<R, Error> + Send + Sync + 'static,
     ) -> Self {
         let (name, description) = (name.to_owned(), description.to_owned());
+        let declared = (name.clone(), abilities.clone());
         let entry = RuntimeEntry { name, description, abilities, config_schema: None };
-        let make = move |setup: &Setup| Ok(Arc::new(make(setup)?) as Arc<dyn Runtime>);
+        let make = move |setup: &Setup| {
+            let (name, abilities) = declared.clone();
+            let runtime = Declared { name, abilities, code: make(setup)? };
+            Ok(Arc::new(runtime) as Arc<dyn Runtime>)
+        };
         self.runtimes.push(RuntimeOffer { entry, make: Box::new(make) });
         self.last = Some(Kind::Runtime);
         self
@@ -157,6 +164,19 @@ impl Plugin {
         };
         *last = Some(schema);
         self
+    }
+
+    /// Makes the runtime of this name with these settings, as JSON, for a test. The host that it is given knows no operation, and
+    /// the plugin has no settings.
+    ///
+    /// # Errors
+    /// Fails if there is none of this name, or if it refuses the settings.
+    pub fn made(&self, name: &str, settings: &str) -> Result<Arc<dyn Runtime>, Error> {
+        let offer = self.runtimes.iter().find(|offer| offer.entry.name == name);
+        let offer = offer
+            .ok_or_else(|| Error::unsupported(format!("this plugin has no runtime `{name}`")))?;
+        let (config, plugin_config) = (Config::new(settings), Config::new(""));
+        (offer.make)(&Setup { config, plugin_config, host: PluginHost::of_a_test() })
     }
 
     /// Of this package.
