@@ -5,6 +5,8 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use offshoot_test_support::lacking;
+
 use crate::command::{Outcome, Place};
 
 /// The way in which a block is run.
@@ -187,8 +189,9 @@ fn rows_of(block: &Block) -> Vec<&'static Way> {
 fn shell(lines: &str, place: &Place, folder: &Path) -> Outcome {
     let bin = place.path().join("bin");
     if !bin.exists() {
-        fs::create_dir(&bin).expect("there is room");
-        symlink(env!("CARGO_BIN_EXE_offshoot"), bin.join("offshoot")).expect("there is room");
+        fs::create_dir(&bin).expect("the folder cannot be made");
+        symlink(env!("CARGO_BIN_EXE_offshoot"), bin.join("offshoot"))
+            .expect("the link cannot be made");
     }
     let mut command = place.command_of("sh", &["-euc", lines]);
     command
@@ -215,9 +218,10 @@ fn run(wanted: impl Fn(&str) -> bool) {
             Here => shell(&block.text, &place, &repository()),
             Agent => {
                 let agent = place.file("bin/my-agent", "#!/bin/sh\ncat\n");
-                fs::set_permissions(agent, fs::Permissions::from_mode(0o755)).expect("it is ours");
+                fs::set_permissions(agent, fs::Permissions::from_mode(0o755))
+                    .expect("the mode cannot be set");
                 symlink(env!("CARGO_BIN_EXE_offshoot"), place.path().join("bin/offshoot"))
-                    .expect("there is room");
+                    .expect("the link cannot be made");
                 let block = place.file("block.sh", &block.text);
                 let line = format!("offshoot run x -- sh -eu {}", block.display());
                 shell(&line, &place, &place.path())
@@ -242,6 +246,72 @@ fn every_row_is_about_a_block() {
 #[test]
 fn the_readme_works_to_the_letter() {
     run(|page| page == "README.md");
+}
+
+#[test]
+fn the_readme_works_where_its_sources_cannot_be_read() {
+    let test = "the_readme_works_where_its_sources_cannot_be_read";
+    let installed = Place::new();
+    let command = installed.path().join("offshoot");
+    fs::copy(env!("CARGO_BIN_EXE_offshoot"), &command).expect("the command cannot be copied");
+    let tried = hidden(&Place::new(), "true", &[&installed.path().join("home")]);
+    if tried.code != 0 {
+        return lacking(test, "users may make no namespaces of mounts here");
+    }
+    let built = Path::new(env!("CARGO_BIN_EXE_offshoot")).parent().expect("a file is in a folder");
+    let sources = [repository(), built.to_owned()];
+    let mut run = 0;
+    for block in blocks_of("README.md") {
+        let place = Place::new();
+        let lines = match rows_of(&block)[..] {
+            [After(before)] => format!("{before}{}", block.text),
+            [Here] => {
+                let census = "examples/census/census.sh";
+                let script = fs::read(repository().join(census)).expect("the script is there");
+                place.file(census, script);
+                format!("{CLONE}{}", block.text)
+            }
+            [Agent] => {
+                let agent = place.file("bin/my-agent", "#!/bin/sh\ncat\n");
+                fs::set_permissions(agent, fs::Permissions::from_mode(0o755))
+                    .expect("the mode cannot be set");
+                place.file("block.sh", &block.text);
+                "offshoot run x -- sh -eu block.sh".to_owned()
+            }
+            _ => continue,
+        };
+        let lines = format!(
+            "PATH=\"{}:$PWD/bin:$PATH\"; OFFSHOOT_DATA_DIR=\"$PWD/.offshoot\"\n\
+             export PATH OFFSHOOT_DATA_DIR; mkdir -p bin\n\
+             [ ! -e '{}' ] || exit 98; [ ! -e '{}' ] || exit 97\n{lines}",
+            installed.path().display(),
+            repository().join("Cargo.toml").display(),
+            env!("CARGO_BIN_EXE_offshoot"),
+        );
+        let [repository, built] = &sources;
+        let outcome = hidden(&place, &lines, &[repository, built]).expect_code(0);
+        if let Some(prints) = &block.prints {
+            assert_eq!(outcome.stdout(), prints, "{}", block.text);
+        }
+        run += 1;
+    }
+    assert!(run >= 8, "only {run} blocks of the README were run");
+}
+
+/// A clone of a repository of a few files, with the script of the example.
+const CLONE: &str = "
+mkdir -p crates/a/src; printf '1\\n2\\n' > crates/a/src/lib.rs
+git init -q; git add crates examples
+";
+
+/// Runs lines of shell in a namespace of mounts in which these folders are empty.
+fn hidden(place: &Place, lines: &str, folders: &[&Path]) -> Outcome {
+    let hide = "lines=$1; shift; for folder do [ ! -d \"$folder\" ] || mount -t tmpfs hidden \"$folder\" || exit 99; done
+                exec sh -euc \"$lines\"";
+    let folders: Vec<&str> =
+        folders.iter().map(|folder| folder.to_str().expect("a plain name")).collect();
+    let unshare = ["--user", "--map-root-user", "--mount", "sh", "-c", hide, "sh", lines];
+    place.outcome(place.command_of("unshare", &[&unshare[..], &folders].concat()), &[])
 }
 
 #[test]
