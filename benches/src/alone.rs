@@ -16,7 +16,7 @@ use crate::programs::installed;
 /// The argument with which this program does one of them and prints a number of bytes.
 pub(crate) const ALONE: &str = "--alone";
 
-/// What to measure.
+/// The subject to measure.
 pub(crate) enum Order {
     /// The growth for each run in line.
     Queued { runs: u64 },

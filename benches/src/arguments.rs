@@ -1,4 +1,4 @@
-//! What the program is asked for.
+//! The arguments of the program.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ Usage: cargo xtask bench [OPTIONS] [ROW…]
   --list           names the rows
 ";
 
-/// What to do.
+/// The work to do.
 pub(crate) enum Mode {
     Help,
     List,
@@ -26,7 +26,7 @@ pub(crate) enum Mode {
     Alone(Vec<String>),
 }
 
-/// What to measure.
+/// The rows to measure.
 #[derive(Default)]
 pub(crate) struct Arguments {
     pub(crate) quick: bool,

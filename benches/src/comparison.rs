@@ -10,7 +10,7 @@ pub(crate) struct Side<'a, T = f64> {
     turn: Box<dyn FnMut() -> Result<T> + 'a>,
 }
 
-/// What one side took, round by round.
+/// The times of one side, round by round.
 #[derive(Clone, Debug)]
 pub(crate) struct Samples {
     pub(crate) name: String,

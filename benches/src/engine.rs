@@ -16,7 +16,7 @@ use crate::Result;
 /// The argument with which this program is a keeper.
 pub(crate) const KEEPER: &str = "keeper";
 
-/// Where events go.
+/// The place to which events go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Record {
     Memory,

@@ -9,7 +9,7 @@ use rusqlite::{Connection, params};
 use crate::Result;
 use crate::comparison::timed;
 
-/// When the text of the rows and the chain of their hashes are made.
+/// The moment at which the text of the rows and the chain of their hashes are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Made {
     /// Before the time is taken. The hashes are zero.

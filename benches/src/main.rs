@@ -34,7 +34,7 @@ use arguments::{Arguments, Mode};
 use outcome::Report;
 use setting::Setting;
 
-/// Whatever stops a measurement is shown and ends it.
+/// An error that stops a measurement is shown and ends it.
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 fn main() -> ExitCode {
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether everything that was asked for could be measured.
+/// True if all that was asked for could be measured.
 fn run(arguments: &[String]) -> Result<bool> {
     let arguments = match Mode::parse(arguments)? {
         Mode::Help => {

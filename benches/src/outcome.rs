@@ -1,4 +1,4 @@
-//! What was measured, beside what it should be.
+//! The numbers that were measured, beside their targets.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -18,7 +18,7 @@ pub(crate) struct Outcome {
     notes: Vec<String>,
 }
 
-/// What the numbers of a row count. Less is better in each.
+/// The unit of the numbers of a row. Less is better in each.
 #[derive(Clone, Copy)]
 pub(crate) enum Unit {
     /// Seconds for one of these.
@@ -95,7 +95,7 @@ impl Outcome {
         self
     }
 
-    /// What `side` takes in terms of `peer`, without a target.
+    /// The time of `side` in terms of `peer`, without a target.
     pub(crate) fn beside(mut self, side: &str, peer: &str) -> Self {
         let (side, peer) = (side.to_owned(), peer.to_owned());
         self.goals.push(Goal::Times { side, limit: None, peer });
@@ -158,7 +158,7 @@ impl Outcome {
 }
 
 impl Unit {
-    /// What is counted, and for what.
+    /// The unit that is counted, and its subject.
     fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Seconds(per) => ("seconds", per),

@@ -1,4 +1,4 @@
-//! What is measured: one file for each row, with the same rooms in each. What is set up, what our side does, what the
+//! The rows that are measured: one file for each, with the same rooms in each. What is set up, what our side does, what the
 //! peers do, what the numbers should be.
 
 mod append;

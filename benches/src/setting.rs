@@ -1,4 +1,4 @@
-//! Where and how thoroughly to measure.
+//! The place to measure in, and the number of rounds.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use tokio::runtime::Runtime;
 
 use crate::{Result, programs};
 
-/// What every row is given.
+/// The setting that every row is given.
 pub(crate) struct Setting {
     quick: bool,
     target: PathBuf,
@@ -30,7 +30,7 @@ impl Setting {
         if self.quick { quick } else { full }
     }
 
-    /// How often the sides take turns, besides a first time that does not count.
+    /// The number of turns that the sides take, besides a first time that does not count.
     pub(crate) fn rounds(&self) -> usize {
         self.pick(7, 1)
     }

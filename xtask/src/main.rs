@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 use workspace::Workspace;
 
-/// Whatever stops a chore is shown and ends it; nothing here handles one error unlike another.
+/// An error that stops a chore is shown and ends it; nothing here handles one error unlike another.
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const USAGE: &str = "\

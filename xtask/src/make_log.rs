@@ -12,7 +12,7 @@ use lines::Lines;
 /// Large enough that the cost of a write is small beside the copy.
 const BUFFER: usize = 1 << 20;
 
-/// What was written.
+/// The number of lines that were written, and of errors among them.
 #[derive(Debug, PartialEq)]
 struct Written {
     lines: u64,

@@ -1,4 +1,4 @@
-//! What is made from the code and kept beside it, so that it can be read without building it.
+//! The files that are made from the code and kept beside it, so that it can be read without building it.
 
 mod command_line;
 mod messages;

@@ -16,11 +16,11 @@ const PAGE: &str = "docs/durability.md";
 const BEGIN: &str = "<!-- counts: written by `cargo xtask soak --write` -->";
 const END: &str = "<!-- end of counts -->";
 
-/// Where tests and kills find the name of the file of counts, and how many faults of each kind are wanted.
+/// The variables in which tests and kills find the name of the file of counts, and how many faults of each kind are wanted.
 const COUNTS: &str = "OFFSHOOT_FAULT_COUNTS";
 const WANTED: &str = "OFFSHOOT_FAULTS";
 
-/// What is asked for.
+/// The arguments of a soak.
 #[derive(Debug, PartialEq, Eq)]
 struct Wish {
     /// Moments at which a supervisor is killed.
@@ -30,7 +30,7 @@ struct Wish {
     write: bool,
 }
 
-/// What was tried of one kind, and how much of it survived.
+/// The number of trials of one kind, and of those that survived.
 #[derive(Debug, PartialEq, Eq)]
 struct Count {
     what: String,

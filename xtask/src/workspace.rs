@@ -23,9 +23,9 @@ pub(crate) struct Workspace {
 
 /// One member.
 pub(crate) struct Package {
-    /// Its folder, such as `crates/model`.
+    /// The folder, such as `crates/model`.
     pub(crate) folder: String,
-    /// Its manifest, parsed.
+    /// The manifest, parsed.
     pub(crate) manifest: toml::Table,
 }
 

@@ -42,7 +42,7 @@ pub(crate) struct GenerateArguments {
     /// Users by entries [default: drawn from 0.05 to 0.3]
     #[arg(long)]
     pub(crate) users: Option<f64>,
-    /// Where the files go
+    /// The folder of the files
     pub(crate) folder: PathBuf,
 }
 

@@ -18,7 +18,7 @@ const FILLED: (u64, u64) = (95, 100);
 const TO_THE_BUSY: f64 = 0.8;
 const BUSY: usize = 5;
 
-/// What a context is made of.
+/// The parts of a context.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recipe {
     /// The length of context and question together.

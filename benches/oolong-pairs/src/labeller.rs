@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Entry, Label, Labelled};
 
-/// How often the labeller does wrong. What happens to a line or a call follows from the seed and the text, so that two runs see the same.
+/// The rates at which the labeller does wrong. What happens to a line or a call follows from the seed and the text, so that two runs see the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Faults {

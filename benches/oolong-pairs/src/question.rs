@@ -10,7 +10,7 @@ use crate::Profile;
 /// One task: which pairs of users are asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Question {
-    /// Its number, from 1.
+    /// The number, from 1.
     pub number: u8,
     /// The pairs.
     pub pairs: Pairs,
@@ -133,7 +133,7 @@ impl Bound {
 }
 
 impl Pairs {
-    /// Whether a user can be the one, and whether it can be the other one.
+    /// True if a user can be the one, and true if it can be the other one.
     pub(crate) fn places(self, user: &Profile) -> (bool, bool) {
         match self {
             Self::Alike(labels, bound) => {

@@ -22,7 +22,7 @@ pub const TASK: &str = "Each line of your input is an entry: a date, the id of a
     abbreviation. Answer with one line for each entry, in their order, and with nothing else: the id of the user, the date as \
     YYYY-MM-DD and the letter of the label, such as `76153 2023-02-02 H`.";
 
-/// What is run, and how.
+/// The tree to run, and the way to run it.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The file with the context.
@@ -41,7 +41,7 @@ pub struct Plan {
     pub rounds: u32,
 }
 
-/// What came of it.
+/// The result of a tree.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Harvest {

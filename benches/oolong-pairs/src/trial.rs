@@ -16,7 +16,7 @@ use crate::{
 /// The agents that label.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Agents {
-    /// This program, a process for each piece. Above one level a process hands its piece on in parts, by `offshoot map`.
+    /// The program of these benchmarks, a process for each piece. Above one level a process hands its piece on in parts, by `offshoot map`.
     Programs {
         /// The program.
         program: PathBuf,
@@ -34,7 +34,7 @@ pub enum Agents {
     },
 }
 
-/// What is tried.
+/// The setting that is tried.
 #[derive(Clone, Debug)]
 pub struct Trial {
     /// The context.
@@ -43,7 +43,7 @@ pub struct Trial {
     pub piece: Option<NonZeroU64>,
     /// The agents.
     pub agents: Agents,
-    /// How often they do wrong, where they are ours.
+    /// The rates at which agents of our own do wrong.
     pub faults: Faults,
     /// Agents at once.
     pub at_once: u32,
@@ -65,7 +65,7 @@ pub struct Report {
     pub scores: Vec<Score>,
     /// The hash of all answers: equal for two trials that answered the same.
     pub answers: String,
-    /// What the tree used.
+    /// The usage of the tree.
     #[serde(flatten)]
     pub harvest: Harvest,
 }

@@ -1,4 +1,4 @@
-//! Whether a run in a large tree costs more than one in a small tree.
+//! The cost of a run in a large tree, beside that in a small tree.
 
 use offshoot_merge::Strategy;
 use offshoot_spawner::RunSpec;

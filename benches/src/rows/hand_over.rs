@@ -1,4 +1,4 @@
-//! How long a slot stands empty: from the end of one run to the start of the next, one at a time.
+//! The time for which a slot stands empty: from the end of one run to the start of the next, one at a time.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -63,7 +63,7 @@ fn measure(setting: &Setting) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// When runs started and ended, one after the other.
+/// The moments at which runs started and ended, one after the other.
 #[derive(Clone, Default)]
 struct Moments(Arc<Mutex<Vec<(Turn, Instant)>>>);
 

@@ -30,7 +30,7 @@ const OWNED: &str = "tokio tasks, one owner, the same events kept";
 const INSERTS: &str = "bare inserts of the same rows";
 const MADE: &str = "the same inserts, JSON and hashes made too";
 
-/// What the last tree on disk left behind.
+/// The files that the last tree on disk left behind.
 #[derive(Default)]
 struct Left {
     events: Vec<Event>,

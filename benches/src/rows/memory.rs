@@ -1,4 +1,4 @@
-//! What a run costs in memory. Each number comes from a process that has done nothing else.
+//! The memory of a run. Each number comes from a process that has done nothing else.
 
 use super::Row;
 use crate::Result;

@@ -105,7 +105,7 @@ fn command(
     per(count, || succeed(&mut map))
 }
 
-/// What starts processes for the engine, under a semaphore instead of it.
+/// The part that starts processes for the engine, under a semaphore instead of it.
 fn processes(setting: &Setting, program: &Path, count: u64) -> Result<f64> {
     setting.runtime()?.block_on(async {
         let processes = crate::engine::processes()?;

@@ -1,4 +1,4 @@
-//! Whether a run costs more in a nested tree where more parents wait at the same time, and below a parent that has waited for
+//! The cost of a run in a nested tree where more parents wait at the same time, and below a parent that has waited for
 //! more children one after the other.
 
 use std::sync::Arc;

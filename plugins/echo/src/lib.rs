@@ -4,7 +4,7 @@ use std::future::pending;
 
 use offshoot_plugin_sdk::{Abilities, Finished, FnRuntime, Plugin, export_plugin};
 
-/// What it offers.
+/// The declaration of the plugin.
 pub fn plugin() -> Plugin {
     let abilities = Abilities { enforces: None, ..Abilities::of_a_command() };
     Plugin::new("the smallest plugin").named("echo").runtime(

@@ -1,4 +1,4 @@
-//! What a merge is asked for: the text of a program, or an object with it and its bounds. Pure.
+//! The parameters of a merge: the text of a program, or an object with it and its bounds. Pure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use offshoot_plugin_sdk::{JsonText, MergeFault};
 use serde::Deserialize;
 
-/// What a merge is asked for.
+/// The parameters of a merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Params {
     /// Runs over all results, or over what `each` made of them.

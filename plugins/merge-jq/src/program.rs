@@ -16,22 +16,22 @@ use crate::wrong::Wrong;
 /// Longer ones are refused: a text is read by calls in calls, which take stack.
 pub(crate) const LONGEST: usize = 16 * 1024;
 
-/// What is wrong with a program, or went wrong with it.
+/// The fault of a program, in its text or while it ran.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ProgramError {
-    /// It is no program.
+    /// The text is no program.
     #[error("the jq program is wrong at {0}")]
     Wrong(Wrong),
-    /// It is too long to be read.
+    /// The text is too long to be read.
     #[error("the jq program is longer than {} KiB", LONGEST / 1024)]
     TooLong,
-    /// It ended in an error of its own.
+    /// The program ended in an error of its own.
     #[error("the jq program failed: {0}")]
     Failed(String),
-    /// It has no value, or more than one.
+    /// The program has no value, or more than one.
     #[error("the jq program gave {0} instead of one")]
     Values(&'static str),
-    /// It was ended.
+    /// The program was ended.
     #[error(transparent)]
     Halted(#[from] Halted),
 }

@@ -47,7 +47,7 @@ fn wrong(key: &str, what: &str) -> MergeFault {
     MergeFault::new(format!("the result of `{key}` {what}"))
 }
 
-/// How deep arrays and objects stand in each other.
+/// The depth to which arrays and objects stand in each other.
 fn depth(json: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     let mut bytes = json.bytes();

@@ -1,4 +1,4 @@
-//! What keeps a program within its bounds: it is looked at before each call that the program makes.
+//! The watch that keeps a program within its bounds: it looks before each call that the program makes.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Why a program was ended before its end.
+/// The reason for which a program was ended before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Halted {
-    /// Its answer is not wanted any more.
+    /// The answer is not wanted any more.
     #[error("the program was stopped")]
     Stopped,
-    /// It took too long.
+    /// The program took too long.
     #[error("the program did not end within {} s", .0.as_secs())]
     TooLong(Duration),
-    /// Its calls stand in each other too deep.
+    /// The calls stand in each other too deep.
     #[error("the program calls itself too deep")]
     TooDeep,
 }
@@ -27,7 +27,7 @@ pub(crate) struct Watch {
     stop: Arc<AtomicBool>,
     began: Instant,
     limit: Duration,
-    /// Where the thread's stack began, and how much of it may be used.
+    /// The place at which the thread's stack began, and how much of it may be used.
     stack: (usize, usize),
     looks: Cell<u32>,
     halted: Cell<Option<Halted>>,
@@ -44,7 +44,7 @@ impl Watch {
         Self { stop, began: Instant::now(), limit, stack, looks, halted: Cell::new(None) }
     }
 
-    /// Why the program must end now, if it must.
+    /// The reason for which the program must end now, if there is one.
     pub(crate) fn look(&self) -> Option<Halted> {
         if self.halted.get().is_none() {
             self.halted.set(self.judge());

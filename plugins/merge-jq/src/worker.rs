@@ -112,7 +112,7 @@ impl Programs {
     }
 }
 
-/// What is kept until the end.
+/// The results that are kept until the end.
 struct Shelf {
     params: Params,
     programs: Programs,
@@ -156,7 +156,7 @@ impl Shelf {
         }
     }
 
-    /// What is to be kept of a result.
+    /// The part of a result that is to be kept.
     fn take(&mut self, result: MergeInput) -> Result<Vec<Kept>, MergeFault> {
         let Self { params, programs, bytes, stopped, .. } = self;
         let key = Arc::clone(&result.key);

@@ -1,4 +1,4 @@
-//! What is wrong with the text of a program, and where. Pure.
+//! The fault in the text of a program, and its place. Pure.
 
 use std::fmt;
 

@@ -31,7 +31,7 @@ pub(super) struct Lines {
 }
 
 struct Message {
-    /// What follows the time, with its newline.
+    /// The rest of a line behind the time, with its newline.
     text: Box<[u8]>,
     is_error: bool,
 }

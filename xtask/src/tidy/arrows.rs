@@ -122,7 +122,7 @@ mod tests {
     use crate::tidy::expect_findings;
     use crate::workspace::of_files;
 
-    /// What is found in the manifest of one crate; that the others are absent is not.
+    /// The findings in the manifest of one crate; that the others are absent is not.
     #[track_caller]
     fn check_manifest(name: &str, manifest: &str, expected: &[&str]) {
         let path = format!("crates/{name}/Cargo.toml");

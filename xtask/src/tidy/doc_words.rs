@@ -10,6 +10,9 @@ use crate::workspace::Workspace;
 /// The interface as it was published, which is not changed.
 const FROZEN: &str = "tests/plugins/frozen-1.0/";
 
+/// The folders whose comments open with their subject. Those of `tests/` are for the readers of one test.
+const NAMING: &[&str] = &["benches/", "crates/", "plugins/", "xtask/"];
+
 /// Words for a person without a name, in whatever combination. They are glued together, so that this file does not contain them.
 const PERSONS: &[&str] = &[
     concat!("any", "body"),
@@ -29,7 +32,7 @@ const OPENINGS: &[&str] = &[
 pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
     let openings = workspace
         .rust()
-        .filter(|(path, _)| path.starts_with("crates/"))
+        .filter(|(path, _)| NAMING.iter().any(|folder| path.starts_with(folder)))
         .flat_map(|(path, text)| check_file(path, text));
     let persons = workspace.files.iter().filter(|(path, _)| !path.starts_with(FROZEN));
     openings.chain(persons.flat_map(|(path, text)| check_persons(path, text))).collect()
@@ -142,6 +145,14 @@ mod tests {
             let places = ["docs/a.md:2", "tests/support/src/a.rs:1", "tests/support/src/a.rs:2"];
             let expected = places.map(|place| format!("{place}: {why}"));
             expect_findings(&super::check(&of_files(files)), &expected.each_ref().map(|it| &**it));
+        }
+    }
+
+    #[test]
+    fn plugins_benchmarks_and_chores_are_held_to_it_too() {
+        for path in ["plugins/a/src/lib.rs", "benches/src/a.rs", "xtask/src/a.rs"] {
+            let found = super::check(&of_files([(path, "/// Its name.\n")]));
+            assert_eq!(found.len(), 1, "{path}: {}", found.len());
         }
     }
 

@@ -15,7 +15,7 @@ struct Invariant {
 
 enum Applies {
     Now,
-    /// What it waits for.
+    /// The work that it waits for.
     Later(&'static str),
 }
 

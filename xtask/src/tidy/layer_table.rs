@@ -3,7 +3,7 @@
 //! `ARCHITECTURE.md` draws the same for people. A new row or arrow is the largest kind of change
 //! there is here: it wants a reason that stands in the picture too.
 
-/// What a crate may do.
+/// The rights of a crate.
 pub(crate) struct Layer {
     /// The folder below `crates/`.
     pub(crate) name: &'static str,
@@ -13,18 +13,18 @@ pub(crate) struct Layer {
     pub(crate) files: Files,
 }
 
-/// How much of async a crate may know.
+/// The part of async that a crate may know.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Async {
     /// None: it can be called from anywhere, and a test of it is a function call.
     No,
     /// Channels and timers that it hands on; it starts no task and owns no reactor.
     Words,
-    /// It has tasks of its own.
+    /// The crate has tasks of its own.
     Yes,
 }
 
-/// Whether a crate may touch files, sockets and processes itself.
+/// The right of a crate to touch files, sockets and processes itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Files {
     No,

@@ -155,7 +155,7 @@ mod tests {
     const CRATE: Rooms = Rooms { folder: "crates/a/src", order: &["top", "middle", "leaf"] };
     const FOLDER: Rooms = Rooms { folder: "crates/a/src/top", order: &["upper", "lower"] };
 
-    /// What is found where each of these rooms exists, and one of them has this text.
+    /// The findings where each of these rooms exists, and one of them has this text.
     #[track_caller]
     fn check(rooms: &Rooms, path: &str, text: &str, expected: &[&str]) {
         let mut files = of_files([

@@ -1,4 +1,4 @@
-//! Contexts.
+//! The generator of contexts.
 
 use std::collections::{BTreeMap, BTreeSet};
 

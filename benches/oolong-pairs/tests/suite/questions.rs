@@ -24,7 +24,7 @@ impl User {
     }
 }
 
-/// Whether the tasks ask for a pair, of which the first is the one and the second is the other.
+/// True if the tasks ask for a pair, of which the first is the one and the second is the other.
 fn asks(task: u8, a: &User, b: &User) -> bool {
     let both = |of: &dyn Fn(&User) -> bool| of(a) && of(b);
     match task {
