@@ -72,7 +72,7 @@ fn guest(registrar: &Arc<Between>) -> Processes {
 }
 
 #[tokio::test]
-async fn a_landlord_is_told_of_each_child_and_marks_it() {
+async fn a_registrar_is_told_of_each_child_and_marks_it() {
     let registrar = Between::new(false);
     let script = format!("printf %s \"${MARK_VARIABLE}\"");
     let child = guest(&registrar).spawn(shell(&script)).expect("the program cannot be started");
@@ -89,7 +89,7 @@ async fn a_landlord_is_told_of_each_child_and_marks_it() {
 }
 
 #[tokio::test]
-async fn what_a_landlord_cannot_hold_is_ended() {
+async fn what_a_registrar_cannot_hold_is_ended() {
     let registrar = Between::new(true);
     let guest = guest(&registrar);
     let error = guest.spawn(agent(&["hang"])).expect_err("the registrar says no");
@@ -99,7 +99,7 @@ async fn what_a_landlord_cannot_hold_is_ended() {
 }
 
 #[tokio::test]
-async fn a_child_that_is_dropped_is_ended_for_the_landlord_too() {
+async fn a_child_that_is_dropped_is_ended_for_the_registrar_too() {
     let registrar = Between::new(false);
     let guest = guest(&registrar);
     let child = guest.spawn(agent(&["hang"])).expect("the program cannot be started");
