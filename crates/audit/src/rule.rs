@@ -11,39 +11,41 @@ use serde::Serialize;
 pub enum Rule {
     /// Events of one tree, numbered without a gap.
     Sequence,
-    /// Each run has the parent, the address and the depth that its admission says.
+    /// Parent, key and depth agree; the parent had started, was not over and not asked to stop.
     Lineage,
-    /// Each run goes through its states in order, ends once, and as it was asked to.
+    /// Queued → starting → running ⇄ waiting → one end, and that for the reason it was asked to stop for. Only a root of pieces is reopened, and a piece
+    /// has its place alone or names the run without an answer that had it.
     States,
-    /// No run is deeper than its parent may spawn.
+    /// No run is deeper than its parent may spawn, and no child may spawn deeper than a setting above it says.
     Depth,
-    /// No run starts while as many run as are allowed.
+    /// No run starts while as many hold a slot as may, in the tree, on its level, and below each agent above it that says less.
     Concurrency,
-    /// No more spawns than the tree may have.
+    /// No more spawns than the limits of the run that asked allow.
     Spawns,
-    /// No more spawns in a minute.
+    /// No more spawns in a minute than the limits of the run that asked allow.
     SpawnRate,
-    /// No more live children of one session.
+    /// No more live children of one session than its limits allow.
     Children,
-    /// No run goes on after its time or begins after the tree's, and none is stopped for its time before.
+    /// No run goes on after its time, to which the CPU time counts that it used while it waited; none is stopped for its time or its silence before,
+    /// nothing begins after the deadline of the tree or of an agent above, and no child has more time than its parent may give.
     Time,
-    /// A run asks for agents that it may name.
+    /// A run asks for its own agent or for one that it may name.
     Agents,
-    /// A chain of sessions does not go round in circles.
+    /// No chain of sessions returns to an agent more often than it may.
     Cycles,
-    /// An agent that fails again and again gets no runs for a while.
+    /// After too many faults in a row no run of that agent is admitted or starts until the wait is over.
     Breaker,
-    /// A run begins again after a fault as often as it may, and only where nothing is done twice.
+    /// A run begins again after a fault that may be gone, as often as it may, and only where it has done nothing yet.
     Retries,
-    /// Rights only shrink.
+    /// No run has a right that its parent does not hold, nor one that is for roots alone.
     Rights,
-    /// Each promised amount was there, and a run that reached its limit was stopped.
+    /// Each promised amount was free, and a run that reached a limit was asked to stop before anything else.
     Budget,
-    /// Use beyond a reservation is booked exactly.
+    /// Use beyond a reservation is booked, to the last digit.
     Overrun,
-    /// A run starts once what it needs is over, and is skipped only where some of that did not complete.
+    /// A run starts once all that it needs is over, and completed where it is not to run without; none is skipped for a run that completed.
     Needs,
-    /// A result goes to the parent that asked, after it was recorded, and is repeated only as a repetition.
+    /// A result goes to the parent that asked, after the end, and again only as a repetition.
     Delivery,
 }
 
