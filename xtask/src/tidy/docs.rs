@@ -10,6 +10,7 @@ const ARCHITECTURE: &str = "ARCHITECTURE.md";
 pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
     let mut findings = check_crate_table(workspace);
     findings.extend(check_paths(workspace));
+    findings.extend(check_count(workspace));
     for package in workspace.crates() {
         check_readme(workspace, package, &mut findings);
         check_crate_page(workspace, package, &mut findings);
@@ -31,6 +32,13 @@ fn check_crate_table(workspace: &Workspace) -> Vec<Finding> {
         Finding::new(ARCHITECTURE, format!("there is a row for `{name}` and no crates/{name}"))
     });
     missing.chain(stale).collect()
+}
+
+/// The README says how many crates there are.
+fn check_count(workspace: &Workspace) -> Option<Finding> {
+    let says = format!("offshoot is {} crates", workspace.crates().count());
+    let text = workspace.text("README.md")?;
+    (!text.contains(&says)).then(|| Finding::new("README.md", format!("does not say \"{says}\"")))
 }
 
 /// The page names files and folders that there are, by their paths from the root. New ones are in italics.
@@ -110,6 +118,15 @@ mod tests {
 
     const README: &str = "# a\n\nWhat it is.\n\n```rust\n```\n";
     const PAGE: &str = "//! What it is.\n//!\n//! ```\n//! assert!(true);\n//! ```\n";
+
+    #[test]
+    fn the_readme_says_how_many_crates_there_are() {
+        let found =
+            |readme| check_count(&of_files([("README.md", readme), ("crates/a/Cargo.toml", "")]));
+        assert!(found("offshoot is 1 crates, and").is_none());
+        let finding = found("offshoot is 2 crates, and").expect("there is one");
+        assert_eq!(finding.message, "does not say \"offshoot is 1 crates\"");
+    }
 
     #[test]
     fn the_table_lists_the_crates() {
