@@ -3,6 +3,7 @@
 //! It runs in a process of its own, and each rule is announced before it is tried: a plugin that ends that process breaks
 //! the rule that was announced last.
 
+mod children;
 mod listener;
 mod merge;
 mod probing;
@@ -38,6 +39,8 @@ pub struct Suite {
     pub task: String,
     /// A task that they do not end before they are stopped.
     pub hanging_task: Option<String>,
+    /// A task with which they ask for a child, wait for it, and complete.
+    pub asking_task: Option<String>,
 }
 
 /// The finding about one rule.

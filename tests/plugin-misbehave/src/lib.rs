@@ -24,6 +24,9 @@
 //! | `more turns` | goes on when it is told to end |
 //! | `stays` | answers, and keeps its host |
 //! | `lies firmly` | goes on until it is stopped firmly, and says then that it completed |
+//! | `asks` | asks for a child and waits for it, as it should |
+//! | `asks, and fails` | the same; fails where the child is refused |
+//! | `asks, and lies` | the same; says that it completed if it is stopped while it waits |
 //!
 //! The runtime `differs` does the same, and has other abilities than it states. It takes no settings.
 //!
@@ -44,7 +47,7 @@ use offshoot_plugin_sdk::model::{
 use offshoot_plugin_sdk::{
     Abilities, BoxFuture, CostKnowledge, Error, Finished, FnRuntime, FutureExt, JsonText, Launch,
     MergeFn, MergeInput, MergeSetup, Output, Plugin, Reason, RunContext, RunHost, Runtime, Stop,
-    WaitFor, export_plugin, json_of,
+    StopSignal, WaitFor, export_plugin, json_of,
 };
 
 /// What it offers. The runtime `stillborn` panics while it is made.
@@ -114,6 +117,7 @@ async fn breaks(task: Arc<str>, cx: RunContext) -> Finished {
             host.used(Usage { input, ..Usage::default() }, Cost::NONE);
         }),
         "more turns" => drop(turns.ended(None).await),
+        "asks" | "asks, and fails" | "asks, and lies" => return asks(&task, &host, stop).await,
         _ => {}
     }
     turns.ended(None).await;
@@ -129,6 +133,26 @@ async fn breaks(task: Arc<str>, cx: RunContext) -> Finished {
         });
     }
     Finished::text(task)
+}
+
+async fn asks(task: &str, host: &RunHost, mut stop: StopSignal) -> Finished {
+    let request = SpawnRequest { task: "a part".into(), ..SpawnRequest::default() };
+    if let Err(refusal) = host.spawn(request).await {
+        return match task {
+            "asks, and fails" => {
+                let message = refusal.message;
+                Finished::of(Reason::RuntimeError { message, retryable: false })
+            }
+            _ => Finished::text(refusal.message),
+        };
+    }
+    offshoot_plugin_sdk::tokio::select! {
+        _ = host.wait(WaitFor::default()) => Finished::text("it has ended"),
+        _ = stop.heard() => match task {
+            "asks, and lies" => Finished::text("done"),
+            _ => Finished::of(Reason::Cancelled { by: CancelledBy::Operator }),
+        },
+    }
 }
 
 struct Misbehave;

@@ -103,6 +103,10 @@ pub(crate) struct CheckPluginArguments {
     #[arg(long, value_name = "TEXT")]
     pub(crate) hanging_task: Option<String>,
 
+    /// A task with which the runtime asks for a child, waits for it and completes; without one, children are not checked
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) asking_task: Option<String>,
+
     #[command(flatten)]
     pub(crate) format: FormatArgument,
 }

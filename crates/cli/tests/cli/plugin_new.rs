@@ -109,13 +109,14 @@ fn what_is_made_as_a_program_passes_the_check_as_it_is() {
     let shortest = ["plugin", "new", "--merge", "shortest", "--language", "javascript"];
     place.run(&shortest).expect_code(0);
     type_checked(&place, &["node-agent", "shortest"]);
-    let node = ["plugin", "check", "node-agent", "--hanging-task", "wait"];
+    let asks = ["--hanging-task", "wait", "--asking-task", "ask a child"];
+    let node = [&["plugin", "check", "node-agent"][..], &asks].concat();
     let in_node = ["plugin", "check", "shortest", "--hanging-task", "none"];
     let has_node = place.command_of("node", &["--version"]).output().is_ok();
     if !has_node {
         skip("what_is_made_as_a_program_passes_the_check_as_it_is", "there is no node");
     }
-    let hangs = ["plugin", "check", "python-agent", "--hanging-task", "wait"];
+    let hangs = [&["plugin", "check", "python-agent"][..], &asks].concat();
     let merge = ["plugin", "check", "longest", "--hanging-task", "none"];
     let of_node = [&node[..], &in_node].into_iter().filter(|_| has_node);
     for check in [&hangs[..], &merge].into_iter().chain(of_node) {

@@ -13,7 +13,7 @@ use offshoot_runtime::{Abilities, CostKnowledge, Finished, Launch, RunContext, R
 
 use super::listener::Listener;
 use super::probing::{self, Probing};
-use super::{Book, PATIENCE, Suite, soon};
+use super::{Book, PATIENCE, Suite, children, soon};
 use crate::plugin::{Plugin, words};
 use crate::runtime::{PluginRuntime, carry, secrets_of};
 
@@ -72,6 +72,7 @@ pub(super) async fn check(
     of_one_run(&runtime, &subject, suite, book).await;
     of_nonsense(&runtime, &subject, book).await;
     probing::of_runtime(plugin, &runtime, &subject, probing, book).await;
+    children::check(&runtime, &subject, suite.asking_task.as_deref(), book).await;
     match &suite.hanging_task {
         Some(task) => of_waiting(&runtime, &subject, task, book).await,
         None => book.skip(&subject, "it can be stopped", NO_HANGING_TASK),
@@ -234,12 +235,12 @@ async fn of_size(runtime: &RuntimeRef, subject: &str, suite: &Suite, book: &mut 
     .await;
 }
 
-fn start(runtime: &RuntimeRef, task: &str, listener: &Listener) -> RunRef {
+pub(super) fn start(runtime: &RuntimeRef, task: &str, listener: &Listener) -> RunRef {
     let spec = launch::encode(Launch::bare(task)).expect("its paths are UTF-8");
     runtime.start(spec.as_str().into(), listener.crossing())
 }
 
-fn read(outcome: &RResult<Outcome, AbiError>) -> Result<Finished, String> {
+pub(super) fn read(outcome: &RResult<Outcome, AbiError>) -> Result<Finished, String> {
     match outcome {
         RResult::ROk(outcome) => finished::decode(outcome.clone()).map_err(|error| words(&error)),
         RResult::RErr(error) => Err(words(error)),

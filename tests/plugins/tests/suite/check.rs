@@ -10,6 +10,7 @@ async fn findings(
     settings: &str,
     task: &str,
     hanging_task: Option<&str>,
+    asking_task: Option<&str>,
 ) -> Vec<Finding> {
     let (_folder, place) = folder();
     let checked = Checked::file(&library(plugin, &place)).expect("the library was refused");
@@ -25,6 +26,7 @@ async fn findings(
         merges: Vec::new(),
         task: task.to_owned(),
         hanging_task: hanging_task.map(str::to_owned),
+        asking_task: asking_task.map(str::to_owned),
     };
     check(&trier, &checked, suite).await.expect("it can be loaded")
 }
@@ -38,17 +40,44 @@ fn broken(findings: Vec<Finding>) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn a_good_one_keeps_every_rule_and_none_is_skipped() {
-    let findings = findings("echo", "echo", "{}", "hello", Some("wait")).await;
+async fn a_good_one_keeps_every_rule_and_only_children_are_skipped() {
+    let findings = findings("echo", "echo", "{}", "hello", Some("wait"), None).await;
     let kept = findings.iter().filter(|finding| finding.verdict == Verdict::Kept).count();
-    assert_eq!(kept, findings.len(), "{findings:#?}");
+    assert_eq!(kept, findings.len() - 1, "{findings:#?}");
     assert!(kept >= 24, "{findings:#?}");
+    let skipped = |rule: &Finding| matches!(rule.verdict, Verdict::Skipped(_));
+    let skipped = findings.iter().find(|finding| skipped(finding)).expect("echo asks for none");
+    assert_eq!(skipped.rule, ANSWERED);
+}
+
+const ANSWERED: &str = "a run that asks for a child completes with the answer of its wait";
+
+#[tokio::test]
+async fn a_runtime_that_asks_for_children_is_checked_with_both_answers_and_a_stop() {
+    let check = async |task: &str, expected: &[(&str, &str)]| {
+        let findings = findings("misbehave", "breaks", "{}", "well", None, Some(task)).await;
+        let tried = |rule: &str| findings.iter().any(|finding| finding.rule == rule);
+        assert!(tried(ANSWERED) && tried(REFUSED) && tried(STOPPED), "{findings:#?}");
+        let broken = broken(findings);
+        let broken: Vec<(&str, &str)> =
+            broken.iter().map(|(rule, found)| (&**rule, &**found)).collect();
+        assert_eq!(broken, expected, "{task}");
+    };
+    const REFUSED: &str = "a run whose child is refused completes";
+    const STOPPED: &str = "a run that waits for a child can be stopped";
+    check("asks", &[]).await;
+    check("asks, and fails", &[(REFUSED, "runtime error: this check admits no children")]).await;
+    check("asks, and lies", &[(STOPPED, "it says that it completed")]).await;
+    let none = "it asked for no child";
+    let no_wait = "it ended without a wait for its child";
+    check("well", &[(ANSWERED, none), (REFUSED, none), (STOPPED, no_wait)]).await;
 }
 
 #[tokio::test]
 async fn a_panic_that_ends_the_process_is_found_without_one_of_its_own() {
-    let broken =
-        broken(findings("misbehave", "misbehave", r#"{"hook":"abort"}"#, "hello", None).await);
+    let broken = broken(
+        findings("misbehave", "misbehave", r#"{"hook":"abort"}"#, "hello", None, None).await,
+    );
     let [(rule, found)] = &broken[..] else { panic!("{broken:#?}") };
     assert_eq!(rule, "a panic in a run is its outcome, and in an operation of it an error");
     assert!(found.contains("SIGABRT"), "{found}");
@@ -58,7 +87,7 @@ async fn a_panic_that_ends_the_process_is_found_without_one_of_its_own() {
 #[tokio::test]
 async fn what_breaks_a_rule_is_named_and_the_check_goes_on() {
     let check = async |task: &str, hangs: Option<&str>, rule: &str, found: &str| {
-        let findings = findings("misbehave", "breaks", "{}", task, hangs).await;
+        let findings = findings("misbehave", "breaks", "{}", task, hangs, None).await;
         let last = findings.last().expect("there are rules").rule.clone();
         assert_eq!(last, "it leaves no process behind");
         let broken = broken(findings);

@@ -78,6 +78,7 @@ fn order(
         merges: merges.collect(),
         task: arguments.task.clone(),
         hanging_task: arguments.hanging_task.clone(),
+        asking_task: arguments.asking_task.clone(),
     })
 }
 

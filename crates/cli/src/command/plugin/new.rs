@@ -168,7 +168,11 @@ impl Program {
     fn files(&self, name: &PluginName, kind: &str) -> (Files, String) {
         let (code, check, used) = if kind == "runtimes" {
             let used = format!("offshoot run --plugin-path . --runtime {name} 'hello'");
-            (self.runtime, "offshoot plugin check . --hanging-task wait", used)
+            (
+                self.runtime,
+                "offshoot plugin check . --hanging-task wait --asking-task 'ask hello'",
+                used,
+            )
         } else {
             let merge = format!("--plugin-path . --merge plugin:{name}");
             let used = format!("offshoot fanout {merge} --task 'a' --task 'bcd' -- cat");
