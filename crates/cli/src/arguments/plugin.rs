@@ -122,7 +122,7 @@ pub(crate) struct NewPluginArguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) merge: Option<String>,
 
-    /// The language: a library or a program in Rust, or a program in Python or JavaScript without dependencies
+    /// The language: a library or a program in Rust, or a program in Python, TypeScript or JavaScript without dependencies
     #[arg(long, value_name = "LANGUAGE", value_enum, default_value = "rust")]
     pub(crate) language: Language,
 
@@ -140,6 +140,8 @@ pub(crate) enum Language {
     RustProcess,
     /// A program for Python 3.
     Python,
+    /// A program for node, with types.
+    Typescript,
     /// A program for node.
     Javascript,
 }

@@ -134,6 +134,60 @@ fn what_is_made_as_a_program_passes_the_check_as_it_is() {
     }
 }
 
+#[test]
+fn what_is_made_in_typescript_compiles_passes_the_check_and_runs_in_a_tree() {
+    let test = "what_is_made_in_typescript_compiles_passes_the_check_and_runs_in_a_tree";
+    let place = Place::new();
+    let new = ["plugin", "new", "--language", "typescript"];
+    place.run(&[&new[..], &["--runtime", "typescript-agent"]].concat()).expect_code(0);
+    place.run(&[&new[..], &["--merge", "longest"]].concat()).expect_code(0);
+    let example = sources().join("plugins/typescript-agent");
+    for file in ["plugin.toml", "README.md", "start.mjs", "tsconfig.json", "src/agent.mts"] {
+        let read = |folder: &Path| fs::read_to_string(folder.join(file)).ok();
+        assert_eq!(read(&place.path().join("typescript-agent")), read(&example), "{file}");
+    }
+    let Some(clients) = install(test) else { return };
+    let strips = ["-p", "Boolean(process.features.typescript)"];
+    let strips = place.command_of("node", &strips).output().expect("node has just installed them");
+    // As it is where node takes the types out, and in any case after a build.
+    if strips.stdout.trim_ascii() == b"true" {
+        in_typescript(&place);
+    } else {
+        let told = place.run(&["plugin", "check", "longest"]);
+        assert!(told.stderr.contains("make src/agent.mjs with tsc"), "{}", told.stderr);
+    }
+    let compiler = clients.typescript();
+    let compiler = compiler.to_str().expect("a plain name");
+    let roots = clients.folder().join("node_modules/@types");
+    let roots = roots.to_str().expect("a plain name");
+    for name in ["typescript-agent", "longest"] {
+        let built = place.command_of(compiler, &["-p", name, "--typeRoots", roots]).output();
+        let built = built.expect("the compiler can be started");
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stdout));
+    }
+    in_typescript(&place);
+}
+
+/// Checks both plugins, and runs two pieces with a child each, one of whose answers the merge takes.
+fn in_typescript(place: &Place) {
+    for (name, hangs) in [("typescript-agent", "wait"), ("longest", "none")] {
+        let check = ["plugin", "check", name, "--hanging-task", hangs, "--asking-task", "ask x"];
+        let checked = place.run(&check).expect_code(0);
+        let (said, kept) = (checked.stdout(), checked.stdout().matches("  kept  ").count());
+        assert!(!said.contains("BROKEN") && kept > 10, "{said}");
+    }
+    place.file(
+        "t.toml",
+        "[plugins]\npath = [\"typescript-agent\", \"longest\"]\n\
+         [agents.defaults.subagents]\nallowAgents = [\"*\"]\nallowRecursiveSpawn = true\n\
+         [[agents.list]]\nid = \"main\"\nruntime = \"typescript-agent\"\n",
+    );
+    let fanout = ["fanout", "--config", "t.toml", "--merge", "plugin:longest"];
+    let tasks = ["--task", "ask of a child", "--task", "hi"];
+    let merged = place.run(&[&fanout[..], &tasks].concat()).expect_code(0);
+    assert_eq!(merged.stdout(), "OF A CHILD\n");
+}
+
 /// Checks the types that stand in the comments of these plugins, with the compiler of TypeScript.
 fn type_checked(place: &Place, names: &[&str]) {
     let Some(clients) = install("what_is_made_as_a_program_passes_the_check_as_it_is") else {
@@ -217,7 +271,8 @@ fn next_to_claude(made: &Path) {
 
 #[test]
 fn the_first_plugin_of_the_page_runs_as_it_stands_there() {
-    let page = fs::read_to_string(sources().join("docs/plugins.md")).expect("it is there");
+    let page =
+        fs::read_to_string(sources().join("docs/plugins.md")).expect("the file cannot be read");
     let block = |language: &str| {
         let (_, rest) = page.split_once(&format!("```{language}\n")).expect("it is on the page");
         rest.split_once("```").expect("a block has an end").0

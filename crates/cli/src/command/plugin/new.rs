@@ -39,25 +39,50 @@ const PROGRAM_PACKAGE: &str = include_str!("template/program.toml.in");
 const PROGRAM_README: &str = include_str!("template/program.md.in");
 const PYTHON: Program = Program {
     language: "Python",
-    program: "python3",
+    command: &["python3", "agent.py"],
     file: "agent.py",
+    beside: &[],
+    files: "",
+    build: "",
     runtime: include_str!("template/python/agent.py.in"),
     merge: include_str!("template/python/merge.py.in"),
 };
 const JAVASCRIPT: Program = Program {
     language: "JavaScript",
-    program: "node",
+    command: &["node", "agent.mjs"],
     file: "agent.mjs",
+    beside: &[],
+    files: "",
+    build: "",
     runtime: include_str!("template/javascript/agent.mjs.in"),
     merge: include_str!("template/javascript/merge.mjs.in"),
+};
+
+const TYPESCRIPT: Program = Program {
+    language: "TypeScript",
+    command: &["node", "start.mjs"],
+    file: "src/agent.mts",
+    beside: &[
+        ("start.mjs", include_str!("template/typescript/start.mjs.in")),
+        ("tsconfig.json", include_str!("template/typescript/tsconfig.json.in")),
+    ],
+    files: "files = [\"src\"]\n",
+    build: include_str!("template/typescript/build.md.in"),
+    runtime: include_str!("template/typescript/agent.mts.in"),
+    merge: include_str!("template/typescript/merge.mts.in"),
 };
 
 /// A language in which a plugin is a program of one file.
 struct Program {
     language: &'static str,
-    /// The program that runs the file.
-    program: &'static str,
+    command: &'static [&'static str],
     file: &'static str,
+    /// Files that run the file or check it, and are the same for each plugin.
+    beside: &'static [(&'static str, &'static str)],
+    /// The line of `plugin.toml` that names files which the command does not name.
+    files: &'static str,
+    /// The part of the README about building.
+    build: &'static str,
     runtime: &'static str,
     merge: &'static str,
 }
@@ -86,11 +111,9 @@ pub(super) fn run(arguments: &NewPluginArguments, cx: &Invocation) -> Result<(),
         .hint("choose another name, or another folder"));
     }
     let (files, depends, then) = match arguments.language {
-        Language::Python | Language::Javascript => {
-            let python = arguments.language == Language::Python;
-            let (files, then) = (if python { PYTHON } else { JAVASCRIPT }).files(&name, kind);
-            (files, None, then)
-        }
+        Language::Python => PYTHON.files(&name, kind),
+        Language::Javascript => JAVASCRIPT.files(&name, kind),
+        Language::Typescript => TYPESCRIPT.files(&name, kind),
         Language::Rust | Language::RustProcess => {
             let named = arguments.sdk.as_ref().map(|folder| cx.absolute(folder));
             let sdk = Sdk::chosen(named, BUILT_FROM)?;
@@ -144,6 +167,7 @@ fn rust(name: &PluginName, kind: &str, language: Language, sdk: &Sdk) -> Files {
             .replace("{{file}}", file)
             .replace("{{built}}", &built)
             .replace("{{command}}", &format!("[\"{built}\"]"))
+            .replace("{{files}}", "")
             .replace("{{name}}", name.as_str())
             .replace("{{library}}", &library)
             .replace("{{type}}", &type_name(name.as_str()))
@@ -164,8 +188,8 @@ fn rust(name: &PluginName, kind: &str, language: Language, sdk: &Sdk) -> Files {
 }
 
 impl Program {
-    /// The files of a plugin, and what is to be done next.
-    fn files(&self, name: &PluginName, kind: &str) -> (Files, String) {
+    /// The files of a plugin, and what is to be done next. It depends on no SDK.
+    fn files(&self, name: &PluginName, kind: &str) -> (Files, Option<Sdk>, String) {
         let (code, check, used) = if kind == "runtimes" {
             let used = format!("offshoot run --plugin-path . --runtime {name} 'hello'");
             (
@@ -183,17 +207,20 @@ impl Program {
                 .replace("{{kind}}", kind)
                 .replace("{{abi}}", &abi_version().to_string())
                 .replace("{{language}}", self.language)
-                .replace("{{command}}", &format!("[\"{}\", \"{}\"]", self.program, self.file))
+                .replace("{{command}}", &format!("{:?}", self.command))
+                .replace("{{files}}", self.files)
+                .replace("{{build}}", self.build)
                 .replace("{{file}}", self.file)
                 .replace("{{check}}", check)
                 .replace("{{use}}", &used)
         };
-        let files = vec![
+        let own = [
             (PACKAGE_FILE, filled(PROGRAM_PACKAGE)),
             ("README.md", filled(PROGRAM_README)),
             (self.file, filled(code)),
         ];
-        (files, format!("cd {name} && {check}"))
+        let beside = self.beside.iter().map(|(path, text)| (*path, (*text).to_owned()));
+        (own.into_iter().chain(beside).collect(), None, format!("cd {name} && {check}"))
     }
 }
 
