@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     fn id(name: &str) -> AgentId {
-        AgentId::parse(name).expect("an id")
+        AgentId::parse(name).expect("the text is no id")
     }
 
     const TEAM: [(&str, &str, &str); 4] = [

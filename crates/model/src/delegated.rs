@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_an_object_with_its_status() {
-        let scout = AgentId::parse("scout").expect("an id");
+        let scout = AgentId::parse("scout").expect("the text is no id");
         let check = |answer: Delegated, expected: &str| {
             let text = serde_json::to_string(&answer).expect("plain data");
             assert_eq!(text, expected);

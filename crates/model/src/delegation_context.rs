@@ -77,7 +77,7 @@ mod tests {
 
     fn step(agent: &str, run: u128) -> TraceStep {
         TraceStep {
-            agent: AgentId::parse(agent).expect("an id"),
+            agent: AgentId::parse(agent).expect("the text is no id"),
             run_id: RunId::from_uuid(uuid::Uuid::from_u128(run)),
         }
     }

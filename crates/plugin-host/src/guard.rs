@@ -137,11 +137,11 @@ mod tests {
     use super::*;
 
     fn place() -> (tempfile::TempDir, PathBuf) {
-        let place = tempfile::tempdir().expect("there is room");
+        let place = tempfile::tempdir().expect("no temporary folder can be made");
         let folder = place.path().join("plugins/p");
-        fs::create_dir_all(&folder).expect("there is room");
+        fs::create_dir_all(&folder).expect("the folder cannot be made");
         let file = folder.join("libp.so");
-        fs::write(&file, "x").expect("there is room");
+        fs::write(&file, "x").expect("the file cannot be written");
         for path in [&file, &folder, &place.path().join("plugins")] {
             chmod(path, 0o755);
         }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     fn chmod(path: &Path, mode: u32) {
-        fs::set_permissions(path, Permissions::from_mode(mode)).expect("it is ours");
+        fs::set_permissions(path, Permissions::from_mode(mode)).expect("the mode cannot be set");
     }
 
     #[test]
@@ -174,7 +174,7 @@ mod tests {
     fn a_group_of_several_is_others() {
         let (_place, file) = place();
         chmod(&file, 0o775);
-        let group = fs::metadata(&file).expect("it is there").gid();
+        let group = fs::metadata(&file).expect("the file is not there").gid();
         let ours = rustix::process::geteuid().as_raw();
         assert_eq!(open(&file).is_ok(), group == ours);
         if std::os::unix::fs::chown(&file, None, Some(12_345)).is_ok() {
@@ -222,11 +222,11 @@ mod tests {
 
     #[test]
     fn each_folder_above_is_looked_at() {
-        let place = tempfile::tempdir().expect("there is room");
+        let place = tempfile::tempdir().expect("no temporary folder can be made");
         let folder = place.path().join("a/b/c/plugins/p");
-        fs::create_dir_all(&folder).expect("there is room");
+        fs::create_dir_all(&folder).expect("the folder cannot be made");
         let file = folder.join("libp.so");
-        fs::write(&file, "x").expect("there is room");
+        fs::write(&file, "x").expect("the file cannot be written");
         for path in file.ancestors().take(6) {
             chmod(path, 0o755);
         }
@@ -248,11 +248,11 @@ mod tests {
         let folder = file.parent().expect("a file is in a folder");
         // What a path leads to may be exchanged for a link after its links were followed.
         let real = place.path().join("real");
-        fs::rename(folder, &real).expect("it is ours");
-        std::os::unix::fs::symlink(&real, folder).expect("there is room");
+        fs::rename(folder, &real).expect("the file cannot be renamed");
+        std::os::unix::fs::symlink(&real, folder).expect("the link cannot be made");
         open(&file).expect_err("its folder has become a link");
         let link = real.join("link.so");
-        std::os::unix::fs::symlink("libp.so", &link).expect("there is room");
+        std::os::unix::fs::symlink("libp.so", &link).expect("the link cannot be made");
         open(&link).expect_err("it has become a link");
         // A pipe is not waited for.
         let pipe = real.join("pipe.so");

@@ -89,7 +89,9 @@ async fn a_shutdown_ends_everything() {
         (waits.start(json(launch(task)).as_rstr(), recorder.as_ref()), recorder)
     };
     let (polite, deaf) = (start("polite").0, start("deaf").0);
-    let merge = plugin.merge()("endless".into(), "".into()).into_result().expect("it has one");
+    let merge = plugin.merge()("endless".into(), "".into())
+        .into_result()
+        .expect("the plugin has no such merge");
     let job = merge.begin("".into(), Recorder::default().as_ref()).into_result();
     let merging = job.expect("it begins").finish();
 

@@ -144,7 +144,7 @@ mod tests {
     use offshoot_model::{ContextEntry, ValueKind, VariableRef};
 
     fn agent(id: &str) -> AgentId {
-        AgentId::parse(id).expect("an id")
+        AgentId::parse(id).expect("the text is no id")
     }
 
     #[test]

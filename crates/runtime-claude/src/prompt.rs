@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn messages_of_a_run_have_ids_of_their_own() {
-        let run: RunId = "01a1fff5-d773-7553-bf45-8e9281ce7da5".parse().expect("an id");
+        let run: RunId = "01a1fff5-d773-7553-bf45-8e9281ce7da5".parse().expect("the text is no id");
         let process = Identity { pid: 7, start_time: 0x1_0000_0abc };
         assert_eq!(message_id(run, process, 1), "01a1fff5-d773-7553-bf45-00000abc0001");
         assert_eq!(message_id(run, process, 300), "01a1fff5-d773-7553-bf45-00000abc012c");

@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(options.retries, Retries { count: 2, ..Retries::default() });
         assert_eq!(options.connect_seconds, 10, "what is not said stays");
         assert_eq!(options.compaction(&AgentId::main()).limit(), Some(9000));
-        let scout = AgentId::parse("scout").expect("an id");
+        let scout = AgentId::parse("scout").expect("the text is no id");
         assert_eq!(options.compaction(&scout).limit(), None);
         let error = serde_json::from_str::<OpenAiOptions>(r#"{"baseURL": "x"}"#).unwrap_err();
         assert!(error.to_string().starts_with("unknown field `baseURL`"), "{error}");

@@ -244,7 +244,7 @@ mod tests {
         let both = BudgetGrant { usd: Some(MicroUsd::from_micros(250_000)), ..tokens };
         let mut launch = launch(0, both);
         Arc::make_mut(&mut launch.grant).agents =
-            ["scout", "critic"].map(|id| AgentId::parse(id).expect("an id")).into();
+            ["scout", "critic"].map(|id| AgentId::parse(id).expect("the text is no id")).into();
         let text = system_prompt(&launch, true);
         let text = text.expect("there is something to say");
         assert!(text.contains("\nAgents you may start: scout, critic.\n"), "{text}");
@@ -259,7 +259,7 @@ mod tests {
         let mut launch = launch(0, BudgetGrant::default());
         let summary =
             |(id, description, why): (String, Option<String>, Option<String>)| AgentSummary {
-                id: AgentId::parse(&id).expect("an id"),
+                id: AgentId::parse(&id).expect("the text is no id"),
                 description: description.map(Into::into),
                 why: why.map(Into::into),
             };
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn a_child_is_told_of_those_above_it() {
         let step = |agent: &str| TraceStep {
-            agent: AgentId::parse(agent).expect("an id"),
+            agent: AgentId::parse(agent).expect("the text is no id"),
             run_id: RunId::from_uuid(Uuid::nil()),
         };
         let check = |agents: &[&str], request: &str, expected: &str| {

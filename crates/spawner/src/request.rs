@@ -262,7 +262,7 @@ mod tests {
         let text = "[[agents.list]]\nid = \"own\"\ncommand = [\"own\"]\n";
         let file = Source::new(SourceKind::File, "agents.toml", text);
         let config = Loader::new().file(file).load().expect("a configuration");
-        let own = config.agent(&AgentId::parse("own").expect("an id"));
+        let own = config.agent(&AgentId::parse("own").expect("the text is no id"));
         let tree = |runtime: Option<&str>| RunSpec {
             runtime: runtime.map(Into::into),
             ..RunSpec::command("/", ["tree"])

@@ -151,7 +151,7 @@ impl Place {
         let completed = runs.iter().filter(|run| run["status"] == "completed" && run["depth"] != 0);
         let answer = |run: &Value| {
             let label = run["label"].as_str().expect("all have labels").to_owned();
-            let id = run["runId"].as_str().expect("an id");
+            let id = run["runId"].as_str().expect("the run has no id");
             (label, self.well(&["show", id, "--answer"]))
         };
         completed.map(answer).collect()
@@ -197,7 +197,7 @@ impl Place {
             self.again(expected, what);
             return Fate::NotBegun;
         };
-        let root = root["runId"].as_str().expect("an id");
+        let root = root["runId"].as_str().expect("the run has no id");
         let before = self.answers(&runs);
         let (code, answer, said) = self.run(&["-q", "resume", root]);
         let (audited, findings, _) = self.run(&["audit", root]);

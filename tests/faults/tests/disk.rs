@@ -42,7 +42,7 @@ fn a_disk_that_is_full_loses_nothing_that_was_told() {
                 let text = error.to_string();
                 assert!(error.is_full() || text.contains("cannot follow"), "{pages}: {error:?}");
             }
-            std::fs::remove_file(ballast).expect("it is ours");
+            std::fs::remove_file(ballast).expect("the file cannot be removed");
             // The same store goes on, and a new one reads the same.
             check_record(&store, &told);
             drop(store);

@@ -152,7 +152,7 @@ fn die(operation: usize, point: u64) {
         assert_ne!(line, "lived", "point {point} of operation {operation} was not met");
         if let Some((root, seq)) = line.strip_prefix("told ").and_then(|told| told.split_once(' '))
         {
-            let run: RunId = root.parse().expect("an id");
+            let run: RunId = root.parse().expect("the text is no id");
             told.insert(RootId::new(run), seq.parse().expect("a number"));
         }
     }

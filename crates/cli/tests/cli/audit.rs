@@ -176,14 +176,15 @@ fn a_tree_is_signed_when_it_ends_where_the_configuration_names_a_key() {
         place.run(&run).expect_code(0);
     }
     for tree in place.run(&["list", "--json"]).json().as_array().expect("a list") {
-        let id = tree["runId"].as_str().expect("an id");
+        let id = tree["runId"].as_str().expect("the run has no id");
         let verify = ["audit", id, "--verify", "heads", "--key", "key.pub"];
         let verified = place.run(&verify).expect_code(0);
         assert!(verified.stdout().contains("SHA256:"), "{}", verified.text());
     }
     forge(&place, "UPDATE events SET body = replace(body, 'x', 'y') WHERE kind = 'ended'");
     let id = place.run(&["list", "--json"]).json()[0]["runId"].clone();
-    let verify = ["audit", id.as_str().expect("an id"), "--verify", "heads", "--key", "key.pub"];
+    let verify =
+        ["audit", id.as_str().expect("the run has no id"), "--verify", "heads", "--key", "key.pub"];
     place.run(&verify).expect_code(1);
     // A key that cannot be used is no fault of the tree.
     place.file("key", "no key");
@@ -210,15 +211,16 @@ fn an_agent_redirects_neither_the_last_link_nor_its_signature() {
     };
     assert_eq!(run("echo no key > key").stderr, "");
     let id = place.run(&["list", "--json"]).json()[0]["runId"].clone();
-    let verify = ["audit", id.as_str().expect("an id"), "--verify", "heads", "--key", "key.pub"];
+    let verify =
+        ["audit", id.as_str().expect("the run has no id"), "--verify", "heads", "--key", "key.pub"];
     place.run(&verify).expect_code(0);
     place.file("key", KEY);
     std::fs::remove_file(&heads).expect("it was written");
 
-    symlink(&victim, &heads).expect("there is room");
+    symlink(&victim, &heads).expect("the link cannot be made");
     let said = run("exit 0").stderr;
     assert!(said.contains("is not kept") && said.contains("heads"), "{said}");
-    assert_eq!(std::fs::read_to_string(&victim).expect("it is there"), "mine\n");
+    assert_eq!(std::fs::read_to_string(&victim).expect("the file cannot be read"), "mine\n");
     std::fs::remove_file(&heads).expect("a link");
     // A pipe that is not read would be waited for without end.
     let said = run("mkfifo heads").stderr;
@@ -252,7 +254,7 @@ fn links_of_the_user_and_names_with_dots_are_no_attack() {
     }
     assert_eq!(lines("p/heads"), 4);
     // A folder that holds everything is nothing that agents can write into for that reason.
-    symlink("p", place.path().join("link")).expect("there is room");
+    symlink("p", place.path().join("link")).expect("the link cannot be made");
     run("/", place.path().join("link/heads").to_str().expect("it is UTF-8"));
     run("/", "/dev/null");
     assert_eq!(lines("p/heads"), 5);
@@ -287,7 +289,7 @@ fn a_project_names_its_files_from_its_own_folder() {
         let id = trees.as_array().and_then(|trees| trees.last()).expect("a tree")["runId"].clone();
         let (lines, key) = (place.path().join(lines), place.path().join("p/key.pub"));
         let [lines, key] = [&lines, &key].map(|path| path.to_str().expect("it is UTF-8"));
-        below(&["audit", id.as_str().expect("an id"), "--verify", lines, "--key", key]);
+        below(&["audit", id.as_str().expect("the run has no id"), "--verify", lines, "--key", key]);
     }
 }
 

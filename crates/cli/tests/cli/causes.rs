@@ -17,7 +17,7 @@ fn a_failure_says_its_cause_in_every_view() {
     let quiet = place.run(&["-q", "map", "--on-failure", "skip", "ill", "--", "sh", "-c", &script]);
     assert_eq!(quiet.stderr.lines().next(), Some(&*format!("error: piece ill: {CAUSE}")));
     let trees = place.run(&["list", "--json"]).expect_code(0).json();
-    let tree = trees[0]["runId"].as_str().expect("an id");
+    let tree = trees[0]["runId"].as_str().expect("the run has no id");
     for view in [&["tree"][..], &["list", "--all"], &["events", tree], &["tree", "--json"]] {
         let outcome = place.run(view).expect_code(0);
         let cause = if view.contains(&"--json") { "\"FileNotFoundError: [" } else { CAUSE };
@@ -27,7 +27,7 @@ fn a_failure_says_its_cause_in_every_view() {
     let runs = place.run(&["list", "--all", "--json"]).expect_code(0).json();
     let runs = runs.as_array().expect("runs");
     let ill = runs.iter().find(|run| run["status"] == "failed" && run["depth"] == 1);
-    let ill = ill.expect("one failed")["runId"].as_str().expect("an id");
+    let ill = ill.expect("one failed")["runId"].as_str().expect("the run has no id");
     let show = place.run(&["show", ill]).expect_code(0);
     let shown = show.stdout();
     let mut rows = shown.lines();
@@ -64,7 +64,7 @@ fn a_chain_of_failures_names_the_run_that_failed_first() {
     let runs = place.run(&["list", "--all", "--json"]).expect_code(0).json();
     let runs = runs.as_array().expect("runs");
     let leaf = runs.iter().find(|run| run["label"] == "leaf").expect("it ran");
-    let first = leaf["runId"].as_str().expect("an id");
+    let first = leaf["runId"].as_str().expect("the run has no id");
     let cause =
         format!("exited with code 1: run {first} (leaf): exited with code 3: no such table");
     let tree = place.run(&["tree"]).expect_code(0);

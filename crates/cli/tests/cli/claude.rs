@@ -69,7 +69,7 @@ fn a_root_outlives_an_overload_of_its_service() {
     let outcome = stage.run(&["run", "x"]).expect_code(0);
     assert_eq!(outcome.stdout(), "recovered\n");
     let tree = stage.place.run(&["tree", "--json"]).json();
-    let root = tree[0]["runId"].as_str().expect("an id");
+    let root = tree[0]["runId"].as_str().expect("the run has no id");
     let shown = stage.place.run(&["show", root]).expect_code(0);
     let shown = shown.stdout();
     assert!(shown.contains("goes on in ") && shown.contains(", attempt 2, after: "), "{shown}");
@@ -209,7 +209,7 @@ fn a_dry_run_shows_the_command_line_that_is_started() {
         .unwrap_or_else(|error| panic!("{error}: {dry}"));
     // The program ends at once, and so does its run.
     place.run(&[&run[..], &["x"]].concat()).expect_code(1);
-    let files = fs::read_dir(place.path()).expect("it is there").flatten();
+    let files = fs::read_dir(place.path()).expect("the folder cannot be read").flatten();
     let argv = files.map(|file| file.path()).find(|path| {
         path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("argv."))
     });

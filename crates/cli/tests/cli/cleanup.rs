@@ -11,7 +11,7 @@ fn folders(place: &Place) -> BTreeMap<String, bool> {
     fn walk(place: &Place, node: &Value, found: &mut BTreeMap<String, bool>) {
         for child in node["children"].as_array().expect("children") {
             let label = child["label"].as_str().expect("each has a label");
-            let run = child["runId"].as_str().expect("an id");
+            let run = child["runId"].as_str().expect("the run has no id");
             let folder = place.path().join(".offshoot/runs").join(run);
             found.insert(label.to_owned(), folder.exists());
             walk(place, child, found);
@@ -106,7 +106,7 @@ until "$OFFSHOOT" tree | grep -c "not removed"; do :; done"#;
     let tree = place.run(&["tree", "--json"]).json();
     let child = &tree[0]["children"][0];
     assert!(child["notRemoved"].is_string(), "{child}");
-    let id = child["runId"].as_str().expect("an id");
+    let id = child["runId"].as_str().expect("the run has no id");
     assert!(run(&["show", id]).contains("could not be removed"));
     assert_eq!(run(&["events", id]).matches("could not be removed").count(), 1);
     place.run(&["audit", id]).expect_code(0);

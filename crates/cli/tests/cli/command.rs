@@ -187,10 +187,10 @@ impl Place {
 pub(crate) fn terminal() -> (File, File) {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let screen = openpt(flags).expect("a terminal");
-    grantpt(&screen).expect("it is ours");
-    unlockpt(&screen).expect("it is ours");
+    grantpt(&screen).expect("the terminal cannot be set up");
+    unlockpt(&screen).expect("the terminal cannot be set up");
     let size = Winsize { ws_row: 50, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 };
-    tcsetwinsize(&screen, size).expect("it is ours");
+    tcsetwinsize(&screen, size).expect("the terminal cannot be set up");
     let other = end_of_command(&screen, OFlags::RDWR);
     (File::from(screen), other)
 }

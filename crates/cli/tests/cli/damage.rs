@@ -186,7 +186,7 @@ fn with_an_answer() -> (Place, String, String) {
     let runs = place.run(&["list", "--all", "--json"]).expect_code(0).json();
     let runs = runs.as_array().expect("a list");
     let piece = runs.iter().find(|run| run["parent"] == root.as_str()).expect("it has pieces");
-    let piece = piece["runId"].as_str().expect("an id").to_owned();
+    let piece = piece["runId"].as_str().expect("the run has no id").to_owned();
     (place, root, piece)
 }
 

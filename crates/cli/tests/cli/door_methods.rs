@@ -263,7 +263,7 @@ fn a_large_result_comes_as_its_ends_and_whole_by_its_name() {
     let Value::Object(data) = &outcome[0]["data"] else { panic!("{outcome}") };
     assert!(data["head"].as_str().expect("text").starts_with("first\ny\n"));
     assert!(data["tail"].as_str().expect("text").ends_with("y\nlast"));
-    let run = outcome[0]["runId"].as_str().expect("an id");
+    let run = outcome[0]["runId"].as_str().expect("the run has no id");
     assert_eq!(outcome[0]["name"], json!(format!("sub-result-{run}")));
 }
 
@@ -332,7 +332,7 @@ def kid(label, more="true", **wish):
 /// Returns, for each of the children of an answer, if it still has its folder.
 fn folders(place: &Place, many: &Value) -> Vec<bool> {
     let children = many["children"].as_array().expect("children");
-    let run = |child: &Value| child["runId"].as_str().expect("an id").to_owned();
+    let run = |child: &Value| child["runId"].as_str().expect("the run has no id").to_owned();
     let runs = place.path().join(".offshoot/runs");
     children.iter().map(|child| runs.join(run(child)).exists()).collect()
 }
@@ -357,7 +357,7 @@ ask("spawn_many", wait={}, children=[kid("gone", cleanup="delete"), kid("sibling
     assert_eq!(shown(&["tree", "--all"]), [true; 4]);
     assert_eq!(shown(&["tree", "--json"]), [false, true, true, true]);
     assert_eq!(shown(&["tree", "--json", "--all"]), [true; 4]);
-    let run = many["children"][0]["runId"].as_str().expect("an id");
+    let run = many["children"][0]["runId"].as_str().expect("the run has no id");
     assert!(place.run(&["show", run]).expect_code(0).stdout().contains("gone"));
     place.run(&["audit", run]).expect_code(0);
 }

@@ -110,7 +110,10 @@ fn ctrl_c_on_the_root_reaches_the_last_grandchild() {
         [row("below", "cancelled", "operator"), row("below", "cancelled", "operator")]
     );
     let trees = place.run(&["tree", "--json"]).json();
-    let last = trees[0]["children"][0]["children"][0]["runId"].as_str().expect("an id").to_owned();
+    let last = trees[0]["children"][0]["children"][0]["runId"]
+        .as_str()
+        .expect("the run has no id")
+        .to_owned();
     // What it said in its grace is kept.
     assert_eq!(place.run(&["show", &last, "--answer"]).expect_code(0).stdout(), "half of 2\n");
 }
@@ -149,7 +152,10 @@ fn a_subtree_of_several_runtimes_ends_within_its_grace() {
         row("leaf", "cancelled", "parent"),
     ];
     assert_eq!(children(&place), expected);
-    let id = place.run(&["list", "--json"]).json()[0]["runId"].as_str().expect("an id").to_owned();
+    let id = place.run(&["list", "--json"]).json()[0]["runId"]
+        .as_str()
+        .expect("the run has no id")
+        .to_owned();
     let events = place.run(&["events", &id, "--json", "--format", "1"]).expect_code(0);
     let events = events.stdout().lines().map(|line| serde_json::from_str(line).expect("JSON"));
     let events: Vec<Value> = events.collect();

@@ -105,7 +105,7 @@ fn the_child_of_a_parent_that_is_killed_while_it_waits_goes_on() {
     assert_eq!((&parent["label"], &parent["status"]), (&"parent".into(), &"failed".into()));
     let child = &parent["children"][0];
     assert_eq!((&child["label"], &child["status"]), (&"child".into(), &"completed".into()));
-    let id = child["runId"].as_str().expect("an id");
+    let id = child["runId"].as_str().expect("the run has no id");
     assert_eq!(place.run(&["show", id, "--answer"]).expect_code(0).stdout(), "on\n");
 }
 

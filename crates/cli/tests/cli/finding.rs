@@ -29,7 +29,7 @@ fn with_failures() -> Place {
 fn pipe(place: &Place, name: &str) -> File {
     let path = place.path().join(name);
     named_pipe(&path);
-    File::options().read(true).write(true).open(path).expect("it is there")
+    File::options().read(true).write(true).open(path).expect("the file cannot be opened")
 }
 
 /// Waits for the line `up`.
@@ -65,7 +65,7 @@ fn runs_are_listed_by_what_is_asked_for() {
     let row = failed.stdout().lines().find(|row| row.contains("in:4")).expect("a row").to_owned();
     assert!(row.contains("out of beans") && row.starts_with("@3 "), "{row}");
     // The ids that are printed can be used, and so can the numbers.
-    let id = row.split_whitespace().nth(1).expect("an id").to_owned();
+    let id = row.split_whitespace().nth(1).expect("the row has no id").to_owned();
     for name in [&*id, "@3", "in:4"] {
         let shown = place.run(&["show", name, "--json"]).expect_code(0).json();
         assert_eq!(shown["label"], "in:4", "{name}");
@@ -224,7 +224,7 @@ fn a_piece_that_hangs_is_found_and_a_paused_tree_says_so() {
     assert!(list.lines().nth(1).is_some_and(|row| row.contains("in:2")), "{list}");
     let tree = place.run(&["tree"]).expect_code(0).stdout().to_owned();
     assert!(tree.lines().any(|row| row.contains("in:2") && row.contains("silent ")), "{tree}");
-    let id = hangs["runId"].as_str().expect("an id");
+    let id = hangs["runId"].as_str().expect("the run has no id");
     let mut logs = place.command(&["logs", id, "-f"]).spawn().expect("the program was built");
     let mut lines = BufReader::new(logs.stdout.take().expect("it is a pipe")).lines();
     // Its supervisor has read what it said.
@@ -279,7 +279,7 @@ fn a_piece_that_hangs_is_found_and_a_paused_tree_says_so() {
 fn a_tree_that_its_breaker_holds_back_says_so() {
     let place = Place::new();
     let agent = place.file("agent", "#!/bin/sh\nrm agent\n");
-    fs::set_permissions(&agent, Permissions::from_mode(0o755)).expect("it is ours");
+    fs::set_permissions(&agent, Permissions::from_mode(0o755)).expect("the mode cannot be set");
     place.file("in", "1\n2\n3\n4\n5\n");
     let limits = "[agents.defaults.subagents.breaker]\nfailures = 2\ncooldownSeconds = 3600\n";
     place.file("c.toml", limits);
@@ -346,7 +346,7 @@ fn all_trees_of_a_user_are_paused_and_ended_at_once() {
     }
     let trees = place.run(&["list", "--json", "--data-dir", folder]).expect_code(0).json();
     for tree in trees.as_array().expect("trees") {
-        let id = tree["runId"].as_str().expect("an id");
+        let id = tree["runId"].as_str().expect("the run has no id");
         let words = place.run(&["events", id, "--data-dir", folder]).expect_code(0);
         let words = words.stdout();
         assert!(words.contains("  paused  ") && words.contains("  unpaused  "), "{words}");

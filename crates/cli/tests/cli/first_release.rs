@@ -40,7 +40,7 @@ fn its_trees_are_shown_and_audited() {
     let all = place.run(&["list", "--all", "--json"]).expect_code(0).json();
     assert_eq!(all.as_array().expect("a list of runs").len(), 19);
     for run in all.as_array().expect("a list of runs") {
-        let run = run["runId"].as_str().expect("an id");
+        let run = run["runId"].as_str().expect("the run has no id");
         for words in [&["show", run][..], &["tree", run], &["history", run], &["logs", run]] {
             place.run(words).expect_code(0);
             place.run(&[words, &["--json"]].concat()).expect_code(0);

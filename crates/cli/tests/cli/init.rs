@@ -47,10 +47,10 @@ fn what_is_there_stays_as_it_is() {
         place.file(".offshoot/agents/example.md", "---\nname: other\n---\n"),
         place.file(".mcp.json", "{}\n"),
     ];
-    let before = files.each_ref().map(|file| fs::read(file).expect("it is there"));
+    let before = files.each_ref().map(|file| fs::read(file).expect("the file cannot be read"));
     let init = place.run(&["init", "--mcp"]);
     check("init_present", &init);
-    assert_eq!(files.map(|file| fs::read(file).expect("it is there")), before);
+    assert_eq!(files.map(|file| fs::read(file).expect("the file cannot be read")), before);
     assert!(!place.path().join(".offshoot/config.toml").exists(), "two would be refused");
     assert!(follow(&place, &init).stdout().contains("other"));
 }

@@ -126,7 +126,7 @@ fn what_completed_before_is_kept() {
     let (place, outcome) = running.end();
     check("interrupt_kept", &outcome);
     let trees = place.run(&["tree", "--json"]).expect_code(0).json();
-    let id = trees[0]["runId"].as_str().expect("an id");
+    let id = trees[0]["runId"].as_str().expect("the run has no id");
     let merged = place.run(&["-q", "merge", "--children", id]).expect_code(0);
     assert_eq!(merged.stdout(), "got a\n");
 }
@@ -186,7 +186,7 @@ fn what_a_killed_supervisor_left_is_shown_as_lost() {
     };
     check_text("interrupt_killed_list", &list.lines().map(words).collect::<Vec<_>>().join("\n"));
     let trees = place.run(&["tree", "--json"]).expect_code(0).json();
-    let id = trees[0]["children"][0]["runId"].as_str().expect("an id").to_owned();
+    let id = trees[0]["children"][0]["runId"].as_str().expect("the run has no id").to_owned();
     check("interrupt_killed_show", &place.run(&["show", &id]));
     let shown = place.run(&["show", &id, "--json"]).expect_code(0).json();
     assert_eq!(
@@ -194,6 +194,7 @@ fn what_a_killed_supervisor_left_is_shown_as_lost() {
         (&"lost".into(), &"interrupted".into())
     );
     // Looking writes nothing: the record ends where its supervisor did.
-    let events = place.run(&["events", trees[0]["runId"].as_str().expect("an id"), "--json"]);
+    let events =
+        place.run(&["events", trees[0]["runId"].as_str().expect("the run has no id"), "--json"]);
     assert!(!events.expect_code(0).stdout().contains("\"ended\""));
 }

@@ -147,7 +147,7 @@ END
             assert_eq!(fs::read(after.place.path().join("heard")).expect("it was told"), b"told\n");
             let child = after.run("child");
             assert_eq!(child["status"], "completed");
-            let id = child["runId"].as_str().expect("an id");
+            let id = child["runId"].as_str().expect("the run has no id");
             assert_eq!(
                 after.place.run(&["show", id, "--answer"]).expect_code(0).stdout(),
                 "told\n"
@@ -241,7 +241,7 @@ END
                    "$OFFSHOOT" report "the last word"; until grep -q "the last word" live; do sleep 0.01; done"#,
         then: |after| {
             let live = fs::read_to_string(after.place.path().join("live")).expect("it was written");
-            let id = after.runs[0]["runId"].as_str().expect("an id");
+            let id = after.runs[0]["runId"].as_str().expect("the run has no id");
             for look in [&["events", id][..], &["show", id], &["history", id], &["tree", id]] {
                 let outcome = after.place.run(look).expect_code(0);
                 let text = outcome.stdout();
@@ -363,7 +363,7 @@ impl After {
     }
 
     fn shown(&self, label: &str) -> Value {
-        let id = self.run(label)["runId"].as_str().expect("an id");
+        let id = self.run(label)["runId"].as_str().expect("the run has no id");
         self.place.run(&["show", id, "--json"]).expect_code(0).json()
     }
 }

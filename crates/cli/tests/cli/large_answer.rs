@@ -38,13 +38,16 @@ fn a_large_answer_is_whole_wherever_it_begins_in_a_file() {
 
     let path = place.path().join("out");
     let said = map(&place, AGENT, &[], File::create(&path).expect("a file"));
-    assert!(whole(&said) && fs::read(&path).expect("it is there") == expected, "{said:?}");
+    assert!(
+        whole(&said) && fs::read(&path).expect("the file cannot be read") == expected,
+        "{said:?}"
+    );
 
     // Behind what was there before, as by `>>`.
-    fs::write(&path, "before\n").expect("there is room");
+    fs::write(&path, "before\n").expect("the file cannot be written");
     let append = OpenOptions::new().append(true).open(&path).expect("a file");
     let said = map(&place, AGENT, &[], append);
-    let found = fs::read(&path).expect("it is there");
+    let found = fs::read(&path).expect("the file cannot be read");
     assert!(whole(&said) && found == [b"before\n", &*expected].concat(), "{said:?}");
 
     // In the middle of a file that is longer, and empty but for its ends.
@@ -55,7 +58,10 @@ fn a_large_answer_is_whole_wherever_it_begins_in_a_file() {
     let said = map(&place, AGENT, &[], middle);
     let mut around = vec![0; length as usize];
     around[at as usize..][..expected.len()].copy_from_slice(&expected);
-    assert!(whole(&said) && fs::read(&path).expect("it is there") == around, "{said:?}");
+    assert!(
+        whole(&said) && fs::read(&path).expect("the file cannot be read") == around,
+        "{said:?}"
+    );
 }
 
 #[test]
@@ -69,7 +75,7 @@ fn a_large_answer_for_which_a_disk_has_no_room_is_an_error_and_is_kept() {
     assert_eq!(said.status.code(), Some(2), "{error}");
     assert!(error.contains("cannot write the result") && error.contains("no space"), "{error}");
     let root = place.run(&["list", "--json"]).json()[0]["runId"].clone();
-    let show = ["show", root.as_str().expect("an id"), "--answer"];
+    let show = ["show", root.as_str().expect("the run has no id"), "--answer"];
     assert!(place.run(&show).expect_code(0).stdout().as_bytes() == answer());
 }
 
@@ -97,7 +103,7 @@ fn of_a_large_answer_with_a_damaged_part_nothing_wrong_stays_in_a_file() {
         let error = String::from_utf8_lossy(&said.stderr);
         assert_eq!(said.status.code(), Some(2), "{error}");
         assert!(error.contains("has been changed"), "{error}");
-        let found = fs::read(&path).expect("it is there");
+        let found = fs::read(&path).expect("the file cannot be read");
         let wanted = [begins.as_bytes(), &answer()].concat();
         assert!(wanted.starts_with(&found) && found.len() <= 5_000_000 + begins.len());
     }

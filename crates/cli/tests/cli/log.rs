@@ -70,7 +70,7 @@ fn the_log_has_each_run_from_start_to_end_and_no_text_of_an_agent() {
     let trees = place.run(&["tree", "--all", "--json"]).expect_code(0).json();
     let (mut statuses, mut count) = (BTreeSet::new(), 0);
     for tree in trees.as_array().expect("trees") {
-        let root = tree["runId"].as_str().expect("an id");
+        let root = tree["runId"].as_str().expect("the run has no id");
         let mut all = Vec::new();
         runs(tree, &mut all);
         for run in all {

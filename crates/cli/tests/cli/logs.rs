@@ -18,7 +18,7 @@ use crate::stage::Stage;
 fn newest(place: &Place) -> String {
     let listed = place.run(&["list", "--json"]).expect_code(0).json();
     let last = listed.as_array().and_then(|runs| runs.last()).expect("a tree");
-    last["runId"].as_str().expect("an id").to_owned()
+    last["runId"].as_str().expect("the run has no id").to_owned()
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn pieces_stand_behind_their_labels() {
     assert_eq!(lines, ["a | a", "a | err a", "b | b", "b | err b"]);
     let failed = place.run(&["list", "--all", "--json"]).expect_code(0).json();
     let failed = failed.as_array().expect("runs").iter().find(|run| run["label"] == "b");
-    let id = failed.expect("a piece")["runId"].as_str().expect("an id");
+    let id = failed.expect("a piece")["runId"].as_str().expect("the run has no id");
     assert_eq!(place.run(&["logs", id, "--stderr"]).expect_code(0).stdout(), "err b\n");
 }
 
@@ -163,7 +163,7 @@ fn what_a_killed_supervisor_did_not_write_is_named() {
     // To look at it has it written.
     let live = place.run(&["logs", &id]).expect_code(0);
     assert_eq!(live.stdout(), "written\n");
-    child.kill().expect("it is ours");
+    child.kill().expect("the process cannot be killed");
     child.wait().expect("it was ours");
     let logs = place.run(&["logs", "-f", &id]).expect_code(0);
     let missing = "[the end is missing: the supervisor was killed before it was written]";

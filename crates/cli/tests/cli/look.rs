@@ -52,7 +52,7 @@ fn a_tree_is_shown_as_text_and_as_json() {
         }
     }
     // A run below the root, with what is below it.
-    let child = children[1]["runId"].as_str().expect("an id");
+    let child = children[1]["runId"].as_str().expect("the run has no id");
     check("look_tree_of_a_piece", &place.run(&["tree", child]));
 }
 
@@ -99,7 +99,7 @@ fn a_run_is_named_by_id_beginning_or_key() {
 fn a_run_is_explained() {
     let (place, id) = with_a_tree();
     let trees = place.run(&["tree", "--json"]).expect_code(0).json();
-    let failed = trees[0]["children"][1]["runId"].as_str().expect("an id").to_owned();
+    let failed = trees[0]["children"][1]["runId"].as_str().expect("the run has no id").to_owned();
     check("look_show_root", &place.run(&["show", &id]));
     check("look_show_failed", &place.run(&["show", &failed]));
     let shown = place.run(&["show", &failed, "--json"]).expect_code(0).json();
@@ -174,7 +174,7 @@ fn events_are_printed_in_order() {
         events.iter().map(|event| event["seq"].as_u64().expect("a number")).collect();
     assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>(), "without gaps");
     let trees = place.run(&["tree", "--json"]).expect_code(0).json();
-    let piece = trees[0]["children"][1]["runId"].as_str().expect("an id").to_owned();
+    let piece = trees[0]["children"][1]["runId"].as_str().expect("the run has no id").to_owned();
     check("look_events_of_a_piece", &place.run(&["events", &piece]));
     let all = place.run(&["events", &id]).expect_code(0);
     assert_eq!(all.stdout().lines().count(), events.len());

@@ -14,7 +14,7 @@ fn with_log() -> Place {
 
 fn id_in(outcome: &Outcome) -> String {
     let (_, id) = outcome.stderr.rsplit_once("tree ").expect("the last line names the tree");
-    id.split_whitespace().next().expect("an id").to_owned()
+    id.split_whitespace().next().expect("the line has no id").to_owned()
 }
 
 #[test]

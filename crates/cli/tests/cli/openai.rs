@@ -110,7 +110,7 @@ fn pieces_share_a_budget_until_it_is_used_up() {
     assert!(text.lines().filter(|line| line.contains("not started")).count() < 3, "{text}");
     place.run(&["audit", "last"]).expect_code(0);
     let piece = place.run(&["list", "--tree", "last", "--status", "completed", "--json"]).json();
-    let id = piece[0]["runId"].as_str().expect("an id").to_owned();
+    let id = piece[0]["runId"].as_str().expect("the run has no id").to_owned();
     let events = place.run(&["events", &id]).expect_code(0);
     assert!(events.stdout().contains("out of the pool"), "{}", events.stdout());
     // What is left pays for no other piece, so none is begun.

@@ -106,7 +106,7 @@ fn what_was_left_by_a_supervisor_and_its_keeper_is_ended_by_the_next() {
     assert_eq!(sockets(&place.path()), 0, "the stale socket went too");
     let trees = place.run(&["tree", "--all", "--json"]).json();
     assert_eq!(trees[0]["status"], "lost", "{trees}");
-    place.run(&["audit", trees[0]["runId"].as_str().expect("an id")]).expect_code(0);
+    place.run(&["audit", trees[0]["runId"].as_str().expect("the run has no id")]).expect_code(0);
 
     // And they are not looked for again.
     let later = place.run(&["run", "z", "--", "cat"]).expect_code(0);
@@ -173,7 +173,7 @@ fn a_keeper_that_fails_is_replaced_on_record_and_doctor_shows_it() {
     assert!(child.wait().expect("the child cannot be waited for").success());
 
     let trees = place.run(&["tree", "--all", "--json"]).json();
-    let root = trees[0]["runId"].as_str().expect("an id");
+    let root = trees[0]["runId"].as_str().expect("the run has no id");
     let events = place.run(&["events", root, "--json"]).expect_code(0);
     let failed: Vec<serde_json::Value> = events
         .stdout()
@@ -211,7 +211,7 @@ fn a_daemon_that_nothing_names_ends_with_the_tree_and_is_on_record() {
         assert!(!Path::new(&format!("/proc/{pid}")).exists(), "{pid} has outlived its tree");
     }
     let trees = place.run(&["tree", "--all", "--json"]).json();
-    let root = trees[0]["runId"].as_str().expect("an id");
+    let root = trees[0]["runId"].as_str().expect("the run has no id");
     let events = place.run(&["events", root, "--json"]).expect_code(0);
     let mut named: Vec<u64> = events
         .stdout()

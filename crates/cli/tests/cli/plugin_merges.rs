@@ -114,7 +114,8 @@ fn a_merge_that_cannot_begin_is_the_reason_of_its_tree() {
     let list = place.run(&["list", "--all", "--json"]).expect_code(0).json();
     let [root] = &list.as_array().expect("a list")[..] else { panic!("nothing else ran: {list}") };
     assert_eq!(root["status"], "failed", "{root}");
-    let show = place.run(&["show", root["runId"].as_str().expect("an id")]).expect_code(0);
+    let show =
+        place.run(&["show", root["runId"].as_str().expect("the run has no id")]).expect_code(0);
     assert!(show.stdout().contains("it panicked"), "{}", show.stdout());
 }
 

@@ -31,7 +31,7 @@ fn age(place: &Place, hours: u64) {
             }
             let file = fs::File::open(entry.path()).expect("the file cannot be opened");
             let at = there.modified().expect("a time") - back;
-            file.set_modified(at).expect("it is ours");
+            file.set_modified(at).expect("the time cannot be set");
         }
     }
     for folder in ["blobs", "runs"] {

@@ -25,8 +25,10 @@ fn reports_are_seen_live_and_stay_on_record() {
     let mut stderr = BufReader::new(child.stderr.take().expect("the stream is not a pipe")).lines();
     let live = stderr.find(|line| line.as_ref().is_ok_and(|line| line.contains("step 1")));
     assert!(live.is_some(), "the first report is seen while the agent works");
-    let root =
-        place.run(&["list", "--json"]).json()[0]["runId"].as_str().expect("an id").to_owned();
+    let root = place.run(&["list", "--json"]).json()[0]["runId"]
+        .as_str()
+        .expect("the run has no id")
+        .to_owned();
     let followed = place.run(&["events", "-f", &root]).expect_code(0);
     place.finish(child, &command, &[]).expect_code(0);
 

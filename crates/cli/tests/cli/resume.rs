@@ -135,8 +135,10 @@ fn an_input_that_has_changed_is_named() {
     let place = killed_map();
     place.file("go", "");
     place.file("in", "1\n2\n7\n4\n");
-    let root =
-        place.run(&["list", "--json"]).json()[0]["runId"].as_str().expect("an id").to_owned();
+    let root = place.run(&["list", "--json"]).json()[0]["runId"]
+        .as_str()
+        .expect("the run has no id")
+        .to_owned();
     let events = || place.run(&["events", &root]).expect_code(0).stdout().to_owned();
     let before = (events(), [1, 2, 3, 4].map(|line| ran(&place, line)));
     let refused = place.run(&["resume"]).expect_code(2);
@@ -446,8 +448,10 @@ fn values_are_found_by_their_names_after_the_supervisor_was_killed() {
     let resumed = place.run(&["resume"]).expect_code(0);
     let expected = "the plan\nthe new word\nthe plan\nmerged\n4\n1\nthe new word\n";
     assert_eq!(resumed.stdout(), expected, "{}", resumed.stderr);
-    let root =
-        place.run(&["list", "--json"]).json()[0]["runId"].as_str().expect("an id").to_owned();
+    let root = place.run(&["list", "--json"]).json()[0]["runId"]
+        .as_str()
+        .expect("the run has no id")
+        .to_owned();
     let kept = place.run(&["events", &root]).expect_code(0);
     assert_eq!(kept.stdout().matches("  kept  ").count(), 5, "{}", kept.stdout());
     let with = |text: &str| {

@@ -252,7 +252,7 @@ fn rights_that_the_caller_lacks_are_not_granted() {
     let listed = place.run(&["list", "--all", "--json"]).expect_code(0).json();
     let mut runs = listed.as_array().expect("a list").iter();
     let granted = runs.find(|run| run["label"] == "granted").expect("one was granted");
-    let id = granted["runId"].as_str().expect("an id");
+    let id = granted["runId"].as_str().expect("the run has no id");
     let shown = place.run(&["show", id, "--json"]).expect_code(0).json();
     assert_eq!(shown["grant"]["budget"]["tokens"], 60, "{shown}");
     assert_eq!(shown["grant"]["runTimeoutSeconds"], 50, "no longer than its parent: {shown}");
@@ -402,7 +402,10 @@ fn a_ticket_is_seen_nowhere() {
     let words =
         ["-v", "run", "--allow-recursive-spawn", "--max-depth", "2", "x", "--", "sh", "agent.sh"];
     let outcome = place.run(&words);
-    let id = place.run(&["list", "--json"]).json()[0]["runId"].as_str().expect("an id").to_owned();
+    let id = place.run(&["list", "--json"]).json()[0]["runId"]
+        .as_str()
+        .expect("the run has no id")
+        .to_owned();
     let mut said = vec![outcome.stdout.clone(), outcome.stderr.into_bytes()];
     for words in
         [&["events", &id, "--json"][..], &["show", &id], &["tree", "--json"], &["list", "--all"]]

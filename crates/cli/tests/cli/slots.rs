@@ -28,7 +28,7 @@ impl Slots {
     #[track_caller]
     fn of(place: &Place, cap: usize) -> Self {
         let listed = place.run(&["list", "--json"]).expect_code(0).json();
-        let id = listed[0]["runId"].as_str().expect("an id").to_owned();
+        let id = listed[0]["runId"].as_str().expect("the run has no id").to_owned();
         let events = place.run(&["events", &id, "--json"]).expect_code(0);
         let mut holding = BTreeSet::new();
         let mut slots = Self { peak: 0, debts: 0, runs: 0 };
@@ -107,7 +107,7 @@ fn an_agent_deeper_in_the_tree_bounds_what_is_below_it() {
     };
     assert_eq!(of("slow"), "timed_out");
     let root = listed.as_array().expect("a list").iter().find(|run| run["depth"] == 0);
-    let root = root.expect("the root")["runId"].as_str().expect("an id");
+    let root = root.expect("the root")["runId"].as_str().expect("the run has no id");
     place.run(&["audit", root]).expect_code(0);
 }
 
@@ -177,7 +177,7 @@ fn a_parent_that_does_not_wait_locks_nothing() {
     );
     assert_eq!(outcome.expect_code(0).stdout(), "from below\n");
     let listed = place.run(&["list", "--json"]).expect_code(0).json();
-    let id = listed[0]["runId"].as_str().expect("an id").to_owned();
+    let id = listed[0]["runId"].as_str().expect("the run has no id").to_owned();
     let events = place.run(&["events", &id, "--json"]).expect_code(0);
     assert!(events.stdout().contains("stall_lent"), "{}", events.stdout());
     place.run(&["audit", &id]).expect_code(0);
@@ -195,7 +195,7 @@ fn no_more_run_at_once_than_there_are_open_files_for() {
     assert_eq!(outcome.stdout(), numbers.join("\n---\n") + "\n");
     assert!(outcome.stderr.contains("maxConcurrent is 60, but"), "{}", outcome.stderr);
     let tree = place.run(&["tree", "--all", "--json"]).json();
-    let root = tree[0]["runId"].as_str().expect("an id");
+    let root = tree[0]["runId"].as_str().expect("the run has no id");
     let audit = place.run(&["audit", root, "--json"]).expect_code(0).json();
     let peak = audit["findings"]["peakConcurrency"].as_u64().expect("a number");
     assert!((2..=16).contains(&peak), "{peak} at once: {audit}");
@@ -245,7 +245,7 @@ fn what_works_while_it_waits_is_on_record_and_its_time_counts() {
         let options = ["--config", "c.toml", "--max-concurrent", "1"];
         place.tree(&options, &script).expect_code(0);
         let root = place.run(&["list", "--json"]).expect_code(0).json()[0]["runId"].clone();
-        let root = root.as_str().expect("an id");
+        let root = root.as_str().expect("the run has no id");
         let busy = |text: &str| text.contains("of CPU time while it waited");
         for command in [["show", root], ["audit", root], ["events", root]] {
             let said = place.run(&command).expect_code(0);
@@ -258,7 +258,7 @@ fn what_works_while_it_waits_is_on_record_and_its_time_counts() {
         place.tree(&["--max-concurrent", "1", "--timeout", "1"], &script);
         let root = place.run(&["list", "--json"]).expect_code(0).json()[0].clone();
         assert_eq!(root["status"], "timed_out", "{root}");
-        place.run(&["audit", root["runId"].as_str().expect("an id")]).expect_code(0);
+        place.run(&["audit", root["runId"].as_str().expect("the run has no id")]).expect_code(0);
     };
     std::thread::scope(|scope| {
         scope.spawn(times_out);

@@ -53,18 +53,20 @@ fn a_run_knows_those_above_it() {
         assert_eq!(told["parentTaskId"], told["trace"][1]["runId"]);
 
         // The record alone says the same.
-        let id = told["trace"][2]["runId"].as_str().expect("an id");
+        let id = told["trace"][2]["runId"].as_str().expect("the run has no id");
         let shown = place.run(&["show", "--json", id]).expect_code(0);
         let shown: Value = serde_json::from_str(shown.stdout()).expect("JSON");
         assert_eq!(shown["delegation"], told);
         let text = place.run(&["show", id]).expect_code(0).stdout().to_owned();
-        let of = |at: usize| format!("({})", told["trace"][at]["runId"].as_str().expect("an id"));
+        let of = |at: usize| {
+            format!("({})", told["trace"][at]["runId"].as_str().expect("the run has no id"))
+        };
         assert!(text.contains(&format!("trace        main {}\n", of(0))), "{text}");
         assert!(text.contains(&format!("→ chezmoi-workflow {}\n", of(1))), "{text}");
         assert!(text.contains(&format!("→ git-coordinator {}\n", of(2))), "{text}");
         assert!(text.contains(&format!("root's task  {request}\n")), "{text}");
 
-        let root = told["trace"][0]["runId"].as_str().expect("an id");
+        let root = told["trace"][0]["runId"].as_str().expect("the run has no id");
         let shown = place.run(&["show", "--json", root]).expect_code(0);
         let shown: Value = serde_json::from_str(shown.stdout()).expect("JSON");
         let trace = json!([{ "agent": "main", "runId": root }]);

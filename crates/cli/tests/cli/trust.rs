@@ -183,12 +183,12 @@ fn a_file_that_acts_for_the_user_is_trusted_with_its_project() {
         let agents = place.run(&["agents", "show", "main", "--json"]).expect_code(0);
         agents.stdout().contains("run.sh")
     };
-    fs::write(log, "a line").expect("there is room");
+    fs::write(log, "a line").expect("the file cannot be written");
     assert!(is_trusted(), "offshoot itself appends to that file");
     let exchanged = |path: &std::path::PathBuf| {
-        fs::write(path, "evil").expect("there is room");
+        fs::write(path, "evil").expect("the file cannot be written");
         let ignored = !is_trusted();
-        fs::write(path, "good").expect("there is room");
+        fs::write(path, "good").expect("the file cannot be written");
         assert!(is_trusted());
         ignored
     };
@@ -206,13 +206,13 @@ fn what_a_name_leads_to_is_trusted_however_it_leads_there() {
     for name in ["p/scripts/a.sh", "p/scripts/b.sh", "p/up.sh", "outside/up.sh", "outside.sh"] {
         place.file(name, name);
     }
-    fs::create_dir_all(place.path().join("outside/x")).expect("there is room");
-    fs::create_dir(place.path().join("p/x")).expect("there is room");
+    fs::create_dir_all(place.path().join("outside/x")).expect("the folder cannot be made");
+    fs::create_dir(place.path().join("p/x")).expect("the folder cannot be made");
     let path = |name: &str| place.path().join("p").join(name);
     let link = |to: &str, name: &str| {
         // A folder or a link, or nothing.
         let _ = fs::remove_dir(path(name)).or_else(|_| fs::remove_file(path(name)));
-        symlink(to, path(name)).expect("there is room");
+        symlink(to, path(name)).expect("the link cannot be made");
     };
     link("scripts/a.sh", "run.sh");
     link("../outside.sh", "out.sh");
@@ -234,14 +234,14 @@ fn what_a_name_leads_to_is_trusted_however_it_leads_there() {
     link("../outside/x", "x");
     assert!(!is_trusted(), "a folder on the way is a link");
     fs::remove_file(path("x")).expect("it is a link");
-    fs::create_dir(path("x")).expect("there is room");
+    fs::create_dir(path("x")).expect("the folder cannot be made");
     assert!(is_trusted());
-    fs::create_dir_all(path("bin/later")).expect("there is room");
+    fs::create_dir_all(path("bin/later")).expect("the folder cannot be made");
     assert!(is_trusted(), "a folder is no file");
     fs::remove_dir(path("bin/later")).expect("it is empty");
     named_pipe(path("bin/later"));
     assert!(!is_trusted(), "a pipe has appeared, and is not waited for");
-    fs::remove_file(path("bin/later")).expect("it is there");
+    fs::remove_file(path("bin/later")).expect("the file cannot be removed");
     assert!(is_trusted());
     place.file("p/bin/later", "evil");
     assert!(!is_trusted(), "a file has appeared that was named");

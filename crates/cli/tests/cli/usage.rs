@@ -84,7 +84,7 @@ fn runs_agents_and_merges_are_completed() {
     assert!(runs.lines().any(|line| line.ends_with("\tover nightly")), "{runs}");
     assert!(runs.lines().any(|line| line.ends_with("\tcompleted in")), "{runs}");
     let id = runs.lines().find(|line| line.ends_with("nightly")).expect("a run").split('\t').next();
-    place.run(&["show", id.expect("an id")]).expect_code(0);
+    place.run(&["show", id.expect("the run has no id")]).expect_code(0);
     let flags = complete(&["list", "--tree", "la"]);
     assert!(flags.starts_with("last"), "{flags}");
     assert!(complete(&["run", "--agent", ""]).contains("night-watch"), "an agent");

@@ -109,7 +109,7 @@ impl Watched {
     /// Fails unless the modes of the terminal are those of a shell.
     #[track_caller]
     fn expect_usual_modes(&self) {
-        let modes = tcgetattr(&self.screen).expect("it is ours").local_modes;
+        let modes = tcgetattr(&self.screen).expect("the terminal has no modes").local_modes;
         assert!(modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG));
     }
 

@@ -38,7 +38,7 @@ fn load(kind: SourceKind, text: &str) -> Result<Config, Vec<String>> {
 }
 
 fn agent<'a>(config: &'a Config, id: &str) -> &'a AgentDefinition {
-    config.agent(&AgentId::parse(id).expect("an id")).expect("the agent is not defined")
+    config.agent(&AgentId::parse(id).expect("the text is no id")).expect("the agent is not defined")
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn every_key_of_front_matter_has_its_place_in_a_definition() {
     // YAML forbids a colon within plain words.
     let text = CHEZMOI.replace("dotfiles: carefully", "dotfiles carefully");
     let config = load(SourceKind::ProjectDefinition, &text).expect("a good definition");
-    let id = AgentId::parse("chezmoi-workflow").expect("an id");
+    let id = AgentId::parse("chezmoi-workflow").expect("the text is no id");
     let agent = agent(&config, "chezmoi-workflow");
     let at = |line| Origin::Definition { path: "agents/a.md".into(), line };
     assert_eq!(agent.origin(), &at(2));
@@ -71,7 +71,7 @@ fn every_key_of_front_matter_has_its_place_in_a_definition() {
     assert_eq!(settings.max_depth.map(|set| set.value.get()), Some(2));
     assert!(settings.allow_recursive_spawn.is_some_and(|set| set.value));
     let allowed = ["chezmoi-workflow", "git-coordinator", "security-scanner"];
-    let allowed = allowed.map(|id| AgentId::parse(id).expect("an id")).to_vec();
+    let allowed = allowed.map(|id| AgentId::parse(id).expect("the text is no id")).to_vec();
     assert_eq!(settings.allow_agents.map(|set| set.value), Some(AllowAgents::List(allowed)));
 }
 

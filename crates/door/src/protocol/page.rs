@@ -53,7 +53,7 @@ fn the_sessions_on_the_page_are_possible() {
                 }
                 Incoming::Notification { method, params } => {
                     assert_eq!(method, CANCEL_REQUEST);
-                    let cancel: CancelRequest = same(&params.expect("an id"), line);
+                    let cancel: CancelRequest = same(&params.expect("the request has no id"), line);
                     assert!(open.contains_key(&cancel.id.to_string()), "{line}");
                 }
                 Incoming::Answer { .. } => panic!("a client answers nothing: {line}"),

@@ -47,7 +47,7 @@ fn a_tree_of_agents_that_spawn_agents() {
     let roots: Vec<_> = list.iter().filter(|run| run["depth"] == 0).collect();
     assert_eq!((roots.len(), list.len()), (2, 2 * (1 + 2 + 2 + 4 + 2)), "{list:?}");
     for root in roots {
-        command(&["audit", root["runId"].as_str().expect("an id")]);
+        command(&["audit", root["runId"].as_str().expect("the run has no id")]);
     }
 }
 

@@ -210,7 +210,7 @@ fn variable(name: String) -> Variable {
 }
 
 fn status_answer(kind: CallerKind, may_spawn: bool, prefers: bool) -> StatusAnswer {
-    let id = AgentId::parse("scout").expect("an id");
+    let id = AgentId::parse("scout").expect("the text is no id");
     let scout = AgentSummary { id, description: None, why: Some("For a look".into()) };
     StatusAnswer {
         caller: kind.word(),

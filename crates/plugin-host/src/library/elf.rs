@@ -164,8 +164,8 @@ mod tests {
     }
 
     fn checked(bytes: &[u8]) -> Result<(), Fault> {
-        let mut file = tempfile::tempfile().expect("there is room");
-        file.write_all(bytes).expect("there is room");
+        let mut file = tempfile::tempfile().expect("no temporary file can be made");
+        file.write_all(bytes).expect("the file cannot be written");
         check(&file).expect("it can be read")
     }
 

@@ -6,7 +6,7 @@ struct Folder(tempfile::TempDir);
 
 impl Folder {
     fn new() -> Self {
-        Self(tempfile::tempdir().expect("there is room"))
+        Self(tempfile::tempdir().expect("no temporary folder can be made"))
     }
 
     fn place(&self, name: &str, origin: PlaceOrigin) -> Place {
@@ -16,16 +16,17 @@ impl Folder {
     /// A plugin whose library is this file.
     fn plugin(&self, place: &str, name: &str, library: &[u8]) -> PathBuf {
         let folder = self.0.path().join(place).join(name);
-        fs::create_dir_all(&folder).expect("there is room");
+        fs::create_dir_all(&folder).expect("the folder cannot be made");
         let target = target();
         let text = format!(
             "name = \"{name}\"\nversion = \"1.0.0\"\nabi = \"1.0\"\nruntimes = [\"{name}\"]\n\
              merges = [\"merge-{name}\"]\n[files.{target}]\npath = \"lib.so\"\n"
         );
-        fs::write(folder.join(PACKAGE_FILE), text).expect("there is room");
-        fs::write(folder.join("lib.so"), library).expect("there is room");
+        fs::write(folder.join(PACKAGE_FILE), text).expect("the file cannot be written");
+        fs::write(folder.join("lib.so"), library).expect("the file cannot be written");
         for path in [&folder, &folder.join(PACKAGE_FILE), &folder.join("lib.so")] {
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+                .expect("the mode cannot be set");
         }
         folder
     }
@@ -62,8 +63,11 @@ fn the_first_name_wins_and_the_others_are_shown() {
             ("two", PlaceOrigin::User, false)
         ]
     );
-    assert_eq!(search.runtime("one").expect("it is there").origin, PlaceOrigin::Flag);
-    assert_eq!(search.merge("merge-two").expect("it is there").name, "two");
+    assert_eq!(
+        search.runtime("one").expect("the plugin has no such runtime").origin,
+        PlaceOrigin::Flag
+    );
+    assert_eq!(search.merge("merge-two").expect("the plugin has no such merge").name, "two");
     let error = search.runtime("three").expect_err("there is none");
     assert_eq!(error.to_string(), "there is no runtime `three` among the plugins here");
     assert!(error.hint().expect("it helps").starts_with("there are one, two; looked in "));
@@ -73,7 +77,7 @@ fn the_first_name_wins_and_the_others_are_shown() {
 fn a_broken_package_is_named_when_it_is_meant() {
     let folder = Folder::new();
     let broken = folder.plugin("a", "one", b"");
-    fs::write(broken.join(PACKAGE_FILE), "name = 1").expect("there is room");
+    fs::write(broken.join(PACKAGE_FILE), "name = 1").expect("the file cannot be written");
     let search = Search::new(vec![folder.place("a", PlaceOrigin::Flag)]);
     let error = search.runtime("one").expect_err("it is broken");
     assert!(error.to_string().contains("plugin.toml:1:8: name: found 1"), "{error}");
@@ -86,7 +90,7 @@ fn a_folder_has_the_name_of_its_plugin() {
     let folder = Folder::new();
     let old = folder.plugin("a", "one", b"");
     let new = old.with_file_name("two");
-    fs::rename(old, &new).expect("it is ours");
+    fs::rename(old, &new).expect("the file cannot be renamed");
     let error = Candidate::read(new, PlaceOrigin::User).check(None).expect_err("not the same");
     assert!(error.to_string().contains("the plugin is called `one`"), "{error}");
 }
@@ -106,7 +110,7 @@ fn a_project_is_asked_for_trust_and_what_was_trusted_may_not_change() {
 
     let mut other = library;
     other.push(0);
-    fs::write(path.join("lib.so"), other).expect("there is room");
+    fs::write(path.join("lib.so"), other).expect("the file cannot be written");
     for origin in [PlaceOrigin::Project, PlaceOrigin::User] {
         let error = candidate(origin).check(Some(digest)).expect_err("it has changed");
         assert!(matches!(error, PluginError::Changed { .. }), "{error}");
@@ -118,9 +122,10 @@ fn a_package_may_say_what_its_library_is() {
     let folder = Folder::new();
     let path = folder.plugin("a", "one", &some_library());
     let package = path.join(PACKAGE_FILE);
-    let text = fs::read_to_string(&package).expect("it is there");
+    let text = fs::read_to_string(&package).expect("the file cannot be read");
     let wrong = ContentHash::of(b"something else");
-    fs::write(&package, format!("{text}digest = \"{wrong}\"\n")).expect("there is room");
+    fs::write(&package, format!("{text}digest = \"{wrong}\"\n"))
+        .expect("the file cannot be written");
     let error = Candidate::read(path, PlaceOrigin::User).check(None).expect_err("it differs");
     assert!(error.to_string().contains("is not what its plugin.toml says"), "{error}");
 }

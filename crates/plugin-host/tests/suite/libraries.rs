@@ -31,9 +31,9 @@ struct Copy {
 
 impl Copy {
     fn of(library: &str) -> Self {
-        let folder = tempfile::tempdir().expect("there is room");
+        let folder = tempfile::tempdir().expect("no temporary folder can be made");
         let path = folder.path().join(format!("lib{library}.so"));
-        fs::copy(built(&format!("lib{library}.so")), &path).expect("there is room");
+        fs::copy(built(&format!("lib{library}.so")), &path).expect("the file cannot be copied");
         Self { _folder: folder, path }
     }
 
@@ -80,7 +80,7 @@ async fn run(runtime: &dyn Runtime, task: &str) -> (Finished, Vec<RunEvent>) {
 async fn every_runtime_passes_the_contract() {
     for library in ["raw", "alien_allocator"] {
         let plugin = Copy::of(library).load().expect("it is a good plugin");
-        let runtime = plugin.runtime("upper", &json("{}")).expect("it has one");
+        let runtime = plugin.runtime("upper", &json("{}")).expect("the plugin has no such runtime");
         let broken = check_contract(&runtime, || launch("hello"), || launch("hang")).await;
         assert_eq!(broken, [], "{library}");
         let (finished, events) = run(&runtime, "hello").await;
@@ -126,25 +126,25 @@ fn a_load_that_hangs_keeps_no_process_from_its_end() {
 
 #[test]
 fn what_was_checked_is_written_whatever_has_become_of_the_file() {
-    let place = tempfile::tempdir().expect("there is room");
+    let place = tempfile::tempdir().expect("no temporary folder can be made");
     let folder = place.path().join("raw");
-    fs::create_dir(&folder).expect("there is room");
+    fs::create_dir(&folder).expect("the folder cannot be made");
     let (file, library) = (folder.join("plugin.toml"), folder.join("libx.so"));
     let text = format!(
         "name = \"raw\"\nversion = \"0.1.0\"\nabi = \"1.0\"\nruntimes = [\"upper\"]\n[files.{}]\n\
          path = \"libx.so\"\n",
         target()
     );
-    fs::write(&file, text).expect("there is room");
-    fs::copy(built("libraw.so"), &library).expect("there is room");
+    fs::write(&file, text).expect("the file cannot be written");
+    fs::copy(built("libraw.so"), &library).expect("the file cannot be copied");
     let checked = Checked::file(&file).expect("it is a plugin, and ours");
-    let was = fs::read(&library).expect("it is there");
-    fs::write(&library, "another one").expect("it is ours");
+    let was = fs::read(&library).expect("the file cannot be read");
+    fs::write(&library, "another one").expect("the file cannot be written");
     for copy in ["one", "two"] {
         let copy = place.path().join(copy);
-        fs::create_dir(&copy).expect("there is room");
-        checked.write_into(&copy).expect("there is room");
-        assert_eq!(fs::read(copy.join("libx.so")).expect("it is there"), was);
+        fs::create_dir(&copy).expect("the folder cannot be made");
+        checked.write_into(&copy).expect("the plugin cannot be copied");
+        assert_eq!(fs::read(copy.join("libx.so")).expect("the file cannot be read"), was);
     }
 }
 
@@ -160,7 +160,7 @@ async fn events_of_every_kind_reach_whom_they_are_for() {
     };
     let surroundings = Surroundings { log: Some(Arc::new(log)), ..Surroundings::default() };
     let plugin = Plugin::load(&copy.checked(), surroundings, &json("{}")).expect("a good plugin");
-    let upper = plugin.runtime("upper", &json("{}")).expect("it has one");
+    let upper = plugin.runtime("upper", &json("{}")).expect("the plugin has no such runtime");
     let (_, events) = run(&upper, "kinds").await;
     let line = |line: &str| RunEvent::Progress(line.into());
     let used = RunEvent::ToolUsed(ToolUse::new("grep", &BTreeMap::from([("pattern", "x")])));
@@ -178,7 +178,7 @@ async fn events_of_every_kind_reach_whom_they_are_for() {
 #[tokio::test]
 async fn a_merge_streams_and_may_answer_early() {
     let plugin = Copy::of("raw").load().expect("it is a good plugin");
-    let merge = plugin.merge("longest", &json("{}")).expect("it has one");
+    let merge = plugin.merge("longest", &json("{}")).expect("the plugin has no such merge");
     let host = || RunHost::new(Listener::default());
     let input = |key: &str, text: &str| MergeInput {
         key: key.into(),
@@ -228,7 +228,7 @@ fn what_does_not_fit_is_named_with_its_versions() {
         check("other_major", &["is for version 2.3 of the plugin interface, this is version 1.0"]);
     assert_eq!(error.hint().as_deref(), Some("rebuild it with SDK 1.x"));
     check("no_plugin", &["is no plugin: it does not export what a plugin exports"]);
-    let maps = fs::read_to_string("/proc/self/maps").expect("it is there");
+    let maps = fs::read_to_string("/proc/self/maps").expect("the file cannot be read");
     let name = "memfd:libno_plugin.so";
     assert!(maps.contains(name), "code of it has run, so it stays: {maps}");
     check("panic_aborts", &["was built with panic = \"abort\""]);
@@ -272,10 +272,10 @@ async fn a_trial_says_what_loading_would() {
 async fn a_library_may_be_replaced_by_rename_while_it_is_loaded() {
     let copy = Copy::of("raw");
     let plugin = copy.load().expect("it is a good plugin");
-    let runtime = plugin.runtime("upper", &json("{}")).expect("it has one");
+    let runtime = plugin.runtime("upper", &json("{}")).expect("the plugin has no such runtime");
     let new = copy.path.with_extension("new");
-    fs::copy(built("libno_plugin.so"), &new).expect("there is room");
-    fs::rename(&new, &copy.path).expect("it is ours");
+    fs::copy(built("libno_plugin.so"), &new).expect("the file cannot be copied");
+    fs::rename(&new, &copy.path).expect("the file cannot be renamed");
     let (finished, _) = run(&runtime, "still here").await;
     assert_eq!(finished.output, Output::Text("STILL HERE".into()));
     let error = copy.load().expect_err("it is another one now");
@@ -286,19 +286,19 @@ async fn a_library_may_be_replaced_by_rename_while_it_is_loaded() {
 async fn a_write_into_a_loaded_library_changes_nothing_that_runs() {
     let copy = Copy::of("raw");
     let plugin = copy.load().expect("it is a good plugin");
-    let runtime = plugin.runtime("upper", &json("{}")).expect("it has one");
+    let runtime = plugin.runtime("upper", &json("{}")).expect("the plugin has no such runtime");
     // Were it mapped from this file, this would end the process.
-    fs::write(&copy.path, "nothing").expect("it is ours");
+    fs::write(&copy.path, "nothing").expect("the file cannot be written");
     let (finished, _) = run(&runtime, "still here").await;
     assert_eq!(finished.output, Output::Text("STILL HERE".into()));
 
     // What was checked is what is opened, whatever the file has become.
     let copy = Copy::of("raw");
     let checked_before = copy.checked();
-    fs::write(&copy.path, "nothing").expect("it is ours");
+    fs::write(&copy.path, "nothing").expect("the file cannot be written");
     let plugin = Plugin::load(&checked_before, Surroundings::default(), &json("{}"));
     let plugin = plugin.expect("it was a good plugin when it was read");
-    let runtime = plugin.runtime("upper", &json("{}")).expect("it has one");
+    let runtime = plugin.runtime("upper", &json("{}")).expect("the plugin has no such runtime");
     let (finished, _) = run(&runtime, "what was read").await;
     assert_eq!(finished.output, Output::Text("WHAT WAS READ".into()));
 }
@@ -306,9 +306,9 @@ async fn a_write_into_a_loaded_library_changes_nothing_that_runs() {
 #[test]
 fn a_library_of_another_machine_is_not_opened() {
     let copy = Copy::of("raw");
-    let mut bytes = fs::read(&copy.path).expect("it is there");
+    let mut bytes = fs::read(&copy.path).expect("the file cannot be read");
     bytes[18] = if cfg!(target_arch = "aarch64") { 62 } else { 183 };
-    fs::write(&copy.path, bytes).expect("there is room");
+    fs::write(&copy.path, bytes).expect("the file cannot be written");
     let error = Checked::file(&copy.path).expect_err("it is for another machine");
     tells(&error, &copy.path, &["(64 bits), this machine is"]);
 }

@@ -34,15 +34,15 @@ struct Program {
 
 impl Program {
     fn new(name: &'static str, per: &str, text: &str) -> Self {
-        let place = tempfile::tempdir().expect("there is room");
+        let place = tempfile::tempdir().expect("no temporary folder can be made");
         let folder = place.path().join(name);
-        fs::create_dir(&folder).expect("there is room");
+        fs::create_dir(&folder).expect("the folder cannot be made");
         let package = format!(
             "name = \"{name}\"\nversion = \"0.1.0\"\nabi = \"1.0\"\nruntimes = [\"{name}\"]\n\
              [process]\ncommand = [\"python3\", \"agent.py\"]\nper = \"{per}\"\n"
         );
-        fs::write(folder.join("plugin.toml"), package).expect("there is room");
-        fs::write(folder.join("agent.py"), text).expect("there is room");
+        fs::write(folder.join("plugin.toml"), package).expect("the file cannot be written");
+        fs::write(folder.join("agent.py"), text).expect("the file cannot be written");
         let temporary = place.path().to_owned();
         Self { place, name, logged: Arc::default(), temporary }
     }
@@ -86,7 +86,7 @@ impl Program {
 
     /// The private copies of its files.
     fn copies(&self) -> Vec<PathBuf> {
-        let entries = fs::read_dir(&self.temporary).expect("it is there");
+        let entries = fs::read_dir(&self.temporary).expect("the folder cannot be read");
         let paths = entries.map(|entry| entry.expect("it can be listed").path());
         paths.filter(|path| !path.ends_with(self.name)).collect()
     }
@@ -118,7 +118,8 @@ async fn every_runtime_passes_the_contract() {
     for per in ["run", "plugin"] {
         let program = Program::new("python-agent", per, AGENT);
         let plugin = program.load();
-        let runtime = plugin.runtime("python-agent", &json("{}")).expect("it has one");
+        let runtime =
+            plugin.runtime("python-agent", &json("{}")).expect("the plugin has no such runtime");
         let broken =
             check_contract(&runtime, || Launch::bare("hello"), || Launch::bare("wait")).await;
         assert_eq!(broken, [], "a process per {per}");
@@ -159,7 +160,7 @@ async fn what_a_program_does_wrong_fails_its_run_by_name() {
     let _no_shutdown = SHUTDOWN.read().await;
     let program = Program::awkward("run");
     let plugin = program.load();
-    let runtime = plugin.runtime("awkward", &json("{}")).expect("it has one");
+    let runtime = plugin.runtime("awkward", &json("{}")).expect("the plugin has no such runtime");
     let check = async |task: &str, expected: &str| {
         let (finished, _) = run(&runtime, task).await;
         let Reason::RuntimeError { message, .. } = &finished.reason else {
@@ -194,7 +195,7 @@ async fn a_process_of_several_runs_ends_with_one_of_them_and_is_started_anew() {
     let _no_shutdown = SHUTDOWN.read().await;
     let program = Program::awkward("plugin");
     let plugin = program.load();
-    let runtime = plugin.runtime("awkward", &json("{}")).expect("it has one");
+    let runtime = plugin.runtime("awkward", &json("{}")).expect("the plugin has no such runtime");
     let pid = async || match run(&runtime, "pid").await.0.output {
         Output::Text(pid) => pid.parse::<u32>().expect("a number"),
         other => panic!("{other:?}"),
@@ -218,7 +219,8 @@ async fn a_run_that_does_not_stop_is_ended_by_force() {
     for (per, task) in [("run", "ignores"), ("run", "deaf"), ("plugin", "ignores")] {
         let program = Program::awkward(per);
         let plugin = program.load();
-        let runtime = plugin.runtime("awkward", &json("{}")).expect("it has one");
+        let runtime =
+            plugin.runtime("awkward", &json("{}")).expect("the plugin has no such runtime");
         for request in [Stop::Soft { grace: Duration::from_millis(200) }, Stop::Firm] {
             let (handle, stop) = StopHandle::new();
             let process = Arc::new(Mutex::new(None));
@@ -249,7 +251,7 @@ async fn a_merge_streams_and_may_answer_early() {
     for per in ["run", "plugin"] {
         let program = Program::awkward(per);
         let plugin = program.load();
-        let merge = plugin.merge("longest", &json("{}")).expect("it has one");
+        let merge = plugin.merge("longest", &json("{}")).expect("the plugin has no such merge");
         let host = || RunHost::new(Listener::default());
         let input = |text: &str| MergeInput {
             key: "k".into(),
@@ -278,8 +280,9 @@ async fn what_was_checked_is_what_runs() {
     let _no_shutdown = SHUTDOWN.read().await;
     let program = Program::awkward("run");
     let plugin = program.load();
-    let runtime = plugin.runtime("awkward", &json("{}")).expect("it has one");
-    fs::write(program.place.path().join("awkward/agent.py"), "print('x')").expect("it is ours");
+    let runtime = plugin.runtime("awkward", &json("{}")).expect("the plugin has no such runtime");
+    fs::write(program.place.path().join("awkward/agent.py"), "print('x')")
+        .expect("the file cannot be written");
     for _ in 0..2 {
         let (finished, _) = run(&runtime, "as it was").await;
         assert_eq!(finished.output, Output::Text("as it was".into()));
@@ -296,14 +299,15 @@ async fn copies_are_private_and_those_of_killed_processes_are_removed() {
     let left = program.place.path().join("offshoot-plugin-left");
     let held = program.place.path().join("offshoot-plugin-held");
     for folder in [&left, &held] {
-        fs::create_dir(folder).expect("there is room");
-        fs::write(folder.join("agent.py"), "").expect("there is room");
+        fs::create_dir(folder).expect("the folder cannot be made");
+        fs::write(folder.join("agent.py"), "").expect("the file cannot be written");
     }
-    let holder = File::open(&held).expect("it is there");
+    let holder = File::open(&held).expect("the file cannot be opened");
     holder.lock().expect("it is free");
     // A link is not what was left, wherever it leads.
     let link = program.place.path().join("offshoot-plugin-link");
-    std::os::unix::fs::symlink(program.place.path().join("awkward"), &link).expect("there is room");
+    std::os::unix::fs::symlink(program.place.path().join("awkward"), &link)
+        .expect("the link cannot be made");
     let plugin = program.load();
     let copies = program.copies();
     assert!(!copies.contains(&left) && copies.contains(&held) && copies.contains(&link));
@@ -312,7 +316,7 @@ async fn copies_are_private_and_those_of_killed_processes_are_removed() {
     else {
         panic!("{copies:?}");
     };
-    let mode = fs::metadata(copy).expect("it is there").permissions().mode();
+    let mode = fs::metadata(copy).expect("the file is not there").permissions().mode();
     assert_eq!(mode & 0o7777, 0o700);
     assert!(held.join("agent.py").exists() && program.path().exists());
     // Another program leaves the first one its files.
@@ -320,7 +324,7 @@ async fn copies_are_private_and_those_of_killed_processes_are_removed() {
     other.temporary.clone_from(&program.temporary);
     let beside = other.load();
     assert_eq!(program.copies().len(), 4);
-    let runtime = plugin.runtime("awkward", &json("{}")).expect("it has one");
+    let runtime = plugin.runtime("awkward", &json("{}")).expect("the plugin has no such runtime");
     assert_eq!(run(&runtime, "here").await.0.output, Output::Text("here".into()));
     for plugin in [plugin, beside] {
         plugin.shutdown(Duration::from_secs(5)).await.expect("it ends");
@@ -334,7 +338,7 @@ async fn a_folder_for_temporary_files_that_is_not_there_keeps_no_plugin_from_sta
     let mut program = Program::awkward("run");
     program.temporary = program.place.path().join("missing");
     let plugin = program.load();
-    let runtime = plugin.runtime("awkward", &json("{}")).expect("it has one");
+    let runtime = plugin.runtime("awkward", &json("{}")).expect("the plugin has no such runtime");
     assert_eq!(run(&runtime, "here").await.0.output, Output::Text("here".into()));
     plugin.shutdown(Duration::from_secs(5)).await.expect("it ends");
 }
@@ -346,19 +350,19 @@ async fn settings_are_held_against_a_schema_and_may_change_abilities() {
     let plugin = program.load();
     let abilities =
         |config: &str| plugin.runtime("awkward", &json(config)).map(|made| made.abilities());
-    let stated = abilities("{}").expect("it has one");
+    let stated = abilities("{}").expect("the plugin has no such runtime");
     assert_eq!((stated.cost, stated.turns), (CostKnowledge::None, false));
     for _ in 0..2 {
         let other = abilities(r#"{"turns":true}"#).expect("settings that it knows");
         assert_eq!((other.cost, other.turns), (CostKnowledge::Reported, true));
-        assert_eq!(abilities("{}").expect("it has one"), stated);
+        assert_eq!(abilities("{}").expect("the plugin has no such runtime"), stated);
     }
     let slip = abilities(r#"{"turns":"yes"}"#).expect_err("it is no boolean").to_string();
     assert!(slip.contains("/turns: \"yes\" is not of type \"boolean\""), "{slip}");
     let slip = plugin.merge("numbers", &json("{}")).map(drop).expect_err("it asks for a base");
     assert!(slip.to_string().contains("\"base\" is a required property"), "{slip}");
     plugin.merge("numbers", &json(r#"{"base":10}"#)).expect("settings that fit");
-    let runtime = plugin.runtime("awkward", &json("{}")).expect("it has one");
+    let runtime = plugin.runtime("awkward", &json("{}")).expect("the plugin has no such runtime");
     let (finished, _) = run(&runtime, "offshoot").await;
     assert_eq!(finished.output, Output::Text("/opt/offshoot /opt/offshoot no ticket".into()));
     plugin.shutdown(Duration::from_secs(5)).await.expect("it ends");
@@ -387,7 +391,8 @@ fn a_program_that_cannot_be_used_is_named() {
         "is not what its plugin.toml says: name: `other` there, `awkward` in its code",
     );
     let none = Program::awkward("run");
-    let text = fs::read_to_string(none.path()).expect("it is there");
-    fs::write(none.path(), text.replace("python3", "no-such-program")).expect("it is ours");
+    let text = fs::read_to_string(none.path()).expect("the file cannot be read");
+    fs::write(none.path(), text.replace("python3", "no-such-program"))
+        .expect("the file cannot be written");
     check(&none, "{}", "cannot be started: program no-such-program not found");
 }

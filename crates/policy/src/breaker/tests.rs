@@ -112,7 +112,10 @@ fn what_ran_before_it_opened_decides_nothing() {
 #[test]
 fn kinds_of_agents_fail_apart() {
     let mut breakers = Breakers::default();
-    let (a, b) = (AgentId::parse("a").expect("an id"), AgentId::parse("b").expect("an id"));
+    let (a, b) = (
+        AgentId::parse("a").expect("the text is no id"),
+        AgentId::parse("b").expect("the text is no id"),
+    );
     for number in 0..3 {
         breakers.ended(&a, run(number), &fault(), LIMITS, at(0));
         breakers.ended(&b, run(number), &completed(), LIMITS, at(0));

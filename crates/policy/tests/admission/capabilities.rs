@@ -30,18 +30,19 @@ fn told(text: &str) -> String {
     };
     for agent in &agents {
         let (depth, refused) = (given(&agent.given), reason(&agent.refusal));
-        writeln!(lines, "{} {depth}{refused}", agent.agent).expect("there is room");
+        writeln!(lines, "{} {depth}{refused}", agent.agent).expect("the text cannot be written");
         for to in &agent.delegates_to {
             let why = to.why.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
             let (depth, refused) = (given(&to.given), reason(&to.refusal));
-            writeln!(lines, " {} {depth}{refused}{why}", to.agent).expect("there is room");
+            writeln!(lines, " {} {depth}{refused}{why}", to.agent)
+                .expect("the text cannot be written");
         }
     }
     for cycle in &cycles {
         let path: Vec<_> = cycle.path.iter().map(AsRef::as_ref).collect();
         let allowed = if cycle.allowed { "allowed" } else { "not" };
         writeln!(lines, "{}: {allowed}{}", path.join(">"), reason(&cycle.refusal))
-            .expect("there is room");
+            .expect("the text cannot be written");
     }
     lines
 }

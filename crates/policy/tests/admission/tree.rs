@@ -51,7 +51,7 @@ impl Session {
 }
 
 pub(crate) fn agent(id: &str) -> AgentId {
-    AgentId::parse(id).expect("an id")
+    AgentId::parse(id).expect("the text is no id")
 }
 
 pub(crate) fn run(number: usize) -> RunId {

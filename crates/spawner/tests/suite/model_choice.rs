@@ -59,7 +59,7 @@ async fn the_request_then_the_agent_then_its_parents_word_then_its_parents_own()
     let agents = session.agents();
     let ask = |task: &str, agent: &str, model: Option<&str>| SpawnRequest {
         task: task.into(),
-        agent: Some(AgentId::parse(agent).expect("an id")),
+        agent: Some(AgentId::parse(agent).expect("the text is no id")),
         model: model.map(str::to_owned),
         ..SpawnRequest::default()
     };

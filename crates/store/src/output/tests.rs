@@ -79,7 +79,7 @@ async fn little_is_kept_in_one_file_of_all_and_told_once() {
     assert_eq!(read(&mut reader), expected);
     assert_eq!(read(&mut reader), []);
     let folder = place.folder.path().join(OUTPUT).join(place.root.to_string());
-    assert_eq!(std::fs::read_dir(folder).expect("it is there").count(), 1);
+    assert_eq!(std::fs::read_dir(folder).expect("the folder cannot be read").count(), 1);
     assert!(place.keeper(0, 1).begin(run(1), now()).is_none());
 }
 

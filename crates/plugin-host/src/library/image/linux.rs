@@ -63,13 +63,13 @@ mod tests {
         image.add(b"library").expect("there is memory");
         image.seal().expect("no process has mapped it");
         let path = image.path();
-        assert_eq!(fs::read(path).expect("it is there"), b"a library");
+        assert_eq!(fs::read(path).expect("the file cannot be read"), b"a library");
         for open in [fs::OpenOptions::new().write(true), fs::OpenOptions::new().append(true)] {
             let written = open.open(path).and_then(|mut file| file.write_all(b"another"));
             written.expect_err("it is sealed");
         }
         File::create(path).expect_err("nor can it be cut");
-        assert_eq!(fs::read(path).expect("it is there"), b"a library");
+        assert_eq!(fs::read(path).expect("the file cannot be read"), b"a library");
         image.add(b"!").expect_err("nor by us");
     }
 }

@@ -397,6 +397,6 @@ impl World {
 }
 
 fn of_agent(agent: &str) -> SpawnRequest {
-    let agent = AgentId::parse(agent).expect("an id");
+    let agent = AgentId::parse(agent).expect("the text is no id");
     SpawnRequest { agent: Some(agent), ..SpawnRequest::default() }
 }

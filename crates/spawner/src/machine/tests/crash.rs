@@ -147,7 +147,9 @@ impl World {
             };
             assert_eq!(of(read), of(was));
         }
-        for agent in ["main", "a", "b", "c"].map(|agent| AgentId::parse(agent).expect("an id")) {
+        for agent in
+            ["main", "a", "b", "c"].map(|agent| AgentId::parse(agent).expect("the text is no id"))
+        {
             let gate = |machine: &Machine| machine.books.breakers.gate(&agent, self.now);
             assert_eq!(gate(read), gate(&self.machine), "what fails again and again is left alone");
         }
