@@ -55,7 +55,8 @@ impl Machine {
         let stalls: Vec<Silence> = stalls.collect();
         for Silence { part, longest, .. } in stalls {
             // One that was lent before may have been a slot of this part as well.
-            if self.slots.full().all(|full| full != part) {
+            let is_full = self.slots.full().any(|full| full == part);
+            if !is_full || !self.slots.holders(part).contains(&longest) {
                 continue;
             }
             let is_queued = |run: &RunIndex| {
