@@ -76,7 +76,7 @@ section! {
         /// Minutes until an ended run is hidden; 0 is never.
         pub archive_after_minutes: Option<Valued<u64>> = "archiveAfterMinutes",
             built_in built_in::ARCHIVE_AFTER_MINUTES, bound zero_is_endless();
-        /// Milliseconds for one attempt to deliver a result.
+        /// Milliseconds for one attempt to deliver a result; one that its receiver has not taken by then comes again.
         pub announce_timeout_ms: Option<Valued<NonZeroU64>> = "announceTimeoutMs",
             built_in built_in::ANNOUNCE_TIMEOUT_MS, limit count();
         /// Bytes of a result that a parent gets whole; larger ones arrive as head, tail and reference.

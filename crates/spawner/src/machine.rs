@@ -366,6 +366,7 @@ impl Machine {
                 Due::Idle(run) => self.idle(run),
                 Due::Again(run) => self.again(run),
                 Due::Wait(wait) => self.wait_timed_out(wait),
+                Due::Delivery(wait) => self.delivery_timed_out(wait),
                 Due::Stall => self.look_for_stall(),
                 Due::Deadline(run) => self.deadline(run),
                 Due::Reconsider => self.reconsider(),

@@ -63,9 +63,24 @@ impl PendingResult {
 struct SentResult {
     child: RunIndex,
     delivery: DeliveryId,
-    /// The wait that it answers, until its caller has the answer; none for what a turn brings, which the run's next act
-    /// acknowledges.
-    wait: Option<WaitId>,
+    way: Way,
+}
+
+/// The way on which a result is brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// Recorded, and not on any way yet, or on that of a supervisor that has died.
+    None,
+    /// The answer of this wait, until its caller has it.
+    Wait(WaitId),
+    /// The turn that this wait stood for. The run's next act acknowledges it.
+    Turn(WaitId),
+}
+
+impl Way {
+    fn is_of(self, wait: WaitId) -> bool {
+        self == Self::Wait(wait) || self == Self::Turn(wait)
+    }
 }
 
 impl Mail {
@@ -204,7 +219,7 @@ impl Machine {
     pub(super) fn handed_over(&mut self, child: RunIndex) {
         let Some(mail) = self.mail_of_parent(child) else { return };
         if let Some(PendingResult { delivery, .. }) = mail.results.remove(&child) {
-            mail.told.push(SentResult { child, delivery, wait: None });
+            mail.told.push(SentResult { child, delivery, way: Way::None });
         }
     }
 
@@ -238,7 +253,7 @@ impl Machine {
     /// A run has what its last turn brought.
     pub(super) fn has_heard(&mut self, run: RunIndex) {
         if let Some(mail) = self.mail_mut(run) {
-            mail.told.retain(|told| told.wait.is_some());
+            mail.told.retain(|told| matches!(told.way, Way::Wait(_)));
         }
     }
 
@@ -252,15 +267,15 @@ impl Machine {
 
     /// The caller of this wait has the answer.
     pub(super) fn wait_taken(&mut self, id: WaitId) {
-        if let Some(mail) = self.waits.taken(id).and_then(|run| self.mail_mut(run)) {
-            mail.told.retain(|told| told.wait != Some(id));
+        if let Some(mail) = self.delivery_over(id).and_then(|run| self.mail_mut(run)) {
+            mail.told.retain(|told| told.way != Way::Wait(id));
         }
     }
 
-    /// The caller of this wait had gone when the answer came: the run's next wait or turn brings what was in it.
+    /// The caller of this wait had gone when the answer came, or did not take it in time: the run's next wait or turn brings what was in it.
     pub(super) fn not_taken(&mut self, run: RunIndex, id: WaitId) {
         let Some(mail) = self.mail_mut(run) else { return };
-        let told = mail.told.iter().filter(|told| told.wait == Some(id));
+        let told = mail.told.iter().filter(|told| told.way.is_of(id));
         let told: Vec<_> = told.map(|told| (told.child, told.delivery.clone())).collect();
         for (child, delivery) in told {
             self.record(child, EventKind::Undelivered { delivery });
@@ -273,7 +288,8 @@ impl Machine {
         for child in children {
             let child = self.find(*child);
             let (Some(child), Some(mail)) = (child, self.mail_mut(run)) else { continue };
-            let is_it = |told: &&SentResult| told.child == child && told.wait.is_none();
+            let is_it =
+                |told: &&SentResult| told.child == child && !matches!(told.way, Way::Wait(_));
             let Some(told) = mail.told.iter().find(is_it) else { continue };
             let delivery = told.delivery.clone();
             self.record(child, EventKind::Undelivered { delivery });
@@ -300,15 +316,15 @@ impl Machine {
             is_told = true;
             self.record(child, EventKind::Delivered { delivery, redelivered: again });
             let told = self.mail_mut(to).and_then(|mail| mail.told.last_mut());
-            told.expect("a result that was delivered was not told").wait =
-                (!is_turn).then_some(wait);
+            let way = if is_turn { Way::Turn(wait) } else { Way::Wait(wait) };
+            told.expect("a result that was delivered was not told").way = way;
             match again {
                 true => repeated.push(self.id(child)),
                 false => self.clean_up(child),
             }
         }
-        if is_told && !is_turn {
-            self.waits.answered(wait, to);
+        if is_told {
+            self.delivery_begins(wait, to);
         }
         repeated
     }

@@ -22,6 +22,7 @@ impl Machine {
                 Due::Timeout(_)
                 | Due::Again(_)
                 | Due::Wait(_)
+                | Due::Delivery(_)
                 | Due::Deadline(_)
                 | Due::Reconsider => {}
             }

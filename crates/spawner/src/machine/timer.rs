@@ -18,6 +18,8 @@ pub(crate) enum Due {
     Again(RunIndex),
     /// The end of a wait's patience.
     Wait(WaitId),
+    /// The end of the time to take the answer of a wait.
+    Delivery(WaitId),
     /// Holders may have been silent for too long.
     Stall,
     /// The deadline of what is below a run, or of the whole tree.

@@ -5,6 +5,7 @@
 //! one that is blocked on a child in line for that very slot would never come free.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use offshoot_model::{RunId, Timestamp};
 use offshoot_runtime::WaitMode;
@@ -46,7 +47,15 @@ pub(super) struct Wait {
 pub(super) struct Waits {
     open: HashMap<WaitId, Wait>,
     /// Waits whose answer brings a result, until it is known whether their caller took it.
-    answered: HashMap<WaitId, RunIndex>,
+    answered: HashMap<WaitId, Answered>,
+}
+
+/// An answer on its way.
+#[derive(Debug)]
+struct Answered {
+    caller: RunIndex,
+    /// The end of the time in which its caller must take it.
+    until: Timestamp,
 }
 
 /// The outcome of a wait that is over.
@@ -157,12 +166,35 @@ impl Machine {
 
     /// The caller of this wait has gone, and is told nothing; so nothing is delivered.
     pub(super) fn wait_dropped(&mut self, id: WaitId) {
-        if let Some(run) = self.waits.taken(id) {
+        if let Some(run) = self.delivery_over(id) {
             return self.not_taken(run, id);
         }
         self.go_on_without(id);
         if let Some(Outcome { caller, .. }) = self.close_wait(id) {
             self.turn_is_over(caller, id);
+        }
+    }
+
+    /// The answer of a wait is on its way with results. Its caller has a time to take it.
+    pub(super) fn delivery_begins(&mut self, id: WaitId, caller: RunIndex) {
+        let Some(live) = self.runs[caller.get()].live() else { return };
+        let time = Duration::from_millis(live.terms.announce_timeout_ms());
+        let until = self.now.plus(time);
+        self.waits.answered.insert(id, Answered { caller, until });
+        self.timers.arm(until, Due::Delivery(id));
+    }
+
+    /// It is known what became of the answer of a wait. Returns the run that waited, where results were on their way.
+    pub(super) fn delivery_over(&mut self, id: WaitId) -> Option<RunIndex> {
+        let Answered { caller, until } = self.waits.answered.remove(&id)?;
+        self.timers.disarm(until, Due::Delivery(id));
+        Some(caller)
+    }
+
+    /// The caller of a wait has not taken the answer in time, as if it had gone.
+    pub(super) fn delivery_timed_out(&mut self, id: WaitId) {
+        if let Some(caller) = self.delivery_over(id) {
+            self.not_taken(caller, id);
         }
     }
 
@@ -272,16 +304,6 @@ impl Waits {
 
     fn remove(&mut self, id: WaitId) -> Option<Wait> {
         self.open.remove(&id)
-    }
-
-    /// The answer of a wait is on its way.
-    pub(super) fn answered(&mut self, id: WaitId, caller: RunIndex) {
-        self.answered.insert(id, caller);
-    }
-
-    /// Forgets an answer of which it is known what became of it. Returns the run that waited for it.
-    pub(super) fn taken(&mut self, id: WaitId) -> Option<RunIndex> {
-        self.answered.remove(&id)
     }
 
     /// One of its targets is over; answers whether that satisfied it just now.

@@ -93,7 +93,7 @@ impl GiveUp {
     }
 
     /// Tells the supervisor that the caller has the answer.
-    fn taken(mut self) {
+    pub(crate) fn taken(mut self) {
         if let Some(sender) = self.sender.take() {
             // A supervisor that is gone keeps no results either.
             let _ = sender.send(Message::WaitTaken { id: self.id });

@@ -149,12 +149,12 @@ impl Host for AgentHost {
             }
             let guard = GiveUp::new(id, sender.clone());
             let waited = ruling.await;
-            guard.answered();
             if let Some(open) = open {
                 open.close().await;
             }
             match waited {
                 Ok(Waited { ended, .. }) if ended.is_empty() => {
+                    guard.answered();
                     if let (Some(form), true) = (form, again) {
                         form.used_repair();
                     }
@@ -172,9 +172,13 @@ impl Host for AgentHost {
                     }
                     let mark = tree.clock.mint().as_uuid().simple().to_string();
                     let text = announce::results(&announced, pending.len(), &mark[20..]);
+                    guard.taken();
                     Ruling::Go(Some(text))
                 }
-                Err(_) => Ruling::End,
+                Err(_) => {
+                    guard.answered();
+                    Ruling::End
+                }
             }
         }
         .boxed()

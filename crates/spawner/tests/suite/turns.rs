@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
+use futures_util::FutureExt;
 use offshoot_model::{Event, EventKind, Payload, RunId, RunStatus};
-use offshoot_runtime::{Finished, FnRuntime, NextTurn};
+use offshoot_runtime::{Finished, FnRuntime, NextTurn, WaitFor};
 use offshoot_spawner::{RootSpec, Session, Spawner};
 use offshoot_store::{MemoryStore, Store, Urgency};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use crate::asking::{ask, config};
 use crate::intercept::Intercept;
@@ -93,6 +94,49 @@ async fn a_result_that_cannot_be_read_is_named_in_the_turn_that_should_bring_it(
     for expected in ["2 sub-agents of yours have ended", "cannot be read at the moment", "small"] {
         assert!(heard.contains(expected), "{expected} in\n{heard}");
     }
+    session.ended().await.expect("a whole record");
+}
+
+#[tokio::test]
+async fn a_turn_that_is_never_taken_brings_its_results_again() {
+    let seen = Arc::new(Notify::new());
+    let was_seen = Arc::clone(&seen);
+    let runtime = FnRuntime::new("silent", move |launch, mut cx| {
+        let was_seen = Arc::clone(&was_seen);
+        async move {
+            if launch.depth > 0 {
+                return Finished::text("fruit");
+            }
+            cx.host.spawn(ask("child")).await.expect("the spawn was refused");
+            let mut turn = Box::pin(cx.turns.ended(None));
+            // The turn is asked for, and what it brings is not taken.
+            assert!(turn.as_mut().now_or_never().is_none());
+            was_seen.notified().await;
+            drop(turn);
+            let waited = cx.host.wait(WaitFor::default()).await.expect("the tree is over");
+            let brought = waited.ended[0].data.clone();
+            Finished::text(format!("{brought:?}"))
+        }
+    })
+    .with_turns();
+    let settings = [("allowRecursiveSpawn", "true"), ("announceTimeoutMs", "1")];
+    let builder = Spawner::builder().config(config(&settings)).runtime(runtime);
+    let mut session = root_of(&builder.build().expect("a spawner"), "go").await;
+    let mut events = session.events();
+    let mut told = Vec::new();
+    while let Some(event) = events.next().await {
+        match event.expect("a record").kind {
+            EventKind::Delivered { redelivered, .. } => told.push(redelivered),
+            EventKind::Undelivered { .. } => {
+                assert_eq!(told, [false], "it was on its way");
+                seen.notify_one();
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(told, [false, true], "it came again, and is marked");
+    let envelope = session.answer().await.expect("an answer");
+    assert_eq!(envelope.data, Some(Payload::text("Some(Text(\"fruit\"))")));
     session.ended().await.expect("a whole record");
 }
 

@@ -49,6 +49,36 @@ fn a_result_that_cannot_be_read_stays_held_and_is_no_reason_for_a_turn() {
 }
 
 #[test]
+fn what_is_not_taken_in_time_is_undelivered_and_comes_again() {
+    let mut world = World::quiet(Limits::default());
+    let (parent, child) = world.family();
+    world.takes_nothing = true;
+    world.finish(child);
+    // By a wait, by another one, and by a turn.
+    for delivery in 1..=3 {
+        match delivery {
+            3 => drop(world.end_turn(parent)),
+            _ => drop(world.wait(parent)),
+        }
+        assert_eq!(world.times("delivered"), delivery);
+        world.advance(119_999);
+        assert_eq!(world.times("undelivered"), delivery - 1, "there is time to take it");
+        world.advance(1);
+        assert_eq!(world.times("undelivered"), delivery);
+    }
+    world.takes_nothing = false;
+    world.end_turn(parent);
+    world.advance(600_000);
+    assert_eq!((world.times("delivered"), world.times("undelivered")), (4, 3));
+    let again = |event: &Event| match event.kind {
+        EventKind::Delivered { redelivered, .. } => Some(redelivered),
+        _ => None,
+    };
+    let again: Vec<_> = world.ledger.events.iter().filter_map(again).collect();
+    assert_eq!(again, [false, true, true, true]);
+}
+
+#[test]
 fn a_turn_that_ends_with_children_pending_lends_the_slot_and_goes_on_with_all_results() {
     let mut world = World::one_slot();
     let parent = world.spawn_piece();

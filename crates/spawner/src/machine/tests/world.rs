@@ -59,6 +59,8 @@ pub(super) struct World {
     pub(super) again: BTreeMap<u32, RunId>,
     /// Pieces that the owner has not asked for again since the last crash.
     pub(super) unclaimed: Vec<RunIndex>,
+    /// True if no run takes an answer any more, while it waits for it.
+    pub(super) takes_nothing: bool,
     /// Kept values of sessions, as they were read back last.
     pub(super) kept_values: ValuesBySession,
     /// Runs whose next attempt continues where the last one was, as they were read back last.
@@ -116,6 +118,7 @@ impl World {
             asked_places: BTreeSet::new(),
             again: BTreeMap::new(),
             unclaimed: Vec::new(),
+            takes_nothing: false,
             kept_values: ValuesBySession::new(),
             going_on: Vec::new(),
             past_attempts: Vec::new(),
@@ -291,12 +294,13 @@ impl World {
     fn hears(&mut self, wait: WaitId, caller: RunIndex, ended: &[RunId]) {
         let is_turn = self.turns.remove(&wait);
         let random = matches!(self.behaviour, Behaviour::Random);
-        if random && !is_turn && self.seed.one_in(3) {
+        if self.takes_nothing {
+            return;
+        }
+        if random && self.seed.one_in(3) {
             return self.step(Input::WaitDropped { id: wait });
         }
-        if !is_turn {
-            self.step(Input::WaitTaken { id: wait });
-        }
+        self.step(Input::WaitTaken { id: wait });
         let is_unreadable = |_: &&RunId| random && is_turn && self.seed.one_in(4);
         let unreadable: Vec<RunId> = ended.iter().filter(is_unreadable).copied().collect();
         if !unreadable.is_empty() {
