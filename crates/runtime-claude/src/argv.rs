@@ -110,7 +110,7 @@ pub fn argv(parts: Parts<'_>) -> Result<Vec<OsString>, Reason> {
     for folder in folders(launch, files) {
         argv.pair("--add-dir", folder);
     }
-    if let Some(turns) = options.max_turns {
+    if let Some(turns) = options.max_turns(&launch.agent) {
         argv.pair("--max-turns", turns.to_string());
     }
     match launch.grant.budget.usd {

@@ -52,6 +52,8 @@ pub struct ClaudeOptions {
 pub struct AgentOptions {
     /// Models to try where the chosen one is not to be had; empty leaves those of all.
     pub fallback_models: Vec<String>,
+    /// After so many rounds of tools a turn fails; none leaves that of all.
+    pub max_turns: Option<u32>,
     /// The settings by which its conversations are summed up when they become long.
     pub compaction: Compaction,
 }
@@ -111,6 +113,12 @@ impl ClaudeOptions {
             Some(agent) if !agent.fallback_models.is_empty() => &agent.fallback_models,
             _ => &self.fallback_models,
         }
+    }
+
+    /// Returns the number of rounds of tools after which a turn of this agent fails; none where nothing bounds it.
+    pub(crate) fn max_turns(&self, agent: &AgentId) -> Option<u32> {
+        let own = self.agents.get(agent.as_str()).and_then(|agent| agent.max_turns);
+        own.or(self.max_turns)
     }
 
     /// The settings by which conversations of this agent are summed up; none leaves it to the program.

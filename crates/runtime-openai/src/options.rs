@@ -62,6 +62,8 @@ pub struct AgentOptions {
     /// Instead of those of all.
     pub fallback_models: Option<Vec<String>>,
     /// Instead of that of all.
+    pub max_rounds: Option<u32>,
+    /// Instead of that of all.
     pub compaction: Option<Compaction>,
     /// Instead of that of all.
     pub context_pruning: Option<Pruning>,
@@ -110,6 +112,12 @@ impl OpenAiOptions {
     pub(crate) fn fallback_models(&self, agent: &AgentId) -> &[String] {
         let own = self.agents.get(agent.as_str()).and_then(|agent| agent.fallback_models.as_ref());
         own.unwrap_or(&self.fallback_models)
+    }
+
+    /// Returns the number of rounds of tools after which a turn of an agent fails.
+    pub(crate) fn max_rounds(&self, agent: &AgentId) -> u32 {
+        let own = self.agents.get(agent.as_str()).and_then(|agent| agent.max_rounds);
+        own.unwrap_or(self.max_rounds)
     }
 
     /// Returns the price of a model.

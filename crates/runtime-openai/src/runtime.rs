@@ -85,6 +85,7 @@ impl OpenAiRuntime {
             tools_of_host: Vec::new(),
             sources,
             history: History::new(system, prompt),
+            max_rounds: options.max_rounds(&launch.agent),
             compaction,
             pruning: options.pruning(&launch.agent),
             due: Due::new(compaction.limit()),

@@ -44,6 +44,8 @@ pub(crate) struct Session<'r> {
     pub(crate) tools_of_host: Vec<Arc<str>>,
     pub(crate) sources: Sources,
     pub(crate) history: History,
+    /// After so many rounds of tools a turn fails.
+    pub(crate) max_rounds: u32,
     pub(crate) compaction: &'r Compaction,
     pub(crate) pruning: &'r Pruning,
     pub(crate) due: Due,
@@ -165,7 +167,7 @@ impl Session<'_> {
                 return Ok((!reply.text.is_empty()).then(|| reply.text.into()));
             }
             rounds += 1;
-            if rounds > self.options.max_rounds {
+            if rounds > self.max_rounds {
                 return Err(Reason::TurnLimit);
             }
             for call in &reply.calls {

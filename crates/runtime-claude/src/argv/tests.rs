@@ -148,6 +148,10 @@ fn what_the_options_say() {
     check(&launch(), of(agent(&["c"])), &["--fallback-model=c"]);
     check(&launch(), of(agent(&[])), &["--fallback-model=a,b"]);
     check(&launch(), of(ClaudeOptions { max_turns: Some(3), ..new() }), &["--max-turns=3"]);
+    let own = AgentOptions { max_turns: Some(2), ..AgentOptions::default() };
+    let agents = [("main".to_owned(), own)].into();
+    let both = ClaudeOptions { max_turns: Some(3), agents, ..new() };
+    check(&launch(), of(both), &["--max-turns=2"]);
     let json_schema = Some("{}".to_owned());
     check(
         &launch(),

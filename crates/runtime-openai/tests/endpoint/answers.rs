@@ -6,7 +6,7 @@ use crate::common::{Listener, Place, launch, parent, progress, run_id, text};
 use offshoot_fake_model_api::{Condition, Reply, Rule, ToolCall, Usage as Numbers};
 use offshoot_model::{AgentId, Cost, MicroUsd, Reason, Usage};
 use offshoot_runtime::{ContextFile, Launch, Output, OutputFormat, Pass, Ruling, RunEvent};
-use offshoot_runtime_openai::{CostOption, Price};
+use offshoot_runtime_openai::{AgentOptions, CostOption, Price};
 use serde_json::{Value, json};
 
 fn prompt(text: &str) -> Condition {
@@ -237,6 +237,14 @@ async fn rounds_of_tools_have_an_end() {
     let (finished, _) = place.run_with(parent("go"), listener).await;
     assert_eq!(finished.reason, Reason::TurnLimit);
     assert_eq!(place.api.requests().len(), 4);
+    let place = Place::with([Rule::always(Reply::call("sessions_wait", json!({})))], |options| {
+        let own = AgentOptions { max_rounds: Some(1), ..AgentOptions::default() };
+        options.agents.insert("main".to_owned(), own);
+    });
+    let listener = Listener { admits: Some(0), ..Listener::default() };
+    let (finished, _) = place.run_with(parent("go"), listener).await;
+    assert_eq!(finished.reason, Reason::TurnLimit);
+    assert_eq!(place.api.requests().len(), 2, "an agent has a number of its own");
 }
 
 #[tokio::test]
