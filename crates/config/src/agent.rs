@@ -47,7 +47,7 @@ section! {
         pub can_delegate: Option<Valued<bool>> = "canDelegate";
         /// To whom it likes to hand work, and for what. These join the agents it may spawn.
         pub preferred_subagents: Option<Valued<PreferredSubagents>> = "preferredSubagents";
-        /// The most turns that it may take, for runtimes that count them.
+        /// The most rounds of tools in one turn, for runtimes that count them.
         pub max_turns: Option<Valued<NonZeroU32>> = "maxTurns";
         /// The form that its answers must have, as a JSON Schema.
         pub schema: Option<Valued<FreeForm>> = "schema";

@@ -1,5 +1,6 @@
 //! The runtimes that need no plugin. Each is one [`BuiltInRuntime`], declared in a file of its own.
 
+mod agent_setting;
 mod claude;
 mod exec;
 mod openai;
@@ -19,11 +20,17 @@ use serde_json::Value;
 use crate::environment::Environment;
 use crate::error::HostError;
 
+pub use agent_setting::{AgentSetting, Effect, Ineffective, runtime_of, without_effect};
 pub use claude::CLAUDE;
 pub use exec::EXEC;
 
 /// All of them, the only list. The first one is the default of the engine.
 pub const BUILT_IN: [&BuiltInRuntime; 3] = [&EXEC, &CLAUDE, &openai::OPENAI];
+
+/// The effect of `retries.on` where a run does not end as a program does.
+const NO_EXIT_CODES: Effect = Effect::Without(
+    "whose endings are no exit codes or signals; faults that pass, timeout and idle are tried again",
+);
 
 /// A runtime that needs no plugin.
 #[derive(Debug)]
@@ -32,6 +39,7 @@ pub struct BuiltInRuntime {
     pub name: &'static str,
     /// True if a command that is given for a tree is for this runtime.
     pub runs_commands: bool,
+    effect: fn(AgentSetting) -> Effect,
     check: fn(&CheckRequest<'_>) -> Result<CheckedRuntime, HostError>,
     build: for<'a> fn(RuntimeParts<'a>) -> BoxFuture<'a, Result<Built, HostError>>,
 }
@@ -87,6 +95,11 @@ impl BuiltInRuntime {
     /// Returns the names of all, in the order in which help has them.
     pub fn names() -> impl Iterator<Item = &'static str> {
         BUILT_IN.into_iter().map(|runtime| runtime.name)
+    }
+
+    /// Returns the effect that a setting of an agent has with it.
+    pub fn effect(&self, setting: AgentSetting) -> Effect {
+        (self.effect)(setting)
     }
 
     /// Finds what it would start. Opens and starts nothing.

@@ -3,14 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
-use offshoot_config::{Config, Valued, init_template, schema};
-use offshoot_host::runtimes::BuiltInRuntime;
+use offshoot_config::{Valued, init_template, schema};
+use offshoot_host::runtimes::{Ineffective, without_effect};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::init::write_new;
 use crate::arguments::{ConfigCommand, ConfigInitArguments, LimitArguments, ResolveArguments};
 use crate::code::{FailureCode, NoteCode};
+use crate::exit::Exit;
 use crate::failure::{Complaint, Failure};
 use crate::invocation::Invocation;
 use crate::load;
@@ -72,7 +73,18 @@ fn check(file: &Path, cx: &Invocation) -> Result<(), Failure> {
             return Err(Failure { json: Some(json!({ "problems": problems })), ..failure });
         }
     };
-    let without_effect = without_effect(&config);
+    let (refused, without_effect): (Vec<_>, Vec<_>) =
+        without_effect(&config).into_iter().partition(|setting| setting.is_refused);
+    let without_effect: Vec<String> = without_effect.iter().map(ToString::to_string).collect();
+    if !refused.is_empty() {
+        without_effect.iter().for_each(|what| cx.output.warning(what));
+        let complaint =
+            |setting: &Ineffective| Complaint::new(setting, setting.hint().map(str::to_owned));
+        let complaints: Vec<_> = refused.iter().map(complaint).collect();
+        let problems: Vec<Value> = complaints.iter().map(problem).collect();
+        let json = json!({ "problems": problems, "withoutEffect": without_effect });
+        return Err(Failure { exit: Exit::BadInput, complaints, json: Some(json) });
+    }
     if cx.output.wants_json() {
         cx.output.json(&json!({ "problems": [], "withoutEffect": without_effect }))?;
     }
@@ -80,22 +92,6 @@ fn check(file: &Path, cx: &Invocation) -> Result<(), Failure> {
     cx.output
         .note(NoteCode::ConfigurationFine, format_args!("{}: nothing is wrong", file.display()));
     Ok(())
-}
-
-/// Returns the settings that do nothing for the runtime of an agent, with the reason.
-fn without_effect(config: &Config) -> Vec<String> {
-    let is_program =
-        |name: &str| BuiltInRuntime::of(name).is_none_or(|runtime| runtime.runs_commands);
-    let agents = config.agents().filter_map(|agent| {
-        let runtime = agent.runtime.as_ref().filter(|runtime| !is_program(&runtime.value))?;
-        let settings = config.settings(agent.id());
-        let on = settings.retries.on.as_ref().filter(|on| on.value.is_for_programs())?;
-        Some(format!(
-            "retries.on = {}: agent `{}` runs on `{}`, whose endings are no exit codes or signals; faults that pass, timeout and idle are tried again ({})",
-            on.value, agent.id(), runtime.value, on.origin
-        ))
-    });
-    agents.collect()
 }
 
 /// `config init`: writes a file to begin with.

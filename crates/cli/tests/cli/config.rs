@@ -3,6 +3,7 @@
 use std::fs;
 
 use offshoot_test_support::named_pipe;
+use serde_json::Value;
 
 use crate::command::{Place, Table, check};
 
@@ -172,4 +173,54 @@ fn keys_of_another_system_are_accepted_and_named() {
     let shown =
         place.run(&["config", "show", "--config", "c.json5", "--json"]).expect_code(0).json();
     assert!(shown["foreign"].as_object().is_some_and(|keys| !keys.is_empty()), "{shown}");
+}
+
+/// A setting has an effect with one runtime and none with another, whichever agent has it.
+#[test]
+fn what_a_setting_cannot_do_for_a_runtime_is_said() {
+    let place = Place::new();
+    let all = "model = \"m\"\nthinking = \"high\"\nsystemPrompt = \"s\"\nmaxTurns = 3\nschemaRepairs = 2\n\
+               compaction = { atTokens = 100000 }\nsubagents.retries.on = [\"exit:75\"]\n";
+    let pruning = "contextPruning = { mode = \"on\" }\n";
+    let of_programs =
+        ["model", "thinking", "systemPrompt", "maxTurns", "schemaRepairs", "compaction"];
+    let with_pruning = [&of_programs[..], &["contextPruning"]].concat();
+    // What says the runtime, whether old results are left out, the settings without effect, and that which is refused.
+    let rows: [(&str, &str, &[&str], bool); 9] = [
+        ("runtime = \"openai\"", pruning, &["retries.on = exit:75"], false),
+        ("runtime = \"claude\"", "", &["retries.on = exit:75"], false),
+        ("runtime = \"claude\"", pruning, &["retries.on = exit:75"], true),
+        ("", pruning, &["retries.on = exit:75"], true),
+        ("", "contextPruning = { mode = \"off\" }\n", &["retries.on = exit:75"], false),
+        ("runtime = \"exec\"", "", &of_programs, false),
+        ("runtime = \"exec\"", pruning, &with_pruning, false),
+        ("command = [\"true\"]", pruning, &with_pruning, false),
+        ("runtime = \"a-plugin\"", pruning, &[], false),
+    ];
+    for (runtime, pruning, without, is_refused) in rows {
+        let row = format!("{runtime} {pruning}");
+        place.file("c.toml", format!("[[agents.list]]\nid = \"a\"\n{runtime}\n{all}{pruning}"));
+        let code = if is_refused { 2 } else { 0 };
+        let said = place.run(&["config", "check", "c.toml"]).expect_code(code);
+        let json = place.run(&["config", "check", "c.toml", "--json"]).expect_code(code).json();
+        let named = |list: &str| -> Vec<String> {
+            let items = json[list].as_array().expect("a list").iter();
+            let text = |item: &Value| item.as_str().or(item["message"].as_str()).map(str::to_owned);
+            items.map(|item| text(item).expect("a text")).collect()
+        };
+        let keys = |list: &str| -> Vec<String> {
+            let key = |text: &String| text.split(": agent `a` runs on `").next().map(str::to_owned);
+            named(list).iter().filter_map(key).collect()
+        };
+        assert_eq!(keys("withoutEffect"), without, "{row}");
+        let refused: &[&str] = if is_refused { &["contextPruning"] } else { &[] };
+        assert_eq!(keys("problems"), refused, "{row}");
+        for text in named("withoutEffect").iter().chain(&named("problems")) {
+            assert!(said.stderr.contains(text.as_str()), "{row}: {text}: {}", said.stderr);
+        }
+    }
+    place.file("c.toml", format!("[agents.defaults]\n{pruning}"));
+    let said = place.run(&["config", "check", "c.toml"]).expect_code(0).stderr;
+    let expected = "contextPruning: agent `main` runs on `claude` where no command and no runtime is given, which has no";
+    assert!(said.contains(expected), "{said}");
 }

@@ -15,8 +15,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    Built, BuiltInRuntime, CheckRequest, CheckedRuntime, RuntimeError, RuntimeParts,
-    settings as read,
+    AgentSetting, Built, BuiltInRuntime, CheckRequest, CheckedRuntime, Effect, NO_EXIT_CODES,
+    RuntimeError, RuntimeParts, settings as read,
 };
 use crate::environment::Environment;
 use crate::error::HostError;
@@ -25,6 +25,7 @@ use crate::error::HostError;
 pub const CLAUDE: BuiltInRuntime = BuiltInRuntime {
     name: "claude",
     runs_commands: false,
+    effect,
     check,
     build: |parts| build(parts).boxed(),
 };
@@ -43,6 +44,19 @@ struct More {
     json_schema: Option<Value>,
     settings: Option<Value>,
     servers: BTreeMap<String, Value>,
+}
+
+fn effect(setting: AgentSetting) -> Effect {
+    match setting {
+        AgentSetting::Model
+        | AgentSetting::Thinking
+        | AgentSetting::SystemPrompt
+        | AgentSetting::MaxTurns
+        | AgentSetting::SchemaRepairs
+        | AgentSetting::Compaction => Effect::Heeded,
+        AgentSetting::ContextPruning => Effect::Refused("which has no such setting"),
+        AgentSetting::RetriesOnExit => NO_EXIT_CODES,
+    }
 }
 
 /// Looks whether the program is there. Its version is asked when it is built.
@@ -137,7 +151,9 @@ fn agents(config: &Config) -> Result<BTreeMap<String, AgentOptions>, HostError> 
         let compaction = config.compaction(id).map(|compaction| read(&name, compaction));
         let fallback_models = fallback_models.cloned().unwrap_or_default();
         let compaction = compaction.transpose()?.unwrap_or_default();
-        Ok((id.to_string(), AgentOptions { fallback_models, compaction }))
+        let max_turns = config.agent(id).and_then(|agent| agent.max_turns.as_ref());
+        let max_turns = max_turns.map(|turns| turns.value.get());
+        Ok((id.to_string(), AgentOptions { fallback_models, max_turns, compaction }))
     };
     ids.map(own).collect()
 }

@@ -8,16 +8,34 @@ use offshoot_process::resolve_program;
 use offshoot_runtime_exec::{ExecOptions, ExecRuntime};
 use offshoot_spawner::program_cost;
 
-use super::{BuiltInRuntime, CheckRequest, CheckedRuntime, RuntimeError, RuntimeParts};
+use super::{
+    AgentSetting, BuiltInRuntime, CheckRequest, CheckedRuntime, Effect, RuntimeError, RuntimeParts,
+};
 use crate::error::HostError;
 
 /// The runtime that starts programs.
 pub const EXEC: BuiltInRuntime = BuiltInRuntime {
     name: offshoot_runtime::EXEC,
     runs_commands: true,
+    effect,
     check,
     build: |parts| async move { Ok(Some(Arc::new(runtime(parts)) as _)) }.boxed(),
 };
+
+fn effect(setting: AgentSetting) -> Effect {
+    match setting {
+        AgentSetting::RetriesOnExit => Effect::Heeded,
+        AgentSetting::Model | AgentSetting::Thinking | AgentSetting::SystemPrompt => {
+            Effect::Without("and a program is not told of it")
+        }
+        AgentSetting::MaxTurns | AgentSetting::SchemaRepairs => {
+            Effect::Without("and a program has no turns")
+        }
+        AgentSetting::Compaction | AgentSetting::ContextPruning => {
+            Effect::Without("and a program has no conversation that is known")
+        }
+    }
+}
 
 /// Builds the runtime, as `runtimes.exec` has it.
 fn runtime(parts: RuntimeParts<'_>) -> ExecRuntime {

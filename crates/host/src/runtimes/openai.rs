@@ -9,7 +9,8 @@ use offshoot_runtime::Runtime;
 use offshoot_runtime_openai::{AgentOptions, CostOption, OpenAiOptions, OpenAiRuntime, Price};
 
 use super::{
-    Built, BuiltInRuntime, CheckRequest, CheckedRuntime, RuntimeError, RuntimeParts, settings,
+    AgentSetting, Built, BuiltInRuntime, CheckRequest, CheckedRuntime, Effect, NO_EXIT_CODES,
+    RuntimeError, RuntimeParts, settings,
 };
 use crate::environment::Environment;
 use crate::error::HostError;
@@ -18,9 +19,23 @@ use crate::error::HostError;
 pub(super) const OPENAI: BuiltInRuntime = BuiltInRuntime {
     name: "openai",
     runs_commands: false,
+    effect,
     check,
     build: |parts| async move { build(&parts) }.boxed(),
 };
+
+fn effect(setting: AgentSetting) -> Effect {
+    match setting {
+        AgentSetting::Model
+        | AgentSetting::Thinking
+        | AgentSetting::SystemPrompt
+        | AgentSetting::MaxTurns
+        | AgentSetting::SchemaRepairs
+        | AgentSetting::Compaction
+        | AgentSetting::ContextPruning => Effect::Heeded,
+        AgentSetting::RetriesOnExit => NO_EXIT_CODES,
+    }
+}
 
 /// Looks whether the endpoint can be called, and calls nothing.
 fn check(request: &CheckRequest<'_>) -> Result<CheckedRuntime, HostError> {
@@ -77,7 +92,9 @@ fn options(config: &Config) -> Result<OpenAiOptions, HostError> {
         let pruning = config.context_pruning(agent);
         let model = config.agent(agent).and_then(|agent| agent.model.as_ref());
         let stand_ins = model.map(|model| model.value.fallbacks.clone());
+        let turns = config.agent(agent).and_then(|agent| agent.max_turns.as_ref());
         let own = AgentOptions {
+            max_rounds: turns.map(|turns| turns.value.get()),
             fallback_models: stand_ins.filter(|models| !models.is_empty()),
             compaction: compaction
                 .map(|table| settings(&format!("compaction of the agent {agent}"), table))
