@@ -29,6 +29,9 @@ pub(crate) enum Archived {
     Shown,
 }
 
+/// The name of the root of the newest tree.
+const MAIN: &str = "main";
+
 /// A record that is there. Cheap enough to clone.
 #[derive(Clone)]
 pub(crate) struct Record {
@@ -141,13 +144,20 @@ impl Record {
         };
         let text = named.map_or_else(|| text.to_owned(), |run| run.to_string());
         let mut found = self.store.find(&text)?;
+        // The name of the session of the newest root, unless a run has it as its label.
+        if found.is_empty()
+            && text == MAIN
+            && let Some(newest) = self.summaries()?.last()
+        {
+            found = self.store.find(&newest.root.run().to_string())?;
+        }
         if found.len() > 1 {
             self.leave_out_replaced(&mut found)?;
         }
         match found.len() {
             0 => Err(Failure::input(FailureCode::NoSuchRun, format_args!("there is no run `{text}`")).hint(
                 "`offshoot list --all` shows all runs; a run is named by its id, a unique beginning of it, its session key, \
-                 its label, `last`, or `@N` as the last listing printed it",
+                 its label, `last` or `main` for the newest root, or `@N` as the last listing printed it",
             )),
             1 => Ok(found.remove(0)),
             many => Err(self.ambiguous(&text, many, &found)?),

@@ -12,7 +12,7 @@ Examples:
   offshoot apply last
   offshoot apply 0198c7 && git diff")]
 pub(crate) struct ApplyArguments {
-    /// A run id, its unique beginning, a session key, a label, `last` or `@N`
+    /// A run id, its unique beginning, a session key, a label, `last`, `main` or `@N`
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
 }

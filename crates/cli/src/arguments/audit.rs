@@ -29,7 +29,7 @@ Environment:
   OFFSHOOT_AUDIT_HEADS  a file to which each tree's last link is appended when the command that ran the tree ends,
                         instead of audit.heads")]
 pub(crate) struct AuditArguments {
-    /// Any run of the tree: a run id, its unique beginning, a session key, a label, `last` or `@N`
+    /// Any run of the tree: a run id, its unique beginning, a session key, a label, `last`, `main` or `@N`
     #[arg(value_name = "RUN", required_unless_present = "head")]
     pub(crate) run: Option<String>,
 

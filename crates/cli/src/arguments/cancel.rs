@@ -12,7 +12,7 @@ Examples:
   offshoot cancel --all
     run=$(\"$OFFSHOOT\" spawn 'look for it' -- my-agent); \"$OFFSHOOT\" cancel $run")]
 pub(crate) struct CancelArguments {
-    /// A run id, its unique beginning, a session key, a label, `last` or `@N`
+    /// A run id, its unique beginning, a session key, a label, `last`, `main` or `@N`
     #[arg(value_name = "RUN", required_unless_present = "all")]
     pub(crate) run: Option<String>,
 

@@ -15,7 +15,7 @@ Examples:
   offshoot events 0198c7a2-41f3 --follow
   offshoot events last --json | jq -c .kind.type")]
 pub(crate) struct EventsArguments {
-    /// Any run of the tree: a run id, its unique beginning, a session key, a label, `last` or `@N`; of a run below the root its
+    /// Any run of the tree: a run id, its unique beginning, a session key, a label, `last`, `main` or `@N`; of a run below the root its
     /// subtree
     #[arg(value_name = "RUN", default_value = "last")]
     pub(crate) run: String,

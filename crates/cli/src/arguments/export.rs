@@ -13,7 +13,7 @@ Examples:
   offshoot export 0198c7 --format mermaid
   offshoot export last --format dot | dot -Tsvg > run.svg")]
 pub(crate) struct ExportArguments {
-    /// A run id, its unique beginning, a session key, a label, `last` or `@N`
+    /// A run id, its unique beginning, a session key, a label, `last`, `main` or `@N`
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
 

@@ -14,7 +14,7 @@ Examples:
   offshoot history 0198c7
   offshoot history 0198c7 --after 12 --limit 5 --json")]
 pub(crate) struct HistoryArguments {
-    /// The session: a run id, its unique beginning, a session key, a label, `last` or `@N`
+    /// The session: a run id, its unique beginning, a session key, a label, `last`, `main` or `@N`
     #[arg(value_name = "KEY")]
     pub(crate) run: String,
 

@@ -27,7 +27,7 @@ pub(crate) struct ListArguments {
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// A run and every run below it: a run id, its unique beginning, a session key, a label, `last` or `@N`
+    /// A run and every run below it: a run id, its unique beginning, a session key, a label, `last`, `main` or `@N`
     #[arg(long, value_name = "RUN")]
     pub(crate) tree: Option<String>,
 

@@ -21,7 +21,7 @@ Examples:
   offshoot logs 0198c7 --stderr --tail 20
   offshoot logs 0198c7 --since 10m --json | jq -r .text")]
 pub(crate) struct LogsArguments {
-    /// A run id, its unique beginning, a session key, a label, `last` or `@N`
+    /// A run id, its unique beginning, a session key, a label, `last`, `main` or `@N`
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
 

@@ -28,7 +28,7 @@ pub(crate) struct MergeArguments {
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 
-    /// The stored result of RUN instead: a run id, its unique beginning, a session key, a label, `last` or `@N`; may be given more than once
+    /// The stored result of RUN instead: a run id, its unique beginning, a session key, a label, `last`, `main` or `@N`; may be given more than once
     #[arg(long, value_name = "RUN", conflicts_with = "file")]
     pub(crate) result: Vec<String>,
 

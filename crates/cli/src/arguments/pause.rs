@@ -29,7 +29,7 @@ pub(crate) struct UnpauseArguments {
 /// The tree that is meant, or all.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
-    /// Any run of the tree: a run id, its unique beginning, a session key, a label, `last` or `@N`
+    /// Any run of the tree: a run id, its unique beginning, a session key, a label, `last`, `main` or `@N`
     #[arg(value_name = "RUN", required_unless_present = "all")]
     pub(crate) run: Option<String>,
 

@@ -23,7 +23,7 @@ Examples:
   offshoot resume 0198c7 --failed --cancelled --only notes.txt:3
   offshoot resume 0198c7 --deadline 2h --budget-usd 5")]
 pub(crate) struct ResumeArguments {
-    /// The tree, by any run of it: a run id, its unique beginning, a session key, a label, `last` or `@N` [default: the only one that lost its
+    /// The tree, by any run of it: a run id, its unique beginning, a session key, a label, `last`, `main` or `@N` [default: the only one that lost its
     /// supervisor]
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<String>,

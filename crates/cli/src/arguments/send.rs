@@ -12,7 +12,7 @@ Examples:
   offshoot send 0198c7 'leave the tests alone'
     \"$OFFSHOOT\" send \"$child\" 'be brief'")]
 pub(crate) struct SendArguments {
-    /// To whom: a run id, its unique beginning, a session key, a label, `last` or `@N`
+    /// To whom: a run id, its unique beginning, a session key, a label, `last`, `main` or `@N`
     #[arg(value_name = "KEY")]
     pub(crate) to: String,
 

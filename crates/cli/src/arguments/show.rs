@@ -13,7 +13,7 @@ Examples:
   offshoot show 0198c7 --answer > answer.txt
   offshoot show 0198c7 --patch | git apply --stat")]
 pub(crate) struct ShowArguments {
-    /// A run id, its unique beginning, a session key, a label, `last` or `@N`
+    /// A run id, its unique beginning, a session key, a label, `last`, `main` or `@N`
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
 

@@ -18,7 +18,7 @@ Examples:
     offshoot stats --since 24h
   offshoot stats --json")]
 pub(crate) struct StatsArguments {
-    /// A run with what is below it [default: all trees]; a run id, its unique beginning, a session key, a label, `last` or `@N`
+    /// A run with what is below it [default: all trees]; a run id, its unique beginning, a session key, a label, `last`, `main` or `@N`
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<String>,
 

@@ -15,7 +15,7 @@ Examples:
     offshoot tree last --failed
   offshoot tree 0198c7a2-41f3 --json")]
 pub(crate) struct TreeArguments {
-    /// A run with what is below it [default: all trees]; a run id, its unique beginning, a session key, a label, `last` or `@N`
+    /// A run with what is below it [default: all trees]; a run id, its unique beginning, a session key, a label, `last`, `main` or `@N`
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<String>,
 

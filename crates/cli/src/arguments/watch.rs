@@ -11,7 +11,7 @@ use clap::Args;
 #[command(after_help = after_help())]
 pub(crate) struct WatchArguments {
     /// A run with what is below it [default: all trees of this user that run, of any data folder]; a run id, its unique beginning, a
-    /// session key, a label, `last` or `@N`
+    /// session key, a label, `last`, `main` or `@N`
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<String>,
 }

@@ -354,6 +354,24 @@ fn all_trees_of_a_user_are_paused_and_ended_at_once() {
 }
 
 #[test]
+fn main_is_the_root_of_the_newest_tree() {
+    let place = Place::new();
+    place.run(&["show", "main"]).expect_code(2);
+    let id = |words: &[&str]| {
+        place.run(words).expect_code(0).json()["runId"]
+            .as_str()
+            .expect("it names the run")
+            .to_owned()
+    };
+    let first = id(&["run", "--json", "--label", "main", "x", "--", "true"]);
+    let second = id(&["run", "--json", "x", "--", "true"]);
+    let shown = || place.run(&["show", "main"]).expect_code(0).stdout().to_owned();
+    assert!(shown().contains(&first), "a label goes before: {}", shown());
+    place.run(&["prune", &first]).expect_code(0);
+    assert!(shown().contains(&second), "{}", shown());
+}
+
+#[test]
 fn words_of_other_programs_point_to_ours() {
     let place = Place::new();
     for (word, expected) in
