@@ -60,6 +60,7 @@ mod order;
 mod output;
 mod page;
 mod pages;
+mod removal;
 mod sought;
 mod sqlite;
 mod store;

@@ -18,6 +18,7 @@
 mod frame;
 mod keeper;
 mod reader;
+mod remove;
 mod slot;
 mod writer;
 
@@ -25,6 +26,7 @@ use offshoot_model::{RunId, Stream, Timestamp};
 
 pub use keeper::{AttemptOutput, OutputKeeper};
 pub use reader::OutputReader;
+pub(crate) use remove::remove_said;
 
 /// The folder of all that is kept here, below the data folder.
 pub(crate) const OUTPUT: &str = "output";

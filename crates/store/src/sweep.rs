@@ -50,7 +50,7 @@ pub struct Swept {
 }
 
 /// The treatment of what is found.
-struct Sweep<'a> {
+pub(crate) struct Sweep<'a> {
     folder: &'a DataFolder,
     now: Timestamp,
     dry: bool,
@@ -72,11 +72,11 @@ impl SqliteStore {
     ) -> Result<Swept, StoreError> {
         let folder = self.folder();
         let named = self.named(without)?;
-        let mut sweep = Sweep { folder, now, dry, swept: Swept::default() };
+        let mut sweep = Sweep::new(folder, now, dry);
         // Folders first: what is linked into them counts as the value that it is.
         sweep.folders_of(folder.runs(), &named.runs, &[])?;
         sweep.folders_of(folder.outputs(), &named.runs, without)?;
-        sweep.values(&named.values)?;
+        sweep.values(|value| !value.is_some_and(|hash| named.values.contains(&hash)), false)?;
         // Held no longer than it takes to look into some folders: who opens a tree waits for it.
         if let Some(_alone) = folder.alone()? {
             sweep.tasks()?;
@@ -101,15 +101,47 @@ impl DataFolder {
             return Ok(Swept { busy: true, ..Swept::default() });
         };
         let now = Timestamp::EPOCH;
-        let mut sweep = Sweep { folder: self, now, dry: false, swept: Swept::default() };
+        let mut sweep = Sweep::new(self, now, false);
         sweep.unfinished()?;
         Ok(sweep.swept)
     }
 }
 
-impl Sweep<'_> {
+impl<'a> Sweep<'a> {
+    pub(crate) fn new(folder: &'a DataFolder, now: Timestamp, dry: bool) -> Self {
+        Self { folder, now, dry, swept: Swept::default() }
+    }
+
+    pub(crate) fn swept(self) -> Swept {
+        self.swept
+    }
+
+    /// Removes these values; those that were made or used just now only if they may.
+    pub(crate) fn values_of(
+        &mut self,
+        values: &HashSet<ContentHash>,
+        fresh_too: bool,
+    ) -> Result<(), StoreError> {
+        self.values(|value| value.is_some_and(|hash| values.contains(&hash)), fresh_too)
+    }
+
+    /// Removes the folders of these runs.
+    pub(crate) fn run_folders(&mut self, runs: &HashSet<RunId>) -> Result<(), StoreError> {
+        let Some(folders) = self.open(self.folder.runs())? else { return Ok(()) };
+        let theirs =
+            |name: &String| name.parse().ok().is_some_and(|run: RunId| runs.contains(&run));
+        for (name, _) in entries(&folders)?.into_iter().filter(|(name, _)| theirs(name)) {
+            self.remove_folder(&folders, &name)?;
+        }
+        Ok(())
+    }
+
     /// Values, the wrapped forms beside them, and what was to become one.
-    fn values(&mut self, named: &HashSet<ContentHash>) -> Result<(), StoreError> {
+    fn values(
+        &mut self,
+        goes: impl Fn(Option<ContentHash>) -> bool,
+        fresh_too: bool,
+    ) -> Result<(), StoreError> {
         let Some(values) = self.open(self.folder.values())? else { return Ok(()) };
         for (shelf, there) in entries(&values)? {
             if !there.is_folder() {
@@ -117,8 +149,11 @@ impl Sweep<'_> {
             }
             let Some(folder) = self.open(values.folder(&shelf))? else { continue };
             for (name, _) in entries(&folder)? {
-                let value = hash_of(&shelf, &name).is_some_and(|hash| named.contains(&hash));
-                if !value && let Some(bytes) = self.remove_unused(&folder, &name)? {
+                if !goes(hash_of(&shelf, &name)) {
+                    continue;
+                }
+                let is_old = |there: &There| fresh_too || self.is_old(there);
+                if let Some(bytes) = self.remove_if(&folder, &name, is_old)? {
                     self.swept.values += 1;
                     self.swept.bytes += bytes;
                 }
@@ -141,13 +176,18 @@ impl Sweep<'_> {
             if !goes && (known.contains(&run) || !self.is_old(&there)) {
                 continue;
             }
-            let size = runs.folder(&name).and_then(|folder| size_below(&folder));
-            self.swept.folders += 1;
-            self.swept.bytes += size.map_err(|error| trouble("read", &runs, &name, error))?;
-            if !self.dry {
-                let removed = runs.remove_all(&name);
-                removed.map_err(|error| trouble("remove", &runs, &name, error))?;
-            }
+            self.remove_folder(&runs, &name)?;
+        }
+        Ok(())
+    }
+
+    fn remove_folder(&mut self, from: &Below, name: &str) -> Result<(), StoreError> {
+        let size = from.folder(name).and_then(|folder| size_below(&folder));
+        self.swept.folders += 1;
+        self.swept.bytes += size.map_err(|error| trouble("read", from, name, error))?;
+        if !self.dry {
+            let removed = from.remove_all(name);
+            removed.map_err(|error| trouble("remove", from, name, error))?;
         }
         Ok(())
     }

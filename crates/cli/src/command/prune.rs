@@ -1,13 +1,16 @@
 //! `offshoot prune`.
 
+use std::time::Duration;
+
 use offshoot_display::number::{bytes, count};
-use offshoot_model::{RootId, SessionKey, Timestamp};
+use offshoot_model::{Node, RootId, RunId, SessionKey, Timestamp, Tree};
 use offshoot_spawner::{Clock, SystemClock};
-use offshoot_store::{RootSummary, StoreError, Swept};
+use offshoot_store::{FoundRun, RootSummary, StoreError, Swept};
 use serde::Serialize;
 
 use crate::arguments::PruneArguments;
 use crate::code::NoteCode;
+use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::Record;
@@ -18,6 +21,9 @@ use offshoot_host::{end_orphans, prune_folders};
 #[serde(rename_all = "camelCase")]
 struct Pruned {
     dry_run: bool,
+    /// The runs below a root whose data went while their events stay.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    runs: Vec<RunId>,
     trees: Vec<PrunedTree>,
     values: u64,
     run_folders: u64,
@@ -40,51 +46,122 @@ struct PrunedTree {
     ended: bool,
 }
 
-/// Deletes old trees.
+/// Deletes old trees, or one run with everything below it.
 pub(crate) fn run(arguments: &PruneArguments, cx: &Invocation) -> Result<(), Failure> {
+    if let Some(run) = &arguments.run {
+        return one(run, arguments.dry_run, cx);
+    }
+    let older_than = arguments.older_than.expect("clap asks for an age where no run is named");
     let mut pruned = Pruned { dry_run: arguments.dry_run, ..Pruned::default() };
     if let Some(record) = Record::open(cx)? {
         if !arguments.dry_run {
             // A tree that was left by its supervisor may have processes, and only its record names them.
             end_orphans(record.folder(), &**record.store(), &cx.output.reporter())?;
         }
-        prune(&record, arguments, &mut pruned)?;
+        prune(&record, older_than, &mut pruned)?;
     }
     cx.output.result(&pruned, || print(&pruned, cx))
 }
 
-fn prune(record: &Record, arguments: &PruneArguments, pruned: &mut Pruned) -> Result<(), Failure> {
+fn prune(record: &Record, older_than: Duration, pruned: &mut Pruned) -> Result<(), Failure> {
     let now = SystemClock.now();
     for summary in record.summaries()? {
-        let root = summary.root;
         // One whose last event is from the future, by a clock that was set back since, is not old.
-        if now.since(summary.last_at) < arguments.older_than || summary.last_at > now {
+        if now.since(summary.last_at) < older_than || summary.last_at > now {
             continue;
         }
-        if !prune_folders(record.folder(), root, arguments.dry_run)? {
-            // Its changes are nowhere else. The next tree that is opened here brings them back.
-            pruned.busy = true;
-            continue;
-        }
-        let is_taken = if arguments.dry_run {
-            !record.is_abandoned(root)?
-        } else {
-            match record.sqlite().remove_tree(root) {
-                Ok(_) => false,
-                Err(StoreError::Held { .. }) => true,
-                Err(error) => return Err(error.into()),
-            }
-        };
-        if !is_taken {
-            pruned.trees.push(PrunedTree::of(summary));
-        }
+        remove(record, summary, pruned)?;
     }
-    let gone: Vec<RootId> = pruned.trees.iter().map(|tree| tree.root).collect();
-    let swept = record.sqlite().sweep(&gone, now, arguments.dry_run);
-    let Swept { values, folders, files, bytes, busy } = swept?;
-    (pruned.values, pruned.run_folders, pruned.files) = (values, folders, files);
-    (pruned.bytes, pruned.busy) = (bytes, busy);
+    sweep(record, now, pruned)
+}
+
+/// Removes a tree from the record, unless it is run by now.
+fn remove(record: &Record, summary: RootSummary, pruned: &mut Pruned) -> Result<(), Failure> {
+    let root = summary.root;
+    if !prune_folders(record.folder(), root, pruned.dry_run)? {
+        // Its changes are nowhere else. The next tree that is opened here brings them back.
+        pruned.busy = true;
+        return Ok(());
+    }
+    let is_taken = if pruned.dry_run {
+        !record.is_abandoned(root)?
+    } else {
+        match record.sqlite().remove_tree(root) {
+            Ok(_) => false,
+            Err(StoreError::Held { .. }) => true,
+            Err(error) => return Err(error.into()),
+        }
+    };
+    if !is_taken {
+        pruned.trees.push(PrunedTree::of(summary));
+    }
     Ok(())
+}
+
+/// Removes what no record names once these trees are gone.
+fn sweep(record: &Record, now: Timestamp, pruned: &mut Pruned) -> Result<(), Failure> {
+    let gone: Vec<RootId> = pruned.trees.iter().map(|tree| tree.root).collect();
+    let swept = record.sqlite().sweep(&gone, now, pruned.dry_run)?;
+    pruned.count(swept);
+    Ok(())
+}
+
+/// Deletes a run that is over, and everything below it.
+fn one(text: &str, dry_run: bool, cx: &Invocation) -> Result<(), Failure> {
+    let (record, FoundRun { root, run, .. }) = Record::open_with(cx, text)?;
+    let tree = record.tree(root)?;
+    let runs = subtree(&tree, run);
+    let open = [root.run()].into_iter().chain(runs.iter().copied());
+    if let Some(open) = open.filter_map(|run| tree.get(run)).find(|node| node.ended_at.is_none()) {
+        return Err(not_over(open, run));
+    }
+    let now = SystemClock.now();
+    let mut pruned = Pruned { dry_run, ..Pruned::default() };
+    if run == root.run() {
+        let summary = record.summaries()?.into_iter().find(|summary| summary.root == root);
+        remove(&record, summary.expect("a tree on record has a root"), &mut pruned)?;
+        sweep(&record, now, &mut pruned)?;
+    } else {
+        let of = runs.iter().copied().collect();
+        let swept = record.sqlite().remove_left_by(root, &of, now, dry_run)?;
+        pruned.count(swept);
+        pruned.runs = runs;
+    }
+    cx.output.result(&pruned, || print(&pruned, cx))
+}
+
+/// Returns a run and all below it, from the top.
+fn subtree(tree: &Tree, run: RunId) -> Vec<RunId> {
+    let mut runs = vec![run];
+    let mut at = 0;
+    while let Some(node) = runs.get(at).and_then(|run| tree.get(*run)) {
+        runs.extend(tree.children(node).map(|child| child.run));
+        at += 1;
+    }
+    runs
+}
+
+/// Refuses to delete where this run is not over.
+fn not_over(open: &Node, asked: RunId) -> Failure {
+    let (open, of) = (
+        open.run,
+        if open.run == asked {
+            ""
+        } else {
+            ", and its tree is deleted whole or by runs that are over"
+        },
+    );
+    Failure::new(Exit::Refused, format_args!("the run {open} is not over{of}")).hint(format_args!(
+        "`offshoot cancel {open}` ends it; `offshoot resume {open}` goes on with a tree that lost its supervisor"
+    ))
+}
+
+impl Pruned {
+    fn count(&mut self, swept: Swept) {
+        let Swept { values, folders, files, bytes, busy } = swept;
+        (self.values, self.run_folders, self.files) = (values, folders, files);
+        (self.bytes, self.busy) = (bytes, busy);
+    }
 }
 
 impl PrunedTree {
@@ -124,5 +201,13 @@ fn print(pruned: &Pruned, cx: &Invocation) -> Result<(), Failure> {
     let folders = many(pruned.run_folders, "folder of a run", "folders of runs");
     let files = many(pruned.files, "other file", "other files");
     let size = bytes(pruned.bytes);
+    let trees = match pruned.runs.len() as u64 {
+        0 => trees,
+        runs => format!("what {} left", many(runs, "run", "runs")),
+    };
+    if !pruned.runs.is_empty() {
+        cx.output
+            .note("events stay, with the short texts in them: they prove the rest of the tree");
+    }
     cx.output.line(format_args!("{verb} {trees}, {values}, {folders} and {files}: {size}"))
 }

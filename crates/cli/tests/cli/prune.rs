@@ -142,3 +142,87 @@ fn a_duration_is_wanted() {
     assert!(wrong.stderr.contains("no duration, such as 90s"), "{}", wrong.stderr);
     place.run(&["prune", "--older-than", "1d"]).expect_code(0);
 }
+
+/// A root with two children, one of which has a child. Each but the root answers with a value of its own.
+const FAMILY: &str = r#"
+letter() { head -c 300000 /dev/zero | tr '\0' "$1"; echo "said $1" >&2; }
+below() { "$OFFSHOOT" run --label "$1" "$1" -- sh family.sh "$1" > /dev/null; }
+case $1 in
+root) below child; below other; echo done ;;
+child) below grandchild; letter c ;;
+grandchild) letter g ;;
+other) letter o ;;
+esac
+"#;
+
+#[test]
+fn a_run_goes_with_everything_below_it_and_the_record_proves_the_rest() {
+    let place = Place::new();
+    place.file("family.sh", FAMILY);
+    let words = ["run", "--allow-recursive-spawn", "x", "--", "sh", "family.sh", "root"];
+    place.run(&words).expect_code(0);
+    assert_eq!(values(&place), 3);
+    let events = place.run(&["events", "last", "--json"]).expect_code(0).stdout().to_owned();
+    let logs =
+        |label: &str| place.run(&["logs", label, "--stderr"]).expect_code(0).stdout().to_owned();
+    assert_eq!((&*logs("child"), &*logs("grandchild")), ("said c\n", "said g\n"));
+
+    let dry = place.run(&["prune", "child", "--dry-run", "--json"]).expect_code(0).json();
+    assert_eq!(
+        (&dry["values"], dry["runs"].as_array().map(Vec::len)),
+        (&2.into(), Some(2)),
+        "{dry}"
+    );
+    assert_eq!((values(&place), &*logs("child")), (3, "said c\n"), "a dry run deletes nothing");
+
+    let pruned = place.run(&["prune", "child"]).expect_code(0);
+    assert!(pruned.stdout().contains("deleted what 2 runs left, 2 values, "), "{}", pruned.text());
+    assert!(pruned.stderr.contains("events stay"), "{}", pruned.stderr);
+    assert_eq!(values(&place), 1);
+    for gone in ["child", "grandchild"] {
+        let said = logs(gone);
+        assert!(!said.contains("said"), "{gone}: {said}");
+        let shown = place.run(&["show", gone, "--answer"]);
+        assert!(
+            shown.code != 0 && shown.stderr.contains("is not in the store"),
+            "{}",
+            shown.text()
+        );
+        assert!(place.run(&["show", gone]).expect_code(0).stdout().contains(gone));
+    }
+    assert_eq!(logs("other"), "said o\n");
+    assert_eq!(place.run(&["show", "other", "--answer"]).expect_code(0).stdout.len(), 300_001);
+    assert_eq!(place.run(&["events", "last", "--json"]).expect_code(0).stdout(), events);
+    place.run(&["audit", "last"]).expect_code(0);
+    let again = place.run(&["prune", "child"]).expect_code(0);
+    assert!(again.stdout().contains("what 2 runs left, 0 values, "), "{}", again.text());
+
+    let whole = place.run(&["prune", "main"]).expect_code(0);
+    assert!(whole.stdout().contains("deleted 1 tree, "), "{}", whole.text());
+    place.run(&["show", "last"]).expect_code(2);
+}
+
+#[test]
+fn a_run_that_is_not_over_is_not_deleted() {
+    let place = Place::new();
+    let script = "\"$OFFSHOOT\" run --label over x -- true; echo up > fifo; cat hold > /dev/null";
+    let words = ["run", "--allow-recursive-spawn", "x", "--", "sh", "-c", script];
+    let mut command = place.command(&words);
+    for name in ["fifo", "hold"] {
+        named_pipe(place.path().join(name));
+    }
+    let child = command.spawn().expect("the program was built for this test");
+    let up = BufReader::new(fs::File::open(place.path().join("fifo")).expect("a pipe"));
+    assert_eq!(up.lines().next().expect("a word").expect("the bytes are not text"), "up");
+    let tree = place.run(&["tree", "--json"]).json();
+    let root = tree[0]["runId"].as_str().expect("it names the run");
+    for run in ["last", "over"] {
+        let refused = place.run(&["prune", run]).expect_code(3);
+        let expected = format!("the run {root} is not over");
+        assert!(refused.stderr.contains(&expected), "{run}: {}", refused.stderr);
+    }
+    fs::write(place.path().join("hold"), "").expect("the agent reads it");
+    place.finish(child, &command, &[]).expect_code(0);
+    place.run(&["prune", "over"]).expect_code(0);
+    place.run(&["audit", "last"]).expect_code(0);
+}

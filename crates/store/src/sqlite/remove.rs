@@ -57,8 +57,19 @@ impl SqliteStore {
     /// and no writer is held up.
     pub(crate) fn named(&self, without: &[RootId]) -> Result<Named, StoreError> {
         let without: HashSet<RunId> = without.iter().map(RootId::run).collect();
+        self.named_where(|root, _| !without.contains(&root))
+    }
+
+    /// Returns what the events of these runs name, and what all others do.
+    pub(crate) fn named_by(&self, runs: &HashSet<RunId>) -> Result<(Named, Named), StoreError> {
+        let theirs = self.named_where(|_, run| runs.contains(&run))?;
+        Ok((theirs, self.named_where(|_, run| !runs.contains(&run))?))
+    }
+
+    /// Returns what the events of some roots and runs name.
+    fn named_where(&self, counts: impl Fn(RunId, RunId) -> bool) -> Result<Named, StoreError> {
         let (mut found, mut at) = (Named::default(), (0, 0));
-        while self.ask(|connection| named(connection, &without, &mut at, &mut found))? {}
+        while self.ask(|connection| named(connection, &counts, &mut at, &mut found))? {}
         Ok(found)
     }
 
@@ -72,7 +83,7 @@ impl SqliteStore {
 /// Takes in a page of the record; whether another follows.
 fn named(
     connection: &Connection,
-    without: &HashSet<RunId>,
+    counts: &impl Fn(RunId, RunId) -> bool,
     at: &mut (i64, i64),
     found: &mut Named,
 ) -> rusqlite::Result<bool> {
@@ -83,9 +94,9 @@ fn named(
     let mut rows = select.query((at.0, at.1, PAGE))?;
     let mut read = 0;
     while let Some(row) = rows.next()? {
-        let RunColumn(root) = row.get(0)?;
-        if !without.contains(&root) {
-            found.runs.insert(row.get::<_, RunColumn>(1)?.0);
+        let (RunColumn(root), RunColumn(run)) = (row.get(0)?, row.get(1)?);
+        if counts(root, run) {
+            found.runs.insert(run);
             found.values.extend(hashes(row.get_ref(2)?.as_bytes()?));
         }
         (*at, read) = ((row.get(3)?, row.get(4)?), read + 1);
