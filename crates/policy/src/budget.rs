@@ -30,7 +30,7 @@ use offshoot_model::{BudgetGrant, Cost, Ending, MicroUsd, RunId, Usage};
 
 pub use account::Balance;
 pub use divide::divide;
-pub use pool::{Draw, Shortage};
+pub use pool::{Draw, Shortage, first_part};
 
 use account::Account;
 

@@ -15,11 +15,12 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::work::consent;
 use crate::work::context;
+use crate::work::dry_run::{PlannedAgent, PlannedCommand};
 use crate::work::engine::{self, Engine};
 use crate::work::interrupt::Interrupts;
 use crate::work::outcomes::Outcomes;
 use crate::work::pieces::{self, AnswerRules, PieceRun};
-use crate::work::plan::{Plan, PlannedAgent, PlannedCommand};
+use crate::work::plan::Plan;
 use crate::work::preflight::{self, Prepared};
 use crate::work::resume;
 use crate::work::task::{self, Task};
@@ -54,7 +55,7 @@ pub(crate) fn run(arguments: &FanoutArguments, cx: &Invocation) -> Result<Exit, 
             PlannedAgent { label, bytes, runs: Some(runs), wave: wave + 1, needs }
         };
         let agents: Vec<_> = (1..).zip(&plan.tasks).zip(waves).map(agent).collect();
-        return plan.dry_run(&agents, &config, cx);
+        return nested::dry_run(&plan, &agents, &config, &prepared, cx);
     }
     consent::ask(plan.tasks.len(), &prepared, &config, arguments.pieces.yes, cx)?;
     let outcomes = Outcomes::of(&arguments.pieces, &terms, cx)?;

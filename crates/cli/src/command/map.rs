@@ -15,12 +15,13 @@ use crate::invocation::Invocation;
 use crate::wording;
 use crate::work::consent;
 use crate::work::context;
+use crate::work::dry_run::PlannedAgent;
 use crate::work::engine::{self, Engine};
 use crate::work::input::{self, Cut, Spool};
 use crate::work::interrupt::Interrupts;
 use crate::work::outcomes::Outcomes;
 use crate::work::pieces::{self, AnswerRules, PieceRun};
-use crate::work::plan::{Plan, PlannedAgent};
+use crate::work::plan::Plan;
 use crate::work::preflight::{self, Prepared};
 use crate::work::resume;
 
@@ -61,7 +62,8 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
                 needs: Vec::new(),
             })
             .collect();
-        return plan(&prepared, &config, how, &cut, &terms, work, cx).dry_run(&agents, &config, cx);
+        let plan = plan(&prepared, &config, how, &cut, &terms, work, cx);
+        return nested::dry_run(&plan, &agents, &config, &prepared, cx);
     }
     let yes = arguments.pieces.yes;
     consent::ask(cut.pieces.len(), &prepared, &config, yes, cx)?;

@@ -7,7 +7,8 @@ mod told;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use offshoot_door::{Client, ContextGrant, Spawn, SpawnInput};
+use offshoot_config::Config;
+use offshoot_door::{Client, ContextGrant, Spawn, SpawnInput, Status};
 use offshoot_host::runtimes::EXEC;
 use offshoot_model::{BudgetRequest, InputRange};
 use offshoot_runtime::OutputFormat;
@@ -28,7 +29,10 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::load;
 use crate::wording;
+use crate::work::dry_run::{DryRun, PlannedAgent};
 use crate::work::input::{self, Spool};
+use crate::work::plan::Plan;
+use crate::work::preflight::Prepared;
 use crate::work::schema;
 use crate::work::task::Task;
 
@@ -156,6 +160,19 @@ pub(super) fn map(
         }
         order.run(&supervisor, children, cx).await
     })
+}
+
+/// Prints a plan, under the limits of the tree that would be opened, or inside an agent of its own tree.
+pub(super) fn dry_run(
+    plan: &Plan,
+    agents: &[PlannedAgent],
+    config: &Config,
+    prepared: &Prepared,
+    cx: &Invocation,
+) -> Result<Exit, Failure> {
+    let status = inside(cx, async |supervisor| Ok(supervisor.call(Status {}).await?))?;
+    let (inside, is_paid) = (status.as_ref(), prepared.is_paid);
+    DryRun { plan, agents, config, is_paid, inside }.print(cx)
 }
 
 /// Returns what all children of a map or a fanout have in common. The budget is that of all of them.

@@ -9,9 +9,10 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::work::context;
+use crate::work::dry_run::PlannedAgent;
 use crate::work::engine::{self, Engine};
 use crate::work::interrupt::Interrupts;
-use crate::work::plan::{Plan, PlannedAgent};
+use crate::work::plan::Plan;
 use crate::work::preflight;
 use crate::work::resume;
 use crate::work::single;
@@ -37,7 +38,7 @@ pub(crate) fn run(arguments: &RunArguments, cx: &Invocation) -> Result<Exit, Fai
             wave: 1,
             needs: Vec::new(),
         };
-        return plan.dry_run(&[agent], &config, cx);
+        return nested::dry_run(&plan, &[agent], &config, &prepared, cx);
     }
     engine::block_on(async {
         let interrupts = Interrupts::listen()?;

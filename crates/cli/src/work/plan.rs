@@ -1,14 +1,10 @@
-//! The plan of a tree: recorded with the root, and printed by `--dry-run`.
+//! The plan of a tree: recorded with the root.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use indexmap::IndexMap;
-use offshoot_config::{AgentId, Config, Share, SubagentSettings, Valued};
-use offshoot_display::json::Document;
-use offshoot_display::number::{bytes, count};
-use offshoot_host::runtimes::EXEC;
+use offshoot_config::{AgentId, Config};
 use offshoot_model::{ContextEntry, Isolation, JsonText, path_text};
 use offshoot_runtime::OutputFormat;
 use offshoot_split::InputFile;
@@ -25,7 +21,6 @@ use crate::code::FailureCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::wording;
 
 /// All that a later start needs to do the same again.
 #[serde_with::skip_serializing_none]
@@ -96,49 +91,8 @@ pub(crate) struct Plan {
     pub(crate) separator: Option<String>,
 }
 
-/// One agent of a dry run.
-#[derive(Debug, Serialize)]
-pub(crate) struct PlannedAgent {
-    /// The name of the piece in the answer.
-    pub(crate) label: Arc<str>,
-    /// The number of bytes that it reads on standard input.
-    pub(crate) bytes: u64,
-    /// The agent, the runtime and the command; none where they are those of all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) runs: Option<PlannedCommand>,
-    /// The wave in which it can start at the earliest, from 1: one behind the last of those that it needs.
-    pub(crate) wave: usize,
-    /// The ids of the tasks that it needs.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) needs: Vec<String>,
-}
-
-/// The agent, the runtime and the command of one run of a dry run.
-#[derive(Debug, PartialEq, Serialize)]
-pub(crate) struct PlannedCommand {
-    pub(crate) agent: AgentId,
-    pub(crate) runtime: Arc<str>,
-    pub(crate) command: Arc<[String]>,
-}
-
-/// A dry run, as JSON.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct DryRun<'a> {
-    plan: &'a Plan,
-    agents: usize,
-    bytes: u64,
-    pieces: &'a [PlannedAgent],
-    limits: &'a IndexMap<String, Valued<Value>>,
-    /// The cost, which is not known before a model runs; commands of the operator cost nothing that we know of.
-    cost: Option<f64>,
-}
-
 /// The word for answers that are read as JSON.
 const JSON: &str = "json";
-
-/// As many agents are shown to people.
-const SHOWN: usize = 20;
 
 impl Plan {
     /// Returns the plan without the treatment of the answers.
@@ -269,82 +223,5 @@ impl Plan {
             Failure::input(FailureCode::PlanUnrecordable, "the plan cannot be recorded")
                 .caused_by(Some(&error))
         })
-    }
-
-    /// Prints what would be run, and under which limits.
-    pub(crate) fn dry_run(
-        &self,
-        agents: &[PlannedAgent],
-        config: &Config,
-        cx: &Invocation,
-    ) -> Result<Exit, Failure> {
-        let is_set = |(_, valued): &(String, Valued<Value>)| !valued.value.is_null();
-        let limits = SubagentSettings::limits();
-        let is_limit = |(key, _): &(String, _)| limits.contains(key);
-        let limits: IndexMap<_, _> =
-            config.resolve(&self.agent).filter(is_limit).filter(is_set).collect();
-        let together = agents.iter().map(|agent| agent.bytes).sum();
-        if cx.output.wants_json() {
-            let dry_run = DryRun {
-                plan: self,
-                agents: agents.len(),
-                bytes: together,
-                pieces: agents,
-                limits: &limits,
-                cost: None,
-            };
-            cx.output.document(&dry_run, Document::DryRun)?;
-            return Ok(Exit::Done);
-        }
-        let many = if agents.len() == 1 { "agent" } else { "agents" };
-        let many = format!("{} {many}", count(agents.len() as u64));
-        let differ = agents.iter().any(|agent| agent.runs != agents[0].runs);
-        let of_first = agents.first().and_then(|agent| agent.runs.as_ref());
-        let line = |own: &PlannedCommand| wording::command_line(&own.command);
-        match differ {
-            true => cx.output.line(many)?,
-            false => {
-                let program = of_first.map_or_else(|| wording::command_line(&self.program), line);
-                cx.output.line(format_args!("{many}, each runs: {program}"))?;
-            }
-        }
-        let row = |agent: &&PlannedAgent| {
-            let runs = agent.runs.as_ref().filter(|_| differ);
-            let runs = runs.map(|own| format!("{} runs: {}", own.agent, line(own)));
-            let needs = match agent.needs.is_empty() {
-                true => String::new(),
-                false => format!("after {}", agent.needs.join(", ")),
-            };
-            [format!("  {}", agent.label), bytes(agent.bytes), runs.unwrap_or_default(), needs]
-        };
-        // In the order in which they can start.
-        let mut in_order: Vec<&PlannedAgent> = agents.iter().collect();
-        in_order.sort_by_key(|agent| agent.wave);
-        cx.output.table(
-            &in_order.into_iter().take(SHOWN).map(|agent| row(&agent)).collect::<Vec<_>>(),
-        )?;
-        if let more @ 1.. = agents.len().saturating_sub(SHOWN) {
-            cx.output.line(format_args!("  and {} more", count(more as u64)))?;
-        }
-        cx.output.line(format_args!("{} together", bytes(together)))?;
-        if let Some(merge) = &self.merge {
-            cx.output.line(format_args!("merge: {merge}"))?;
-        }
-        cx.output.line("limits:")?;
-        cx.output.values("  ", &limits)?;
-        let budget = config.root_settings(&self.agent).budget;
-        if (budget.usd.is_some() || budget.tokens.is_some()) && *self.runtime != *EXEC.name {
-            cx.output.line(match budget.share {
-                None | Some(Valued { value: Share::Pool, .. }) => {
-                    "budget: one pool for all; each takes what the last ones used when it starts, and more as it needs it"
-                }
-                Some(_) => "budget: each gets an equal part when it is asked for",
-            })?;
-        }
-        cx.output.line(match &*self.runtime {
-            name if name == EXEC.name => "cost: none that is known, because the program is yours",
-            _ => "cost: not known before; budget.usd is the most",
-        })?;
-        Ok(Exit::Done)
     }
 }

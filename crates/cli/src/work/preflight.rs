@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use offshoot_config::{AgentDefinition, Config, Loader};
 use offshoot_host::Plugins;
-use offshoot_host::runtimes::{BuiltInRuntime, CLAUDE, EXEC, default_usd};
+use offshoot_host::runtimes::{BuiltInRuntime, CLAUDE, EXEC, default_usd, runtime_of};
 use offshoot_model::{AgentId, Isolation, JsonText};
 use offshoot_policy::Terms;
 use offshoot_process::make_room;
@@ -121,11 +121,16 @@ pub(crate) fn prepare_tasks(
     };
     let says_all = arguments.runtime.is_some() || !command.is_empty();
     let general = if tasks.is_empty() || says_all || !tasks.iter().all(is_own) {
+        // Where each task names an agent, none is for the agent of the tree: what cannot run is one that a task names.
+        let named = tasks.iter().find(|task| !is_own(task)).and_then(|task| task.agent.clone());
+        let named = named.filter(|_| tasks.iter().all(|task| task.agent.is_some()));
+        let agent = named.as_ref().unwrap_or(&agent);
+        let definition = config.agent(agent);
         let runtime = choose(arguments, command, definition)?;
         let plain = !command.is_empty() && !arguments.program_configured;
         let chosen = says_all || says_what_runs(definition);
         let run = Run {
-            agent: &agent,
+            agent,
             runtime: &runtime,
             folder: &folder,
             command,
@@ -313,12 +318,6 @@ fn choose(
         (None, true) => definition.and_then(runtime_of),
     };
     Ok(name.unwrap_or(CLAUDE.name).into())
-}
-
-/// The runtime that the definition of an agent names. One with a command alone is a program.
-fn runtime_of(agent: &AgentDefinition) -> Option<&str> {
-    let named = agent.runtime.as_ref().map(|name| name.value.as_str());
-    named.or(agent.command.as_ref().map(|_| EXEC.name))
 }
 
 /// True if the definition of an agent says what runs it.

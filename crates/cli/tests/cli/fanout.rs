@@ -1,6 +1,7 @@
 //! `offshoot fanout`.
 
 use crate::command::{Place, Table, check};
+use crate::openai::stage;
 
 #[test]
 fn each_task_is_the_input_of_one_run() {
@@ -59,6 +60,39 @@ fn tasks_for_defined_agents_need_no_command() {
 }
 
 #[test]
+fn a_dry_run_counts_the_tasks_that_may_cost() {
+    let settings = "[prices.small]\ninputPerMillion = 1\noutputPerMillion = 1\n\
+                    [[agents.list]]\nid = \"count\"\ncommand = [\"wc\", \"-c\"]\n";
+    let (place, api) = stage([], settings);
+    let lines = "{\"task\":\"a\",\"agent\":\"count\"}\n{\"task\":\"b\",\"runtime\":\"openai\"}\n";
+    place.file("tasks.jsonl", lines);
+    let fanout = ["-q", "--config", "c.toml", "fanout", "--tasks", "tasks.jsonl", "--dry-run"];
+    let with = |more: &[&str]| place.run(&[&fanout[..], more].concat()).expect_code(0);
+    let planned = with(&["--budget-usd", "0.3"]).stdout().to_owned();
+    for expected in
+        ["budget: one pool of $0.30 for all; the first agent takes $0.15", "at most $0.30"]
+    {
+        assert!(planned.contains(expected), "{planned}");
+    }
+    let json = with(&["--budget-usd", "0.3", "--json"]).json();
+    let cost = serde_json::json!({"mayCost": true, "atMostUsd": 0.3});
+    assert_eq!((&json["cost"], &json["budget"]["shared"]), (&cost, &"pool".into()), "{json}");
+    assert_eq!(json["budget"]["smallest"]["usd"], 0.15, "{json}");
+    assert!(api.requests().is_empty());
+}
+
+#[test]
+fn the_agent_that_nothing_runs_is_named() {
+    let place = Place::new();
+    place.file("c.toml", "[[agents.list]]\nid = \"reader\"\nsystemPrompt = \"read\"\n");
+    place.file("tasks.jsonl", "{\"task\":\"a\",\"agent\":\"reader\"}\n");
+    let fanout = ["-q", "fanout", "--config", "c.toml", "--tasks", "tasks.jsonl"];
+    let outcome = place.run(&fanout).expect_code(5);
+    let expected = "nothing says what runs the agent `reader`";
+    assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
+}
+
+#[test]
 fn a_line_says_what_its_run_is_given() {
     let place = Place::new();
     place.file("notes", "a note\n");
@@ -68,7 +102,7 @@ fn a_line_says_what_its_run_is_given() {
                   basename \"$PWD\"; \"$OFFSHOOT\" -q spawn x -- true 2>&1 | head -1";
     let lines = [
         r#"{"task":"a","context":{"notes":"notes"},"cwd":"there","timeout":"90s","label":"first"}"#,
-        r#"{"task":"b","tools":["read","exec"],"model":"m","thinking":"low","timeout":1.5}"#,
+        r#"{"task":"b","tools":["read","exec"],"model":"m","thinking":"low","timeout":2}"#,
         r#"{"task":"c","runtime":"exec","tools":{"deny":["spawn"]},"weight":null}"#,
     ];
     place.file("tasks.jsonl", lines.join("\n"));

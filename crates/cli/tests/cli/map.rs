@@ -284,6 +284,21 @@ fn json_lists_the_first_of_many_failures_and_counts_the_others() {
 }
 
 #[test]
+fn a_dry_run_inside_an_agent_has_the_limits_of_its_tree() {
+    let place = Place::new();
+    place.file("in", "a\n");
+    let script = "\"$OFFSHOOT\" map --dry-run in -- cat";
+    let words = ["--allow-recursive-spawn", "--max-depth", "2", "--budget-tokens", "500"];
+    let agent = ["x", "--", "sh", "-c", script];
+    let out = place.run(&[&["-q", "run"], &words[..], &agent].concat()).expect_code(0);
+    let (_, limits) = out.stdout().split_once("limits of this run in its tree:\n").expect("limits");
+    let words: Vec<&str> = limits.split_whitespace().collect();
+    let text = words.join(" ");
+    assert!(text.starts_with("depth 0 maxDepth 2 may spawn yes budget left 500 tokens"), "{text}");
+    assert_eq!(place.run(&["list", "--json"]).json().as_array().map(Vec::len), Some(1));
+}
+
+#[test]
 fn a_dry_run_runs_nothing() {
     let place = with_log();
     place.file("c.toml", "[agents.defaults.subagents]\nmaxConcurrent = 2\n");

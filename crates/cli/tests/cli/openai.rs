@@ -99,7 +99,22 @@ fn pieces_share_a_budget_until_it_is_used_up() {
     let map = ["--config", "c.toml", "map", "--runtime", "openai", "--budget-usd", "2"];
     let words = ["--split", "lines:1", "--on-failure", "skip", "--task", "name a fruit", "in"];
     let planned = place.run(&[&map[..], &["--dry-run"], &words].concat()).expect_code(0);
-    assert!(planned.stdout().contains("budget: one pool for all"), "{}", planned.stdout());
+    for expected in [
+        "budget: one pool of $2.00 for all; the first agent takes $0.25 as it starts",
+        "cost: not known before; at most $2.00",
+    ] {
+        assert!(planned.stdout().contains(expected), "{}", planned.stdout());
+    }
+    let is_share = |line: &&str| line.trim_start().starts_with("budget.share ");
+    let share = planned.stdout().lines().find(is_share).expect("it is listed").to_owned();
+    assert!(share.contains("\"pool\"") && share.contains("built-in"), "{share}");
+    let settings = std::fs::read_to_string(place.path().join("c.toml")).expect("it was written");
+    let share = "[agents.defaults.subagents]\nbudget.share = 0.5\n";
+    place.file("parts.toml", format!("{settings}{share}"));
+    let parts = ["--config", "parts.toml", "map", "--runtime", "openai", "--budget-usd", "2"];
+    let planned = place.run(&[&parts[..], &["--dry-run"], &words].concat()).expect_code(0);
+    let expected = "budget: $2.00, of which each gets $0.04\n";
+    assert!(planned.stdout().contains(expected), "{}", planned.stdout());
     let outcome = place.run(&[&map[..], &words].concat()).expect_code(0);
     assert_eq!(outcome.stdout().matches("fruit").count(), 7);
     let text = &outcome.stderr;
@@ -163,6 +178,16 @@ fn settings_of_agents_reach_it() {
     ];
     let (place, _api) = stage(rules, "[agents.defaults.compaction]\natTokens = 1000\n");
     assert_eq!(run(&place, &["go"]).expect_code(0).stdout(), "finished from notes\n");
+}
+
+#[test]
+fn the_turns_of_an_agent_have_an_end_of_their_own() {
+    let rules = [Rule::always(Reply::call("sessions_status", json!({})))];
+    let own = "[[agents.list]]\nid = \"main\"\nmaxTurns = 2\n";
+    let (place, api) = stage(rules, own);
+    let ended = run(&place, &["--json", "go"]).expect_code(1);
+    assert_eq!(ended.json()["error"]["code"], "turn_limit");
+    assert_eq!(api.requests().len(), 3);
 }
 
 #[test]

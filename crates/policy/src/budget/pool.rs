@@ -52,6 +52,17 @@ pub struct Shortage {
     pub asked: u64,
 }
 
+/// Returns what the first child of a parent with these amounts draws from the pool, where it asks for no amount.
+pub fn first_part(whole: BudgetGrant) -> BudgetGrant {
+    let first = |unit: Unit| unit.of(whole).map(|whole| first_of(unit, whole));
+    BudgetGrant { tokens: first(Unit::Tokens), usd: first(Unit::Usd).map(MicroUsd::from_micros) }
+}
+
+/// Before any child has ended: a guess, and no more than half of the whole.
+fn first_of(unit: Unit, whole: u64) -> u64 {
+    PLAUSIBLE[unit as usize].min(whole.div_ceil(2))
+}
+
 impl Pool {
     /// The amount that a child probably uses.
     fn size(&self, unit: Unit) -> Option<u64> {
@@ -105,7 +116,7 @@ impl Ledger {
             let (asked, fits) = match known {
                 Some(_) => (asked, asked <= free),
                 None if holders == 0 => {
-                    let first = asked.min(whole.div_ceil(2));
+                    let first = asked.min(first_of(unit, whole));
                     (first.min(free).max(1), free > 0)
                 }
                 None => (asked, asked <= free && above.below.held + u128::from(asked) <= half),

@@ -1,0 +1,313 @@
+//! `--dry-run`: what would be run, and under which limits.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use offshoot_config::{AgentId, Config, Origin, Share, SubagentSettings, Valued};
+use offshoot_display::json::Document;
+use offshoot_display::number::{self, bytes, count};
+use offshoot_door::StatusAnswer;
+use offshoot_host::runtimes::EXEC;
+use offshoot_model::{BudgetGrant, MicroUsd, TokenCount};
+use offshoot_policy::budget::{divide, first_part};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::plan::Plan;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::wording;
+
+/// One agent of a dry run.
+#[derive(Debug, Serialize)]
+pub(crate) struct PlannedAgent {
+    /// The name of the piece in the answer.
+    pub(crate) label: Arc<str>,
+    /// The number of bytes that it reads on standard input.
+    pub(crate) bytes: u64,
+    /// The agent, the runtime and the command; none where they are those of all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) runs: Option<PlannedCommand>,
+    /// The wave in which it can start at the earliest, from 1: one behind the last of those that it needs.
+    pub(crate) wave: usize,
+    /// The ids of the tasks that it needs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) needs: Vec<String>,
+}
+
+/// The agent, the runtime and the command of one run of a dry run.
+#[derive(Debug, PartialEq, Serialize)]
+pub(crate) struct PlannedCommand {
+    pub(crate) agent: AgentId,
+    pub(crate) runtime: Arc<str>,
+    pub(crate) command: Arc<[String]>,
+}
+
+/// A plan that is printed, and all that is said of it.
+pub(crate) struct DryRun<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) agents: &'a [PlannedAgent],
+    pub(crate) config: &'a Config,
+    /// True if some run may cost money.
+    pub(crate) is_paid: bool,
+    /// The run inside which it is asked for, where there is one: its tree has the limits.
+    pub(crate) inside: Option<&'a StatusAnswer>,
+}
+
+/// A dry run, as JSON.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Printed<'a> {
+    plan: &'a Plan,
+    agents: usize,
+    bytes: u64,
+    pieces: &'a [PlannedAgent],
+    limits: Value,
+    budget: Option<Budget>,
+    cost: Cost,
+}
+
+/// The division of a budget.
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Budget {
+    /// The whole.
+    whole: BudgetGrant,
+    /// The way in which it is shared.
+    shared: Shared,
+    /// The first and the last of the amounts that are reserved, from the smallest; of a pool the first reservation alone.
+    smallest: BudgetGrant,
+    largest: BudgetGrant,
+}
+
+/// The ways in which a budget is shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Shared {
+    /// Pieces draw from one pool as they start.
+    Pool,
+    /// Each piece has its part from the beginning.
+    Parts,
+    /// The one run has all.
+    Root,
+}
+
+/// The knowledge of the cost before anything runs.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Cost {
+    /// True if some run may cost money.
+    may_cost: bool,
+    /// The most dollars, where a budget bounds them.
+    at_most_usd: Option<MicroUsd>,
+}
+
+/// As many agents are shown to people.
+const SHOWN: usize = 20;
+
+impl DryRun<'_> {
+    /// Prints it.
+    pub(crate) fn print(&self, cx: &Invocation) -> Result<Exit, Failure> {
+        if cx.output.wants_json() {
+            let limits = match self.inside {
+                Some(status) => json!({ "tree": status }),
+                None => json!(self.limits()),
+            };
+            let printed = Printed {
+                plan: self.plan,
+                agents: self.agents.len(),
+                bytes: self.bytes(),
+                pieces: self.agents,
+                limits,
+                budget: self.budget(),
+                cost: Cost { may_cost: self.may_cost(), at_most_usd: self.most_usd() },
+            };
+            cx.output.document(&printed, Document::DryRun)?;
+            return Ok(Exit::Done);
+        }
+        self.print_agents(cx)?;
+        cx.output.line(format_args!("{} together", bytes(self.bytes())))?;
+        if let Some(merge) = &self.plan.merge {
+            cx.output.line(format_args!("merge: {merge}"))?;
+        }
+        match self.inside {
+            Some(status) => {
+                cx.output.line("limits of this run in its tree:")?;
+                cx.output.table(&of_tree(status))?;
+            }
+            None => {
+                cx.output.line("limits:")?;
+                cx.output.values("  ", &self.limits())?;
+            }
+        }
+        if let Some(budget) = self.budget().filter(|_| self.may_cost()) {
+            cx.output.line(budget.line())?;
+        }
+        cx.output.line(self.cost_line())?;
+        Ok(Exit::Done)
+    }
+
+    fn print_agents(&self, cx: &Invocation) -> Result<(), Failure> {
+        let agents = self.agents;
+        let many = if agents.len() == 1 { "agent" } else { "agents" };
+        let many = format!("{} {many}", count(agents.len() as u64));
+        let differ = agents.iter().any(|agent| agent.runs != agents[0].runs);
+        let of_first = agents.first().and_then(|agent| agent.runs.as_ref());
+        let line = |own: &PlannedCommand| wording::command_line(&own.command);
+        match differ {
+            true => cx.output.line(many)?,
+            false => {
+                let program =
+                    of_first.map_or_else(|| wording::command_line(&self.plan.program), line);
+                cx.output.line(format_args!("{many}, each runs: {program}"))?;
+            }
+        }
+        let row = |agent: &&PlannedAgent| {
+            let runs = agent.runs.as_ref().filter(|_| differ);
+            let runs = runs.map(|own| format!("{} runs: {}", own.agent, line(own)));
+            let needs = match agent.needs.is_empty() {
+                true => String::new(),
+                false => format!("after {}", agent.needs.join(", ")),
+            };
+            [format!("  {}", agent.label), bytes(agent.bytes), runs.unwrap_or_default(), needs]
+        };
+        // In the order in which they can start.
+        let mut in_order: Vec<&PlannedAgent> = agents.iter().collect();
+        in_order.sort_by_key(|agent| agent.wave);
+        cx.output.table(
+            &in_order.into_iter().take(SHOWN).map(|agent| row(&agent)).collect::<Vec<_>>(),
+        )?;
+        match agents.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => cx.output.line(format_args!("  and {} more", count(more as u64))),
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.agents.iter().map(|agent| agent.bytes).sum()
+    }
+
+    /// The limits of the tree that would be opened. Pieces share a budget otherwise than what agents spawn, where no share is set.
+    fn limits(&self) -> IndexMap<String, Valued<Value>> {
+        let known = SubagentSettings::limits();
+        let resolved = self.config.resolve(&self.plan.agent);
+        let set = resolved.filter(|(key, valued)| known.contains(key) && !valued.value.is_null());
+        set.map(|(key, mut valued)| {
+            if key == "budget.share" && valued.origin == Origin::BuiltIn && self.has_pieces() {
+                valued.value = json!(Share::Pool);
+            }
+            (key, valued)
+        })
+        .collect()
+    }
+
+    /// True for a map and a fanout.
+    fn has_pieces(&self) -> bool {
+        self.plan.merge.is_some()
+    }
+
+    /// True if some run may cost money, or runs on what is only asked about it when it starts.
+    fn may_cost(&self) -> bool {
+        let runtime = |agent: &PlannedAgent| match &agent.runs {
+            Some(own) => *own.runtime != *EXEC.name,
+            None => *self.plan.runtime != *EXEC.name,
+        };
+        self.is_paid || self.agents.iter().any(runtime)
+    }
+
+    /// The division of the budget; none where nothing bounds it, and inside an agent, where the supervisor decides.
+    fn budget(&self) -> Option<Budget> {
+        let settings = self.config.root_settings(&self.plan.agent).budget;
+        let whole = BudgetGrant {
+            tokens: settings.tokens.as_ref().map(|tokens| tokens.value),
+            usd: settings.usd.as_ref().map(|usd| usd.value),
+        };
+        if whole == BudgetGrant::default() || self.inside.is_some() {
+            return None;
+        }
+        let is_pool = settings.share.as_ref().is_none_or(|share| share.value == Share::Pool);
+        let (shared, smallest, largest) = match is_pool {
+            _ if !self.has_pieces() => (Shared::Root, whole, whole),
+            true => (Shared::Pool, first_part(whole), first_part(whole)),
+            false => {
+                let parts = divide(whole, settings.keep(), &self.weights());
+                let by = |part: &&BudgetGrant| (part.usd, part.tokens);
+                let smallest = parts.iter().min_by_key(by).copied().unwrap_or_default();
+                let largest = parts.iter().max_by_key(by).copied().unwrap_or_default();
+                (Shared::Parts, smallest, largest)
+            }
+        };
+        Some(Budget { whole, shared, smallest, largest })
+    }
+
+    fn weights(&self) -> Vec<u32> {
+        match self.plan.tasks.as_slice() {
+            [] => vec![1; self.agents.len()],
+            tasks => tasks.iter().map(|task| task.weight.map_or(1, NonZeroU32::get)).collect(),
+        }
+    }
+
+    fn most_usd(&self) -> Option<MicroUsd> {
+        match self.inside {
+            Some(status) => status.budget.and_then(|budget| budget.usd),
+            None => {
+                self.config.root_settings(&self.plan.agent).budget.usd.map(|budget| budget.value)
+            }
+        }
+    }
+
+    fn cost_line(&self) -> String {
+        match (self.may_cost(), self.most_usd()) {
+            (false, _) => "cost: none that is known, because the program is yours".to_owned(),
+            (true, Some(most)) => {
+                format!("cost: not known before; at most {}", number::dollars(most))
+            }
+            (true, None) => "cost: not known before, and no budget in dollars bounds it".to_owned(),
+        }
+    }
+}
+
+impl Budget {
+    /// Says how it is divided, with amounts.
+    fn line(&self) -> String {
+        let (whole, smallest) = (amounts(self.whole), amounts(self.smallest));
+        match self.shared {
+            Shared::Root => format!("budget: {whole} for the run and all that it asks for"),
+            Shared::Pool => format!(
+                "budget: one pool of {whole} for all; the first agent takes {smallest} as it starts, later ones what the last ones used, and each \
+                 more as it needs it"
+            ),
+            Shared::Parts if self.smallest == self.largest => {
+                format!("budget: {whole}, of which each gets {smallest}")
+            }
+            Shared::Parts => {
+                let largest = amounts(self.largest);
+                format!("budget: {whole}, of which each gets {smallest} to {largest}, by weight")
+            }
+        }
+    }
+}
+
+fn amounts(grant: BudgetGrant) -> String {
+    let usd = grant.usd.map(number::dollars);
+    let tokens = grant.tokens.map(|tokens| number::tokens(TokenCount::Known(tokens)));
+    usd.into_iter().chain(tokens).collect::<Vec<_>>().join(" and ")
+}
+
+/// The limits of a run inside which the plan is printed.
+fn of_tree(status: &StatusAnswer) -> Vec<[String; 2]> {
+    let mut rows = vec![
+        ["  depth".to_owned(), status.depth.to_string()],
+        ["  maxDepth".to_owned(), status.max_depth.to_string()],
+        ["  may spawn".to_owned(), if status.may_spawn { "yes" } else { "no" }.to_owned()],
+    ];
+    if let Some(left) = status.budget {
+        let left = amounts(BudgetGrant { tokens: left.tokens, usd: left.usd });
+        if !left.is_empty() {
+            rows.push(["  budget left".to_owned(), left]);
+        }
+    }
+    rows
+}
