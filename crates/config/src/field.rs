@@ -29,6 +29,11 @@ pub(crate) struct Row<T> {
 }
 
 impl<T> Row<T> {
+    /// True if its value is a time in seconds, which may be written as a text with a unit too. The name says so.
+    fn is_in_seconds(&self) -> bool {
+        self.key.ends_with("Seconds")
+    }
+
     /// The order by which a ceiling bounds the key; none where no ceiling may name it.
     fn ceiling(&self) -> Option<&Bound<T>> {
         self.bound.as_ref().filter(|bound| bound.is_ceiling)
@@ -175,8 +180,19 @@ pub(crate) fn join(path: &str, key: &str) -> String {
 impl<T: Setting> Field for Option<Valued<T>> {
     type Value = T;
 
-    fn read(&mut self, _row: &Row<T>, node: &Node, cx: &mut Reader<'_>) {
-        if let Some(value) = T::read(node, cx) {
+    fn read(&mut self, row: &Row<T>, node: &Node, cx: &mut Reader<'_>) {
+        let seconds = row.is_in_seconds().then(|| node.seconds());
+        let read = match &seconds {
+            Some(Some(seconds)) => T::read(seconds, cx),
+            Some(None) if node.is_text() => {
+                return cx.wrong(
+                    node,
+                    "a whole number of seconds, or a text such as \"90s\" or \"1h30m\"",
+                );
+            }
+            _ => T::read(node, cx),
+        };
+        if let Some(value) = read {
             *self = Some(cx.valued(value, node));
         }
     }
@@ -201,6 +217,9 @@ impl<T: Setting> Field for Option<Valued<T>> {
 
     fn schema(row: &Row<T>, _definitions: &mut Map<String, Value>) -> Value {
         let mut schema = T::schema();
+        if row.is_in_seconds() {
+            schema["type"] = json!([schema["type"], "string"]);
+        }
         schema["description"] = json!(row.doc);
         if let Some(value) = &row.built_in {
             schema["default"] = value.to_json();

@@ -131,6 +131,18 @@ impl Node {
         }
     }
 
+    /// Returns a text with a duration of whole seconds as their number: `90s`, `1h30m`.
+    pub(crate) fn seconds(&self) -> Option<Self> {
+        let (NodeValue::Text(text) | NodeValue::Raw(text)) = &self.value else { return None };
+        let seconds = offshoot_model::parse_seconds(text)?;
+        Some(Self::new(NodeValue::Integer(seconds.into()), self.offset))
+    }
+
+    /// True for what can only be a text.
+    pub(crate) fn is_text(&self) -> bool {
+        matches!(self.value, NodeValue::Text(_))
+    }
+
     pub(crate) fn integer(&self) -> Option<i128> {
         match &self.value {
             NodeValue::Integer(value) => Some(*value),

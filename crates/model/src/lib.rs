@@ -29,6 +29,7 @@ mod changes;
 mod cost;
 mod delegated;
 mod delegation_context;
+mod duration_text;
 mod ending;
 mod envelope;
 mod event;
@@ -63,6 +64,7 @@ pub use changes::Changes;
 pub use cost::{Cost, CostKnowledge, MicroUsd, ParseUsdError};
 pub use delegated::{Delegated, Directly, FitScore};
 pub use delegation_context::{DelegationContext, TraceStep, bounded_request};
+pub use duration_text::{parse_duration, parse_seconds};
 pub use ending::{CancelledBy, Ending, Reason};
 pub use envelope::{Envelope, EnvelopeError};
 pub use event::{

@@ -2,20 +2,11 @@
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, Span, SpanRelativeTo};
+use offshoot_model::{parse_duration, parse_seconds};
 
 /// Reads a duration: `90s`, `1m`, `1h30m`, `2d`, `3w`, or a plain number of seconds such as `0.5`. A day has 24 hours.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    let read = if is_number {
-        text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-    } else {
-        let span = text.parse::<Span>().ok();
-        let signed =
-            span.and_then(|span| span.to_duration(SpanRelativeTo::days_are_24_hours()).ok());
-        signed.and_then(|signed: SignedDuration| signed.try_into().ok())
-    };
-    read.ok_or_else(|| {
+    parse_duration(text).ok_or_else(|| {
         format!("`{text}` is no duration, such as 90s, 1m, 1h30m, 2d, 3w, or 0.5 for half a second")
     })
 }
@@ -28,10 +19,15 @@ pub(super) fn duration_with_unit(text: &str) -> Result<Duration, String> {
     duration(text)
 }
 
-/// Reads the duration of a limit, in whole seconds. A part of a second counts as one: limits are recorded in seconds.
+/// Reads the duration of a limit, in whole seconds, as limits are recorded.
 pub(crate) fn seconds(text: &str) -> Result<u64, String> {
-    let duration = duration(text)?;
-    Ok(duration.as_secs() + u64::from(duration.subsec_nanos() > 0))
+    if let Some(seconds) = parse_seconds(text) {
+        return Ok(seconds);
+    }
+    let above = duration(text)?.as_secs().saturating_add(1);
+    Err(format!(
+        "`{text}` is no whole number of seconds, which is what a limit is kept in: write {above}s or more"
+    ))
 }
 
 /// Reads the same, as the text that the configuration takes.
@@ -44,34 +40,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_understood() {
-        #[track_caller]
-        fn check(text: &str, expected: Option<u64>) {
-            let found = duration(text).ok().map(|found| found.as_millis() as u64);
-            assert_eq!(found, expected, "{text}");
+    fn a_part_of_a_second_is_refused_by_name() {
+        for (text, expected) in [("0", Ok(0)), ("1", Ok(1)), ("2m", Ok(120))] {
+            assert_eq!(seconds(text), expected, "{text}");
         }
-        check("0", Some(0));
-        check("0s", Some(0));
-        check("90", Some(90_000));
-        check("0.5", Some(500));
-        check(".5", Some(500));
-        check("250ms", Some(250));
-        check("90s", Some(90_000));
-        check("1m", Some(60_000));
-        check("1.5h", Some(5_400_000));
-        check("1h30m", Some(5_400_000));
-        check("30d", Some(2_592_000_000));
-        check("2w", Some(1_209_600_000));
-        let wrong = ["", ".", "d", "-5d", "-5", "1e3", "inf", "2 months", "5日", "1.2.3", "2h ago"];
-        for wrong in wrong.into_iter().chain(["99999999999999999999d", "99999999999999999999999"]) {
-            check(wrong, None);
+        for (text, expected) in [("0.5", "write 1s"), ("500ms", "write 1s"), ("1.001s", "write 2s")]
+        {
+            let refused = seconds(text).expect_err("a part of a second");
+            assert!(refused.contains(text) && refused.contains(expected), "{refused}");
         }
-    }
-
-    #[test]
-    fn a_part_of_a_second_counts_as_one() {
-        for (text, expected) in [("0", 0), ("0.5", 1), ("1", 1), ("1.001s", 2), ("2m", 120)] {
-            assert_eq!(seconds(text), Ok(expected), "{text}");
-        }
+        assert!(seconds("soon").is_err_and(|refused| refused.contains("is no duration")));
     }
 }

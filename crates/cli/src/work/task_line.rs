@@ -215,7 +215,7 @@ impl Fields {
     }
 
     fn timeout(&mut self) -> Result<Option<u64>, String> {
-        let expected = "a number of seconds, or a string such as \"90s\"";
+        let expected = "a whole number of seconds, or a string such as \"90s\"";
         let Some(value) = self.take("timeout") else { return Ok(None) };
         let text = match &value {
             Value::String(text) => text.clone(),

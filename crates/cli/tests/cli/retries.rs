@@ -97,3 +97,22 @@ fn what_a_runtime_does_not_end_with_is_said() {
     let json = place.run(&["config", "check", "c.toml", "--json"]).expect_code(0).json();
     assert_eq!(json["withoutEffect"].as_array().map(Vec::len), Some(1), "{json}");
 }
+
+#[test]
+fn a_part_of_a_second_is_refused_by_name() {
+    let place = Place::new();
+    for (flag, value) in [("--timeout", "0.5"), ("--deadline", "500ms"), ("--backoff", "100ms")] {
+        let words = ["run", "--retries", "1", flag, value, "x", "--", "true"];
+        let refused = place.run(&words).expect_code(2).stderr;
+        assert!(refused.contains(value) && refused.contains("write 1s or more"), "{refused}");
+    }
+    place.file("tasks.jsonl", "{\"task\":\"a\",\"timeout\":0.5}\n");
+    let fanout = ["fanout", "--tasks", "tasks.jsonl", "--", "cat"];
+    let refused = place.run(&fanout).expect_code(2).stderr;
+    assert!(refused.contains("whole number of seconds"), "{refused}");
+    place.file("c.toml", "[agents.defaults.subagents]\nrunTimeoutSeconds = \"1m30s\"\n");
+    let resolved = place.run(&["config", "resolve", "--config", "c.toml"]).expect_code(0);
+    let is_it = |line: &&str| line.trim_start().starts_with("runTimeoutSeconds ");
+    let line = resolved.stdout().lines().find(is_it).expect("it is listed").to_owned();
+    assert!(line.contains(" 90 "), "{line}");
+}

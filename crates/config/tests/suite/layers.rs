@@ -357,3 +357,24 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn times_are_numbers_of_seconds_or_texts_with_a_unit() {
+    let key = "agents.defaults.subagents.runTimeoutSeconds";
+    let check = |loader: Loader, expected: u64| {
+        assert_eq!(resolved(&load(loader), "main", "runTimeoutSeconds").0, json!(expected));
+    };
+    for (text, expected) in [("90", 90), ("\"90s\"", 90), ("\"1h30m\"", 5400), ("\"0\"", 0)] {
+        check(user(&format!("{key} = {text}\n")), expected);
+    }
+    check(Loader::new().flag(key, "2m", "--timeout"), 120);
+    check(
+        Loader::new()
+            .environment([("OFFSHOOT__AGENTS__DEFAULTS__SUBAGENTS__RUNTIMEOUTSECONDS", "90s")]),
+        90,
+    );
+    check(Loader::new().set(key, "1d"), 86_400);
+    let text = "[notify]\nsilentSeconds = \"5m\"\n";
+    let silent = load(user(text)).notify().silent_seconds.clone().map(|set| set.value.get());
+    assert_eq!(silent, Some(300));
+}
