@@ -137,7 +137,7 @@ echo 1 > in
 offshoot -q map in -- sh -c 'if [ -e once ]; then cat; else touch once; exit 1; fi' || true
 "#;
 
-/// A block of shell.
+/// A block of a page.
 struct Block {
     page: String,
     text: String,
@@ -151,23 +151,32 @@ fn repository() -> PathBuf {
     folder.canonicalize().expect("the test was built from there")
 }
 
-/// All blocks of all pages.
+/// All blocks of shell of all pages.
 fn blocks() -> Vec<Block> {
+    pages().iter().flat_map(|page| blocks_of(page)).collect()
+}
+
+/// All pages that people read.
+fn pages() -> Vec<String> {
     let docs = fs::read_dir(repository().join("docs")).expect("the folder is there");
     let docs = docs.map(|entry| entry.expect("it can be read").file_name());
     let docs = docs.map(|name| format!("docs/{}", name.to_str().expect("a plain name")));
     let mut pages: Vec<String> = docs.filter(|page| page.ends_with(".md")).collect();
     pages.push("README.md".to_owned());
     pages.sort();
-    pages.iter().flat_map(|page| blocks_of(page)).collect()
+    pages
 }
 
 fn blocks_of(page: &str) -> Vec<Block> {
+    blocks_in(page, &["sh\n", "bash\n", "shell\n", "console\n"])
+}
+
+/// The blocks of a page in these languages.
+fn blocks_in(page: &str, languages: &[&str]) -> Vec<Block> {
     let text = fs::read_to_string(repository().join(page)).expect("the page can be read");
     // What stands between two fences is a block, and then what stands between two blocks.
     let parts: Vec<&str> = text.split("```").collect();
-    let shells = ["sh\n", "bash\n", "shell\n", "console\n"];
-    let shell = |at: usize| shells.iter().find_map(|fence| parts[at].strip_prefix(fence));
+    let shell = |at: usize| languages.iter().find_map(|fence| parts[at].strip_prefix(fence));
     let found = (1..parts.len()).step_by(2).filter_map(|at| Some((at, shell(at)?)));
     let block = |(at, text): (usize, &str)| {
         let follows = parts.get(at + 1).is_some_and(|between| between.trim().is_empty());
@@ -317,6 +326,44 @@ fn hidden(place: &Place, lines: &str, folders: &[&Path]) -> Outcome {
 #[test]
 fn the_pages_work_to_the_letter() {
     run(|page| page != "README.md");
+}
+
+/// A block of settings is a configuration, or the manifest of a plugin, which begins with its name.
+#[test]
+fn the_settings_of_the_pages_are_right() {
+    let mut seen = 0;
+    for block in pages().iter().flat_map(|page| blocks_in(page, &["toml\n"])) {
+        let place = Place::new();
+        let Block { page, text, .. } = block;
+        seen += 1;
+        let Some(name) = text.strip_prefix("name = \"").and_then(|rest| rest.split('"').next())
+        else {
+            place.file("c.toml", &text);
+            let checked = place.run(&["config", "check", "c.toml"]);
+            assert_eq!(checked.code, 0, "{page}:\n{text}\n{}", checked.text());
+            continue;
+        };
+        for program in ["shout.py", "agent.py"] {
+            place.file(&format!("plugins/{name}/{program}"), "");
+        }
+        place.file(&format!("plugins/{name}/plugin.toml"), &text);
+        let listed = place.run(&["plugin", "list", "--plugin-path", "plugins"]);
+        let is_listed = listed.code == 0 && listed.stdout().contains(name);
+        assert!(is_listed && listed.stderr.is_empty(), "{page}:\n{text}\n{}", listed.text());
+    }
+    assert!(seen > 10, "{seen} blocks");
+}
+
+#[test]
+fn the_documents_of_the_pages_are_json() {
+    let mut seen = 0;
+    for Block { page, text, .. } in pages().iter().flat_map(|page| blocks_in(page, &["json\n"])) {
+        for document in serde_json::Deserializer::from_str(&text).into_iter::<serde_json::Value>() {
+            assert!(document.is_ok(), "{page}:\n{text}\n{document:?}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 10, "{seen} documents");
 }
 
 #[test]
