@@ -39,8 +39,19 @@ impl OnNeedFailed {
 }
 
 impl Need {
+    /// The start of the name of a context variable that holds an answer.
+    const PREFIX: &str = "need_";
+
+    /// Answers up to this size stand in the record, and their files are copies of it.
+    pub const COPIED_BYTES: u64 = 4096;
+
     /// Returns the name of the context variable that holds the answer.
     pub fn variable(name: &str) -> String {
-        format!("need_{name}")
+        format!("{}{name}", Self::PREFIX)
+    }
+
+    /// True if a context variable of this name may hold an answer.
+    pub fn is_variable(name: &str) -> bool {
+        name.starts_with(Self::PREFIX)
     }
 }

@@ -40,6 +40,8 @@ pub(crate) struct Prepared {
     pub(crate) context: ThinVec<ContextEntry>,
     pub(crate) command: Option<Arc<[String]>>,
     pub(crate) input: Option<Box<InputRange>>,
+    /// True if the answer of the only run that it needs is its input, and no value of its context.
+    pub(crate) reads_need: bool,
     /// The form that the answer must have.
     pub(crate) schema: Option<JsonText>,
     /// The folder in which it works; that of its settings where absent.
@@ -61,6 +63,8 @@ pub(crate) struct Ask {
     /// The task as the record keeps it.
     pub(crate) task: Payload,
     pub(crate) input: Option<InputRange>,
+    /// True if the answer of the only piece that it needs is its input.
+    pub(crate) reads_need: bool,
     pub(crate) origin: Origin,
     pub(crate) run_spec: Arc<RunSpec>,
     pub(crate) runtime: Arc<dyn Runtime>,
@@ -83,6 +87,7 @@ impl Ask {
             context: self.request.context.iter().cloned().collect(),
             command: self.command.clone(),
             input: self.input.clone().map(Box::new),
+            reads_need: self.reads_need,
             schema: self.request.schema.clone(),
             isolation: self.request.isolation.clone().map(Box::new),
             model_choice: InheritedModel::of(&self.request, self.runtime.name()),
@@ -162,6 +167,7 @@ impl Unresolved<'_> {
             command,
             task,
             input: None,
+            reads_need: false,
             origin,
             run_spec,
             runtime,

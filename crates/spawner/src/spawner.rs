@@ -30,7 +30,7 @@ use crate::runtimes::Runtimes;
 use crate::supervisor::{Entering, RecordedPieces, Supervisor};
 use crate::ticket_issuer::TicketIssuer;
 use crate::tree_context::{
-    Contexts, Gauge, KnownTree, MergeThreads, PROGRESS_LINES, READS, TreeContext,
+    Answers, Contexts, Gauge, KnownTree, MergeThreads, PROGRESS_LINES, READS, TreeContext,
 };
 use crate::workspaces::{Workplaces, Workspaces};
 
@@ -205,6 +205,7 @@ impl Spawner {
             workspaces: around.workspaces.clone(),
             workplaces: Workplaces::default(),
             contexts: Contexts::default(),
+            answers: Answers::default(),
             kept_values: KeptValues::default(),
             known: KnownTree::default(),
             chosen: OnceLock::new(),

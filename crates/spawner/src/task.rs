@@ -4,6 +4,7 @@ mod form;
 mod host;
 mod own_folder;
 mod own_words;
+mod reading;
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,24 +13,21 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use offshoot_model::{
-    ContextEntry, Ending, Envelope, InputRange, JsonText, Need, Payload, Reason, RunId, ValueKind,
-    VariableRef, error_chain,
+    Ending, JsonText, Payload, Reason, RunId, ValueKind, VariableRef, error_chain,
 };
 use offshoot_runtime::{ContextFile, Finished, Input, Launch, Output, OutputFormat, RunContext};
-use offshoot_split::{HeldPiece, SplitError};
-use offshoot_store::{AttemptOutput, ManifestEntry, NewValue, StoreError};
-use thin_vec::ThinVec;
+use offshoot_store::{AttemptOutput, NewValue, StoreError};
 use tokio::sync::mpsc;
 
 use crate::attempt_watch::AttemptWatch;
 use crate::machine::{Outcome, RunIndex, Session};
 use crate::message::{Message, busy};
 use crate::request::Prepared;
-use crate::stored_values::recorded_all;
 use crate::tree_context::{INLINE_BYTES, TreeContext, summary};
 
 pub(crate) use form::Form;
 pub(crate) use host::{AgentHost, TOOL_USES};
+use reading::Reading;
 
 /// The task of one run. Its supervisor is told how it ended, unless both are dropped with the runtime of tokio: then the run is
 /// interrupted like one whose supervisor was killed, and a later supervisor decides about it.
@@ -67,36 +65,18 @@ impl Task {
                     break 'outcome Ending::of(reason).into();
                 }
                 let folder = Arc::clone(&prepared.run_spec.working_folder);
-                let needed = match needed(&task.tree, &session.needs).await {
-                    Ok(needed) => needed,
-                    Err(error) => {
-                        let message = error_chain(&error);
-                        break 'outcome Ending::of(Reason::CannotStart { message }).into();
-                    }
-                };
-                prepared.context.extend(needed);
-                let _given = Given::to(&task.tree, task.id, &prepared.context);
-                let piece = match hold(&task.tree, prepared.input.take()).await {
-                    Ok(piece) => piece,
+                let reading = Reading::of(&task.tree, task.id, &session.needs, &mut prepared).await;
+                let mut reading = match reading {
+                    Ok(reading) => reading,
                     Err(reason) => break 'outcome Ending::of(reason).into(),
                 };
-                let context = std::mem::take(&mut prepared.context);
-                let linked = match link(&task.tree, task.id, context).await {
-                    Ok(linked) => linked,
-                    Err(error) => {
-                        let message = error_chain(&error);
-                        break 'outcome Ending::of(Reason::CannotStart { message }).into();
-                    }
-                };
-                let input =
-                    piece.as_ref().map_or(Input::Prompt, |piece| Input::Piece(piece.range()));
-                let launch = launch(&task.tree, task.id, session, *prepared, input, linked);
+                let launch = launch(&task.tree, task.id, session, *prepared, reading.take());
                 let started = catch_unwind(AssertUnwindSafe(|| runtime.start(launch, cx)));
                 let finished = match started {
                     Ok(running) => AssertUnwindSafe(running).catch_unwind().await,
                     Err(panic) => Err(panic),
                 };
-                drop(piece);
+                drop(reading);
                 if let Some(ticket_issuer) = &task.tree.ticket_issuer {
                     ticket_issuer.ended(task.id);
                 }
@@ -126,35 +106,6 @@ impl Drop for Task {
         // The supervisor outlives its runs, unless everything is torn down at once.
         let _ = self.sender.send(Message::Finished { run: self.run, outcome });
     }
-}
-
-/// Reads the answers that a run needs from the record, as values of its context.
-async fn needed(
-    tree: &Arc<TreeContext>,
-    needs: &[(Arc<str>, RunId)],
-) -> Result<Vec<ContextEntry>, StoreError> {
-    if needs.is_empty() {
-        return Ok(Vec::new());
-    }
-    let (root, store) = (tree.root, Arc::clone(&tree.store));
-    let runs: Vec<RunId> = needs.iter().map(|(_, run)| *run).collect();
-    let read = move || -> Result<Vec<Option<Envelope>>, StoreError> {
-        recorded_all(&*store, root, &runs).collect()
-    };
-    let envelopes = tokio::task::spawn_blocking(read).await.expect("reading does not panic")?;
-    let mut context = Vec::with_capacity(needs.len());
-    for ((name, _), envelope) in needs.iter().zip(envelopes) {
-        let envelope = envelope.expect("the end of a needed run is durable before the start");
-        let Ok(answer) = envelope.into_result() else { continue };
-        let put = |kind, bytes: Arc<[u8]>| tree.store.put(NewValue::bytes(kind, bytes));
-        let value = match answer {
-            Payload::Stored(value) => value,
-            Payload::Text(text) => put(ValueKind::Text, text.as_bytes().into()).await?,
-            Payload::Json(json) => put(ValueKind::Result, json.as_str().as_bytes().into()).await?,
-        };
-        context.push(ContextEntry { name: Need::variable(name).into(), value });
-    }
-    Ok(context)
 }
 
 /// Keeps what a runtime answered. An answer that is too large, that has not the form that was asked for, or that cannot be kept,
@@ -194,24 +145,6 @@ async fn kept(
     Outcome { ending, usage, cost, retry_after }
 }
 
-/// Opens the file of a run's piece, so that it stays the same for as long as the run lasts.
-async fn hold(
-    tree: &TreeContext,
-    range: Option<Box<InputRange>>,
-) -> Result<Option<HeldPiece>, Reason> {
-    let Some(range) = range else { return Ok(None) };
-    let spool = Arc::clone(&tree.spool_folder);
-    let held = tokio::task::spawn_blocking(move || HeldPiece::open(*range, &spool)).await;
-    held.expect("opening a file does not panic").map(Some).map_err(|error| {
-        let message = error_chain(&error);
-        match error {
-            error if error.is_pressure() => Reason::NoRoom { message },
-            SplitError::Spool { .. } => Reason::NotRecorded { message },
-            _ => Reason::InputUnreadable { message },
-        }
-    })
-}
-
 /// The same, but that a run whose working folder is gone could not have been started: no fault of its program. A name with a
 /// slash is looked for in that folder, so this is asked of every failed start.
 async fn in_its_folder(finished: Finished, folder: Arc<PathBuf>) -> Finished {
@@ -228,35 +161,12 @@ async fn in_its_folder(finished: Finished, folder: Arc<PathBuf>) -> Finished {
     }
 }
 
-/// Context values that a run holds until it ends, in whatever way it ends.
-struct Given<'a> {
-    tree: &'a TreeContext,
-    run: RunId,
-}
-
-impl<'a> Given<'a> {
-    fn to(tree: &'a TreeContext, run: RunId, context: &[ContextEntry]) -> Option<Self> {
-        if context.is_empty() {
-            return None;
-        }
-        tree.contexts.give(run, context.into());
-        Some(Self { tree, run })
-    }
-}
-
-impl Drop for Given<'_> {
-    fn drop(&mut self) {
-        self.tree.contexts.forget(self.run);
-    }
-}
-
 fn launch(
     tree: &TreeContext,
     run: RunId,
     session: Session,
     prepared: Prepared,
-    input: Input,
-    (context, context_manifest): Linked,
+    (context, context_manifest, input): (Vec<ContextFile>, Option<PathBuf>, Input),
 ) -> Launch {
     let Session { key, agent, depth, delegation, grant, .. } = session;
     let Prepared { task, command, schema, model_choice, run_spec, continues, .. } = prepared;
@@ -290,35 +200,6 @@ fn launch(
         continues,
         pass: tree.ticket_issuer.as_ref().and_then(|issuer| issuer.issue(tree.root, run)),
     }
-}
-
-/// The files of a run's context, and their manifest.
-type Linked = (Vec<ContextFile>, Option<PathBuf>);
-
-/// Puts the values of a run's context where it can read them, and lists them in a manifest.
-async fn link(
-    tree: &Arc<TreeContext>,
-    run: RunId,
-    context: ThinVec<ContextEntry>,
-) -> Result<Linked, StoreError> {
-    if context.is_empty() {
-        return Ok((Vec::new(), None));
-    }
-    let tree = Arc::clone(tree);
-    let link_all = move || {
-        let link = |ContextEntry { name, value }: ContextEntry| {
-            let path = tree.folder.context_link(&*tree.store, run, &name, &value)?;
-            Ok(ContextFile { name, path, value })
-        };
-        let files: Vec<ContextFile> = context.into_iter().map(link).collect::<Result<_, _>>()?;
-        let entries: Vec<ManifestEntry<'_>> = files
-            .iter()
-            .map(|file| ManifestEntry { name: &file.name, path: &file.path, value: file.value })
-            .collect();
-        let manifest = tree.folder.write_manifest(run, &entries)?;
-        Ok((files, Some(manifest)))
-    };
-    tokio::task::spawn_blocking(link_all).await.expect("linking files does not panic")
 }
 
 /// Keeps an answer: small text inline, the rest in the store.

@@ -1,5 +1,6 @@
 //! Parts that all modules of one tree share: record, folder, clock, configuration.
 
+mod answers;
 mod known_tree;
 mod merge_threads;
 
@@ -10,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use offshoot_config::Config;
 use offshoot_model::{
-    Admitted, AgentId, AgentSummary, ContextEntry, Envelope, Payload, RootId, RunId, ValueKind,
-    error_chain,
+    Admitted, AgentId, AgentSummary, ContextEntry, Envelope, Need, Payload, RootId, RunId,
+    ValueKind, error_chain,
 };
 use offshoot_store::{DataFolder, NewValue, Outcome, OutputKeeper, Store, StoreError};
 
@@ -27,6 +28,7 @@ use crate::stored_values::recorded_all;
 use crate::ticket_issuer::TicketIssuer;
 use crate::workspaces::{Workplaces, Workspaces};
 
+pub(crate) use answers::Answers;
 pub(crate) use known_tree::KnownTree;
 pub(crate) use merge_threads::MergeThreads;
 
@@ -36,7 +38,7 @@ const COMMON_TASK_BYTES: usize = 256;
 
 /// Answers up to this size travel and are recorded inline; larger ones are named. A row of the database stays within
 /// a page of 4 KiB, and a thousand of them in a merge stay within a few megabytes.
-pub(crate) const INLINE_BYTES: usize = 4096;
+pub(crate) const INLINE_BYTES: usize = Need::COPIED_BYTES as usize;
 
 /// One tree's surroundings.
 pub(crate) struct TreeContext {
@@ -60,6 +62,8 @@ pub(crate) struct TreeContext {
     pub(crate) workspaces: Option<Arc<dyn Workspaces>>,
     pub(crate) workplaces: Workplaces,
     pub(crate) contexts: Contexts,
+    /// Answers for runs that need them.
+    pub(crate) answers: Answers,
     pub(crate) kept_values: KeptValues,
     pub(crate) known: KnownTree,
     /// Of a tree that was read back: what pieces were admitted with, by their place.

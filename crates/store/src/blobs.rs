@@ -6,7 +6,8 @@
 //!  spooled file ──hash─┘
 //! ```
 //!
-//! Promise: a file under its hash was whole and durable before it got that name. Mode 0444 keeps honest programs from
+//! Promise: a file under its hash was whole and durable before it got that name, unless the record has its bytes too: that one is whole,
+//! and is made durable when it is taken in as a value. Mode 0444 keeps honest programs from
 //! writing to it; a value of up to [`VERIFIED_ON_REUSE`] is compared with its hash before it is used a second time,
 //! and replaced if it was changed.
 
@@ -18,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 
 use futures_util::future::BoxFuture;
-use offshoot_model::{ContentHash, VariableRef};
+use offshoot_model::{ContentHash, ValueKind, VariableRef};
 use rustix::fs::{
     CWD, FlockOperation, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, flock, futimens, renameat,
     unlinkat,
@@ -65,6 +66,15 @@ pub(crate) struct Blobs {
     known: Known,
 }
 
+/// The means by which a value outlives a power failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Durability {
+    /// Its file is flushed, and the folders that it stands in.
+    Flushed,
+    /// The record has its bytes.
+    OnRecord,
+}
+
 /// A value by its hash: two digits of it name the folder, so that none gets too long.
 struct Name {
     folder: String,
@@ -94,7 +104,7 @@ impl Blobs {
     /// Takes in a value. Blocks for as long as copying takes.
     pub(crate) fn put(&self, value: &NewValue) -> Result<VariableRef, StoreError> {
         match &value.source {
-            Source::Bytes(bytes) => self.put_bytes(value, bytes),
+            Source::Bytes(bytes) => self.put_bytes(value.kind, bytes, Durability::Flushed),
             Source::File(path) => {
                 let source =
                     File::open(path).map_err(|error| StoreError::io("open", path, error))?;
@@ -102,6 +112,16 @@ impl Blobs {
             }
             Source::Adopt(path) => self.adopt(value, path),
         }
+    }
+
+    /// Takes in bytes that stand in the record too. Nothing is flushed: after a power failure they may be missing or damaged here, and are
+    /// taken in again.
+    pub(crate) fn put_copy(
+        &self,
+        kind: ValueKind,
+        bytes: &[u8],
+    ) -> Result<VariableRef, StoreError> {
+        self.put_bytes(kind, bytes, Durability::OnRecord)
     }
 
     /// Reads a value's file once.
@@ -138,15 +158,23 @@ impl Blobs {
         Ok(groups)
     }
 
-    fn put_bytes(&self, value: &NewValue, bytes: &[u8]) -> Result<VariableRef, StoreError> {
+    fn put_bytes(
+        &self,
+        kind: ValueKind,
+        bytes: &[u8],
+        durability: Durability,
+    ) -> Result<VariableRef, StoreError> {
         let mut hasher = GroupHasher::new();
         hasher.update(bytes);
-        let reference = self.reference(value, hasher.finish());
-        if !self.has(&reference) {
+        let reference = self.reference(kind, hasher.finish());
+        if !self.has(&reference, durability) {
             let new = self.new_file()?;
-            let written = new.file().write_all(bytes).and_then(|()| new.file().sync_all());
+            let written = new.file().write_all(bytes).and_then(|()| match durability {
+                Durability::Flushed => new.file().sync_all(),
+                Durability::OnRecord => Ok(()),
+            });
             written.map_err(|error| StoreError::io("write", &new.path(), error))?;
-            self.publish_new(new, &reference)?;
+            self.publish_new(new, &reference, durability)?;
         }
         Ok(reference)
     }
@@ -163,9 +191,9 @@ impl Blobs {
             io::ErrorKind::StorageFull => StoreError::io("write", &new.path(), error),
             _ => StoreError::io("copy", path, error),
         })?;
-        let reference = self.reference(value, hashed);
-        if !self.has(&reference) {
-            self.publish_new(new, &reference)?;
+        let reference = self.reference(value.kind, hashed);
+        if !self.has(&reference, Durability::Flushed) {
+            self.publish_new(new, &reference, Durability::Flushed)?;
         }
         Ok(reference)
     }
@@ -179,8 +207,8 @@ impl Blobs {
         let file = opened.map_err(|error| StoreError::io("open", path, error))?;
         let hashed = hash_beside(&file, || file.sync_all())
             .map_err(|error| StoreError::io("read", path, error))?;
-        let reference = self.reference(value, hashed);
-        let stored = self.has(&reference);
+        let reference = self.reference(value.kind, hashed);
+        let stored = self.has(&reference, Durability::Flushed);
         let rename = |to: &Below, name: &str| {
             make_read_only(&file)?;
             match &own {
@@ -189,7 +217,7 @@ impl Blobs {
             }
         };
         if !stored {
-            match self.publish(&reference, rename) {
+            match self.publish(&reference, Durability::Flushed, rename) {
                 Ok(()) => return Ok(reference),
                 // From another file system a file can only be copied.
                 Err(StoreError::Io { source, .. })
@@ -220,19 +248,19 @@ impl Blobs {
 
     fn reference(
         &self,
-        value: &NewValue,
+        kind: ValueKind,
         (hash, size, groups): (ContentHash, u64, Groups),
     ) -> VariableRef {
         self.known.remember(hash, &groups);
-        VariableRef { hash, size, kind: value.kind }
+        VariableRef { hash, size, kind }
     }
 
-    /// True if the value is stored, is durable, and is what its hash says as far as that is cheap to know.
-    fn has(&self, reference: &VariableRef) -> bool {
-        self.reused(reference).unwrap_or(false)
+    /// True if the value is stored, is durable where it has to be, and is what its hash says as far as that is cheap to know.
+    fn has(&self, reference: &VariableRef, durability: Durability) -> bool {
+        self.reused(reference, durability).unwrap_or(false)
     }
 
-    fn reused(&self, reference: &VariableRef) -> io::Result<bool> {
+    fn reused(&self, reference: &VariableRef, durability: Durability) -> io::Result<bool> {
         let Name { folder, file: name } = Name::of(reference.hash);
         let folder = Path::new(self.name).join(folder);
         let Ok(folder) = self.data.folder(folder) else { return Ok(false) };
@@ -244,9 +272,11 @@ impl Blobs {
             return Ok(false);
         }
         // The process that wrote the file may have died before its name, or its bytes, were durable.
-        file.sync_all()?;
-        folder.sync()?;
-        self.sync_once(reference.hash)?;
+        if durability == Durability::Flushed {
+            file.sync_all()?;
+            folder.sync()?;
+            self.sync_once(reference.hash)?;
+        }
         // In use again, though nothing on record may say so yet: a sweep leaves alone what is fresh, and holds this lock
         // while it looks and removes. If it was faster, the value is stored again.
         retry_on_intr(|| flock(&file, FlockOperation::LockShared))?;
@@ -262,22 +292,31 @@ impl Blobs {
         new.map_err(|error| StoreError::io("write into", &self.data.path().join(self.name), error))
     }
 
-    fn publish_new(&self, new: NewFile, reference: &VariableRef) -> Result<(), StoreError> {
-        self.publish(reference, |folder, name| {
+    fn publish_new(
+        &self,
+        new: NewFile,
+        reference: &VariableRef,
+        durability: Durability,
+    ) -> Result<(), StoreError> {
+        self.publish(reference, durability, |folder, name| {
             make_read_only(new.file())?;
             new.name(folder, name)
         })
     }
 
-    /// Gives a durable file its name. Whatever stood there is replaced: it is the same, or damaged.
+    /// Gives a file its name. Whatever stood there is replaced: it is the same, or damaged.
     fn publish(
         &self,
         reference: &VariableRef,
+        durability: Durability,
         rename: impl FnOnce(&Below, &str) -> io::Result<()>,
     ) -> Result<(), StoreError> {
         let Name { folder, file } = Name::of(reference.hash);
         let publish = || {
             let folder = self.data.make_folder(Path::new(self.name).join(folder))?;
+            if durability == Durability::OnRecord {
+                return rename(&folder, &file);
+            }
             self.sync_once(reference.hash)?;
             rename(&folder, &file)?;
             // A name is durable only with the folder it stands in.

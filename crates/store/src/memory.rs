@@ -89,10 +89,14 @@ impl Store for MemoryStore {
         }
     }
 
+    fn put_copy(&self, kind: ValueKind, bytes: &Arc<[u8]>) -> Result<VariableRef, StoreError> {
+        Ok(self.values.hold(kind, Arc::clone(bytes)))
+    }
+
     fn path(&self, reference: &VariableRef) -> Result<PathBuf, StoreError> {
         let blobs = self.values.blobs()?;
         if let Some(bytes) = self.values.held(reference) {
-            blobs.put(&NewValue::bytes(reference.kind, bytes))?;
+            blobs.put_copy(reference.kind, &bytes)?;
         }
         Ok(blobs.path(reference.hash))
     }
@@ -107,7 +111,7 @@ impl Store for MemoryStore {
     fn open(&self, reference: &VariableRef) -> Result<ValueReader, StoreError> {
         let blobs = self.values.blobs()?;
         if let Some(bytes) = self.values.held(reference) {
-            blobs.put(&NewValue::bytes(reference.kind, bytes))?;
+            blobs.put_copy(reference.kind, &bytes)?;
         }
         blobs.open(reference)
     }

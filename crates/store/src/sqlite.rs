@@ -27,7 +27,8 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
 use offshoot_model::{
-    Admitted, ContentHash, Ending, Event, EventClass, EventKind, RootId, RunId, VariableRef,
+    Admitted, ContentHash, Ending, Event, EventClass, EventKind, RootId, RunId, ValueKind,
+    VariableRef,
 };
 
 use self::chain::Chain;
@@ -169,6 +170,10 @@ impl Store for SqliteStore {
 
     fn put(&self, value: NewValue) -> BoxFuture<'static, Result<VariableRef, StoreError>> {
         put_on_thread(self.blobs.clone(), value)
+    }
+
+    fn put_copy(&self, kind: ValueKind, bytes: &Arc<[u8]>) -> Result<VariableRef, StoreError> {
+        self.blobs.put_copy(kind, bytes)
     }
 
     fn path(&self, reference: &VariableRef) -> Result<PathBuf, StoreError> {

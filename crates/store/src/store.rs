@@ -35,6 +35,10 @@ pub trait Store: Send + Sync + 'static {
     /// The future has to be awaited inside a tokio runtime: copying runs on its blocking threads.
     fn put(&self, value: NewValue) -> BoxFuture<'static, Result<VariableRef, StoreError>>;
 
+    /// Takes in a small value that stands in the record too, at once and without a flush: after a power failure it may be missing, and is
+    /// taken in again. [`put`](Self::put) makes it durable. Blocks.
+    fn put_copy(&self, kind: ValueKind, bytes: &Arc<[u8]>) -> Result<VariableRef, StoreError>;
+
     /// The file that holds a value, bare. It is shared and must not be written to.
     fn path(&self, reference: &VariableRef) -> Result<PathBuf, StoreError>;
 

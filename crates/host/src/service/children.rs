@@ -178,7 +178,7 @@ impl TreeService {
         let mut context = Vec::with_capacity(spawn.context.len());
         for grant in spawn.context {
             let from = grant.from.as_ref().unwrap_or(&grant.name);
-            let value = self.value(caller, "context", from).await?;
+            let value = self.value_for_child(caller, "context", from).await?;
             context.push(ContextEntry { name: grant.name.into(), value });
         }
         let input = match spawn.input {
@@ -216,7 +216,7 @@ impl TreeService {
     /// The part of a value that a child reads, where the store has the value.
     async fn input(&self, caller: RunId, input: SpawnInput) -> Result<InputRange, CallError> {
         let SpawnInput { name, offset, length, header } = input;
-        let value = self.value(caller, "input.name", &name).await?;
+        let value = self.value_for_child(caller, "input.name", &name).await?;
         let end = offset.checked_add(length);
         if end.is_none_or(|end| end > value.size) || header > value.size {
             let size = value.size;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use data_encoding::BASE64;
 use offshoot_door::{CallError, CallerKind, ContextInfo, ContextPut, Value, Variable, Variables};
 use offshoot_model::{
-    Payload, Refusal, RefusalCode, RunId, Timestamp, ValueKind, VariableRef, json_error,
+    Need, Payload, Refusal, RefusalCode, RunId, Timestamp, ValueKind, VariableRef, json_error,
 };
 use offshoot_spawner::KeptValue;
 use offshoot_store::{DataFolder, NAME_LIMIT, NewValue, file_name};
@@ -106,6 +106,22 @@ impl TreeService {
             None => None,
         }
         .ok_or_else(|| invalid(field, format!("there is no variable `{name}`")))
+    }
+
+    /// The same, for a child, whose record names the value alone: what was only a copy of the record is made durable.
+    pub(super) async fn value_for_child(
+        &self,
+        caller: RunId,
+        field: &str,
+        name: &str,
+    ) -> Result<VariableRef, CallError> {
+        let value = self.value(caller, field, name).await?;
+        if !Need::is_variable(name) || value.size > Need::COPIED_BYTES {
+            return Ok(value);
+        }
+        let store = Arc::clone(self.agents.store());
+        let bytes = blocking(move || store.read(&value).map_err(failed)).await?;
+        self.agents.store().put(NewValue::bytes(value.kind, bytes)).await.map_err(failed)
     }
 
     /// Returns the answer of a run below a session, as a value.

@@ -16,8 +16,9 @@ pub(crate) enum Effect {
     Record(Arc<Event>),
     /// Show this event to those that follow the tree now.
     Show(Arc<Event>),
-    /// Start this run: ahead of the record of it where a loss of that would run nothing twice that must not be.
-    Start { run: RunIndex, ahead: bool },
+    /// Start this run: ahead of the record of it where a loss of that would run nothing twice that must not be, once the record is durable
+    /// up to this number.
+    Start { run: RunIndex, ahead: Option<u64> },
     /// Prepare this run for one more start.
     Again { run: RunIndex, continues: bool },
     /// Ask this run to stop.

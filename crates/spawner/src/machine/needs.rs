@@ -40,6 +40,8 @@ struct Needing {
     on_failed: OnNeedFailed,
     /// The number of these that are not over.
     open: usize,
+    /// The number of the last event that ended one of these; 0 where none has ended since it needs them.
+    over_at: u64,
 }
 
 /// The end of a run that others need.
@@ -99,10 +101,12 @@ impl Machine {
         let needs: Vec<_> = needs.iter().map(find).collect();
         let lives = |run: &RunIndex| self.runs[run.get()].live().is_some();
         let open: Vec<RunIndex> = needs.iter().filter_map(|(_, run)| *run).filter(lives).collect();
+        // The end of one that is over stands before this in the record.
+        let over_at = if open.len() == needs.len() { 0 } else { self.seq };
         for &needed in &open {
             self.needs.needed_by.entry(needed).or_default().push(run);
         }
-        self.needs.of.insert(run, Needing { needs, on_failed, open: open.len() });
+        self.needs.of.insert(run, Needing { needs, on_failed, open: open.len(), over_at });
     }
 
     /// Forgets what a run that is over needs, and returns the runs that need it: for each, one thing less is open.
@@ -112,6 +116,7 @@ impl Machine {
         for next in &needed_by {
             if let Some(needing) = self.needs.of.get_mut(next) {
                 needing.open -= 1;
+                needing.over_at = self.seq;
             }
         }
         needed_by
@@ -132,6 +137,7 @@ impl Machine {
 
     /// Lets the runs that needed what is over stand in line, or skips them.
     pub(super) fn go_on_without_needs(&mut self) {
+        let mut ready = Vec::new();
         while let Some(Over { run, reason, needed_by }) = self.needs.over.pop_front() {
             for next in needed_by {
                 // The owner of a piece that was read back has to hand in its task first.
@@ -147,9 +153,13 @@ impl Machine {
                     let reason = because_of(name, &reason);
                     self.finished(next, Ending::of(reason));
                 } else if needing.open == 0 {
-                    self.take_place(next);
+                    ready.push(next);
                 }
             }
+        }
+        // At the head of the line: what was begun is finished before more is begun.
+        for run in ready.into_iter().rev() {
+            self.put_back(run);
         }
     }
 
@@ -175,9 +185,14 @@ impl Machine {
         needing.needs.iter().filter_map(completed).collect()
     }
 
-    /// True if a run needs the answers of others.
-    pub(super) fn needs_any(&self, run: RunIndex) -> bool {
-        self.needs.of.contains_key(&run)
+    /// True if a run that is not over needs the answers of others.
+    pub(crate) fn has_needs(&self) -> bool {
+        !self.needs.of.is_empty()
+    }
+
+    /// Returns the number up to which the record has to be durable, so that all answers that a run needs are in it.
+    pub(super) fn answers_recorded_at(&self, run: RunIndex) -> u64 {
+        self.needs.of.get(&run).map_or(0, |needing| needing.over_at)
     }
 
     /// True if a run has no attempt that runs.

@@ -52,8 +52,8 @@ impl Machine {
         }
     }
 
-    /// A run that was at the head of its line gets that place back.
-    fn put_back(&mut self, run: RunIndex) {
+    /// A run takes the place at the head of its line, as one that was there already.
+    pub(super) fn put_back(&mut self, run: RunIndex) {
         let entry = &self.runs[run.get()];
         self.queue.push_front(&self.slots, entry.position, entry.parent, run);
     }
@@ -102,8 +102,8 @@ impl Machine {
         let live = self.runs[run.get()].live().expect("a run that was given a slot is over");
         // A supervisor that dies before this is on record leaves a run that stands in line, and is started by the next one.
         // What another run answered is read from the record of its end.
-        let ahead =
-            live.under.on_interrupt(live.origin) == OnInterrupt::Rerun && !self.needs_any(run);
+        let may_be_lost = live.under.on_interrupt(live.origin) == OnInterrupt::Rerun;
+        let ahead = may_be_lost.then(|| self.answers_recorded_at(run));
         self.out.push(Effect::Start { run, ahead });
     }
 

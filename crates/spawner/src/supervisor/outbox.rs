@@ -125,7 +125,7 @@ mod tests {
         let remove = || Effect::Remove { run: RunId::from_bytes([7; 16]) };
         check(vec![], true);
         check(vec![remove()], true);
-        check(vec![Effect::Start { run, ahead: true }], false);
+        check(vec![Effect::Start { run, ahead: Some(0) }], false);
         check(vec![Effect::Recorded { at: Timestamp::EPOCH }], false);
         check(vec![Effect::NoTurn { wait: WaitId(1) }], false);
         let (wait, none) = (WaitId(1), Vec::new);

@@ -47,8 +47,10 @@ impl Supervisor {
                         entry.again(continues);
                     }
                 }
-                Effect::Start { run, ahead: true }
-                    if self.may_start_now(run) && !self.is_broken() =>
+                Effect::Start { run, ahead: Some(seq) }
+                    if self.outbox.is_durable(seq)
+                        && self.may_start_now(run)
+                        && !self.is_broken() =>
                 {
                     self.start(run);
                 }
@@ -135,6 +137,9 @@ impl Supervisor {
                     self.carry_out(act.expect("more was recorded than was asked for"), at);
                 }
                 Effect::Ended { run, envelope } => {
+                    if self.machine.has_needs() {
+                        self.tree.answers.keep(&envelope);
+                    }
                     self.tree.kept_values.forget(envelope.run_id);
                     self.discard_folder(envelope.run_id);
                     match self.runs.remove(run).map(|entry| entry.follower) {

@@ -79,10 +79,16 @@ impl DataFolder {
         let lines: BTreeMap<&str, ManifestLine> = entries.iter().map(manifest_line).collect();
         let write = || {
             let folder = self.below().make_folder(Path::new(RUNS).join(run.to_string()))?;
-            self.spool()?.write_whole(&folder, NAME, |file| {
-                serde_json::to_writer_pretty(&mut *file, &lines)?;
-                file.write_all(b"\n")
-            })
+            let mut text = serde_json::to_vec_pretty(&lines)?;
+            text.push(b'\n');
+            // Nothing reads the list of a run that has not started. What an attempt has left is replaced, for it may be cut short.
+            match folder.create_new(NAME) {
+                Ok(mut file) => file.write_all(&text),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    self.spool()?.write_whole(&folder, NAME, |file| file.write_all(&text))
+                }
+                Err(error) => Err(error),
+            }
         };
         write().map_err(|error| StoreError::io("write", &path, error))?;
         Ok(path)

@@ -295,6 +295,8 @@ fn what_another_tree_says_of_a_run_does_not_count(store: AnyStore) {
 fn a_value_is_stored_once(store: AnyStore) {
     let one = put(&store, NewValue::bytes(ValueKind::Text, *b"hello")).unwrap();
     let again = put(&store, NewValue::bytes(ValueKind::Json, *b"hello")).unwrap();
+    let copy = store.put_copy(ValueKind::Text, &(*b"hello").into()).unwrap();
+    assert_eq!(copy, one);
     assert_eq!(one.hash, ContentHash::of(b"hello"));
     assert_eq!((one.size, one.kind, again.kind), (5, ValueKind::Text, ValueKind::Json));
     assert_eq!(store.path(&one).unwrap(), store.path(&again).unwrap());

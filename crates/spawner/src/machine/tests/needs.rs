@@ -63,6 +63,19 @@ fn a_failure_skips_what_needs_it_and_nothing_else() {
 }
 
 #[test]
+fn what_was_begun_is_finished_before_more_is_begun() {
+    let mut world = World::one_slot();
+    let (a, b) = (world.spawn_piece(), world.spawn_piece());
+    let first = world.spawn_needing(&[a], OnNeedFailed::Skip);
+    let second = world.spawn_needing(&[a], OnNeedFailed::Skip);
+    for expected in [a, first, second, b] {
+        assert_eq!(world.holding(), [expected]);
+        world.finish(expected);
+    }
+    end(world);
+}
+
+#[test]
 fn a_chain_of_ten_thousand_is_skipped_at_once() {
     let mut world = World::quiet(Limits::default());
     let first = world.spawn_piece();
@@ -165,5 +178,10 @@ fn the_start_of_what_needs_an_answer_stands_behind_the_record_of_it() {
         Effect::Start { run, ahead } => Some((*run, *ahead)),
         _ => None,
     });
-    assert_eq!(start, Some((b, false)));
+    let end = effects.iter().find_map(|effect| match effect {
+        Effect::Record(event) if event.run == world.id(a) => Some(event.seq),
+        _ => None,
+    });
+    assert_eq!(start, Some((b, end)));
+    assert!(end.is_some());
 }

@@ -1,0 +1,183 @@
+//! The data that a run reads: its context values, the answers that it needs, and its input.
+//!
+//! All of it is looked up, put in its place and opened by one visit to a thread that may block: a run that needs a small answer starts
+//! about as fast as one that needs none.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use offshoot_model::{
+    ContextEntry, InputRange, Need, Payload, Reason, RunId, ValueKind, VariableRef, error_chain,
+};
+use offshoot_runtime::{ContextFile, Input};
+use offshoot_split::{HeldPiece, SplitError};
+use offshoot_store::{ManifestEntry, StoreError};
+
+use crate::request::Prepared;
+use crate::stored_values::recorded_all;
+use crate::tree_context::TreeContext;
+
+/// The data of a run, in its place until this is dropped.
+#[derive(Default)]
+pub(super) struct Reading {
+    context: Vec<ContextFile>,
+    manifest: Option<PathBuf>,
+    piece: Option<HeldPiece>,
+    _given: Option<Given>,
+}
+
+/// The names of the data of a run, as it was asked for.
+struct Wanted {
+    needs: Vec<(Arc<str>, RunId)>,
+    context: Vec<ContextEntry>,
+    input: Option<InputRange>,
+    /// True if the answer that it needs is its input.
+    reads_need: bool,
+}
+
+impl Reading {
+    /// Puts everything in its place that a run with these needs reads.
+    pub(super) async fn of(
+        tree: &Arc<TreeContext>,
+        run: RunId,
+        needs: &[(Arc<str>, RunId)],
+        prepared: &mut Prepared,
+    ) -> Result<Self, Reason> {
+        let context = std::mem::take(&mut prepared.context);
+        let input = prepared.input.take();
+        if needs.is_empty() && context.is_empty() && input.is_none() && !prepared.reads_need {
+            return Ok(Self::default());
+        }
+        let wanted = Wanted {
+            needs: needs.to_vec(),
+            context: context.into_iter().collect(),
+            input: input.map(|input| *input),
+            reads_need: prepared.reads_need,
+        };
+        let tree = Arc::clone(tree);
+        let read = tokio::task::spawn_blocking(move || wanted.read(&tree, run));
+        read.await.expect("reading does not panic")
+    }
+
+    /// Takes the files of the context, their manifest, and the input.
+    pub(super) fn take(&mut self) -> (Vec<ContextFile>, Option<PathBuf>, Input) {
+        let input = self.piece.as_ref().map_or(Input::Prompt, |it| Input::Piece(it.range()));
+        (std::mem::take(&mut self.context), self.manifest.take(), input)
+    }
+}
+
+impl Wanted {
+    fn read(self, tree: &Arc<TreeContext>, run: RunId) -> Result<Reading, Reason> {
+        let Self { needs, mut context, mut input, reads_need } = self;
+        let mut answers = answers(tree, needs).map_err(cannot_start)?;
+        if reads_need {
+            let answer = answers.pop().map(|answer| Ok(answer.value));
+            let answer = answer.unwrap_or_else(|| tree.store.put_copy(ValueKind::Text, &[].into()));
+            input = Some(answer.and_then(|answer| whole(tree, answer)).map_err(cannot_start)?);
+        }
+        context.extend(answers);
+        let given = Given::to(tree, run, &context);
+        let piece = input.map(|range| hold(tree, range)).transpose()?;
+        let (context, manifest) = link(tree, run, context).map_err(cannot_start)?;
+        Ok(Reading { context, manifest, piece, _given: given })
+    }
+}
+
+fn cannot_start(error: StoreError) -> Reason {
+    Reason::CannotStart { message: error_chain(&error) }
+}
+
+/// Returns the answers that a run needs, as values of its context: those that are held, and the others from the record.
+fn answers(
+    tree: &TreeContext,
+    needs: Vec<(Arc<str>, RunId)>,
+) -> Result<Vec<ContextEntry>, StoreError> {
+    let held: Vec<Option<Payload>> = needs.iter().map(|(_, run)| tree.answers.get(*run)).collect();
+    let unread = needs.iter().zip(&held).filter(|(_, held)| held.is_none());
+    let unread: Vec<RunId> = unread.map(|((_, run), _)| *run).collect();
+    let read = (!unread.is_empty()).then(|| recorded_all(&*tree.store, tree.root, &unread));
+    let mut read = read.into_iter().flatten();
+    let mut context = Vec::with_capacity(needs.len());
+    for ((name, _), held) in needs.iter().zip(held) {
+        let answer = match held {
+            Some(answer) => answer,
+            None => {
+                let envelope = read.next().expect("each was asked for")?;
+                let envelope =
+                    envelope.expect("the end of a needed run is durable before the start");
+                let Ok(answer) = envelope.into_result() else { continue };
+                answer
+            }
+        };
+        let copy = |kind, text: &str| tree.store.put_copy(kind, &text.as_bytes().into());
+        let value = match answer {
+            Payload::Stored(value) => value,
+            Payload::Text(text) => copy(ValueKind::Text, &text)?,
+            Payload::Json(json) => copy(ValueKind::Result, json.as_str())?,
+        };
+        context.push(ContextEntry { name: Need::variable(name).into(), value });
+    }
+    Ok(context)
+}
+
+/// Returns a whole value as an input.
+fn whole(tree: &TreeContext, value: VariableRef) -> Result<InputRange, StoreError> {
+    let path = tree.store.path(&value)?.into();
+    Ok(InputRange { path, offset: 0, length: value.size, header: 0, hash: Some(value.hash) })
+}
+
+/// Opens the file of a run's piece, so that it stays the same for as long as the run lasts.
+fn hold(tree: &TreeContext, range: InputRange) -> Result<HeldPiece, Reason> {
+    HeldPiece::open(range, &tree.spool_folder).map_err(|error| {
+        let message = error_chain(&error);
+        match error {
+            error if error.is_pressure() => Reason::NoRoom { message },
+            SplitError::Spool { .. } => Reason::NotRecorded { message },
+            _ => Reason::InputUnreadable { message },
+        }
+    })
+}
+
+/// Puts the values of a run's context where it can read them, and lists them in a manifest.
+fn link(
+    tree: &TreeContext,
+    run: RunId,
+    context: Vec<ContextEntry>,
+) -> Result<(Vec<ContextFile>, Option<PathBuf>), StoreError> {
+    if context.is_empty() {
+        return Ok((Vec::new(), None));
+    }
+    let link = |ContextEntry { name, value }: ContextEntry| {
+        let path = tree.folder.context_link(&*tree.store, run, &name, &value)?;
+        Ok(ContextFile { name, path, value })
+    };
+    let files: Vec<ContextFile> = context.into_iter().map(link).collect::<Result<_, _>>()?;
+    let entries: Vec<ManifestEntry<'_>> = files
+        .iter()
+        .map(|file| ManifestEntry { name: &file.name, path: &file.path, value: file.value })
+        .collect();
+    let manifest = tree.folder.write_manifest(run, &entries)?;
+    Ok((files, Some(manifest)))
+}
+
+/// Context values that a run holds until it ends, in whatever way it ends.
+struct Given {
+    tree: Arc<TreeContext>,
+    run: RunId,
+}
+
+impl Given {
+    fn to(tree: &Arc<TreeContext>, run: RunId, context: &[ContextEntry]) -> Option<Self> {
+        if context.is_empty() {
+            return None;
+        }
+        tree.contexts.give(run, context.into());
+        Some(Self { tree: Arc::clone(tree), run })
+    }
+}
+
+impl Drop for Given {
+    fn drop(&mut self) {
+        self.tree.contexts.forget(self.run);
+    }
+}
