@@ -2,6 +2,7 @@
 
 mod asker;
 mod asking;
+mod chains;
 mod gathered;
 
 use std::collections::BTreeMap;
@@ -28,6 +29,7 @@ use crate::run_spec::RunSpec;
 use crate::stored_values::StoredValues;
 use crate::tree_context::TreeContext;
 
+use chains::Chains;
 use gathered::Gathered;
 
 /// Pieces to run and how to merge what comes back.
@@ -66,6 +68,9 @@ pub struct Piece {
     pub needs: Vec<PieceNeed>,
     /// The fate of the piece when one of them does not complete.
     pub on_need_failed: OnNeedFailed,
+    /// True if the answer of the only piece that it needs is its input, in place of a value of its context. The two are one piece of the
+    /// answer then, with the key of the first: what the last piece of such a chain answers, or the first failure in it.
+    pub reads_need: bool,
 }
 
 /// A piece whose answer another piece needs.
@@ -89,6 +94,8 @@ pub struct Fan {
     events: mpsc::UnboundedReceiver<FanEvent>,
     /// The names of the results, where they have one.
     keys: Vec<Option<Arc<str>>>,
+    /// The chains of the pieces, where any reads the answer of another.
+    chains: Option<Chains>,
     gathering: Gathering,
     on_failure: OnFailure,
     max_fail: Option<u32>,
@@ -100,7 +107,7 @@ pub struct Fan {
 pub struct PieceOutcome {
     /// The place in the request, from 0.
     pub place: u32,
-    /// The name of the result.
+    /// The name of the result. Where a piece of a chain did not complete, with the stage in which that was.
     pub key: Arc<str>,
     /// True if the piece was over before this supervisor began.
     pub earlier: bool,
@@ -206,6 +213,7 @@ impl From<SpawnRequest> for Piece {
             run_spec: None,
             needs: Vec::new(),
             on_need_failed: OnNeedFailed::Skip,
+            reads_need: false,
         }
     }
 }
@@ -243,6 +251,9 @@ impl Fan {
             checked.map_err(|error| SpawnerError::Merge(Arc::new(error)))?;
         }
         let order = order(&pieces)?;
+        let chains = Chains::of(&pieces)?;
+        // The supervisor counts pieces, and not chains of them.
+        let most = max_fail.filter(|_| chains.is_none());
         let run_spec = run_spec.map_or_else(|| Arc::clone(&tree.run_spec), Arc::new);
         let id = FanId(tree.mint());
         let first = if places.is_none() { tree.mint_places(pieces.len()) } else { 0 };
@@ -252,8 +263,11 @@ impl Fan {
         let mut keys = Vec::with_capacity(pieces.len());
         let mut asks = Vec::with_capacity(pieces.len());
         for (place, piece) in (0_u32..).zip(pieces) {
-            let Piece { request, input, key, run_spec: own, needs, on_need_failed } = piece;
-            keys.push(key.or_else(|| request.label.clone()));
+            let Piece { request, input, key, run_spec: own, needs, .. } = piece;
+            let Piece { on_need_failed, reads_need, .. } = piece;
+            if !reads_need {
+                keys.push(key.or_else(|| request.label.clone()));
+            }
             // Kept below, once it is known that each piece can be asked for.
             let task = Payload::Text(Arc::clone(&request.task));
             let unresolved = Unresolved {
@@ -272,6 +286,7 @@ impl Fan {
             let needs = needs.into_iter().map(needed).collect();
             asks.push(Ask {
                 input,
+                reads_need,
                 place,
                 number: Some(number_of(place)),
                 needs,
@@ -279,6 +294,7 @@ impl Fan {
                 ..ask
             });
         }
+        let left = asks.len();
         let asks = in_order(asks, order);
         // Unbounded, because the supervisor must not wait for a merge; each piece is told of once.
         let (follower, events) = mpsc::unbounded_channel();
@@ -286,6 +302,7 @@ impl Fan {
             let follower = follower.clone();
             let caller = RunIndex::ROOT;
             let numbers = numbers.clone();
+            let max_fail = most;
             let message = Message::Fan { id, caller, asks, follower, max_fail, numbers, permit };
             sender.send(message).map_err(|_| over(&state))
         });
@@ -307,7 +324,7 @@ impl Fan {
             }
         };
         let (root, store) = (tree.root, Arc::clone(&tree.store));
-        let gathered = Gathered::new(root, keys.len());
+        let gathered = Gathered::new(root, keys.len(), left);
         Ok(Self {
             id,
             root,
@@ -316,6 +333,7 @@ impl Fan {
             state,
             events,
             keys,
+            chains,
             gathering,
             on_failure,
             max_fail,

@@ -23,7 +23,7 @@ const TOGETHER: usize = 256;
 pub(super) struct Gathered {
     /// Events that were told, and are not counted yet.
     told: VecDeque<FanEvent>,
-    /// The number of pieces of which nothing was told.
+    /// The number of runs of which nothing was told.
     left: usize,
     /// The run of each piece that was admitted.
     runs: Vec<RunId>,
@@ -36,11 +36,11 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// Nothing of so many pieces.
-    pub(super) fn new(root: RootId, pieces: usize) -> Self {
+    /// Nothing of an answer of so many pieces, where so many runs are told of.
+    pub(super) fn new(root: RootId, pieces: usize, left: usize) -> Self {
         Self {
             told: VecDeque::new(),
-            left: pieces,
+            left,
             runs: vec![root.run(); pieces],
             completed: 0,
             failures: Listed::default(),
@@ -53,8 +53,18 @@ impl Gathered {
 }
 
 impl Fan {
-    /// Returns what is told next; none once that was everything.
+    /// Returns what is told next of a piece of the answer; none once that was everything.
     pub(super) async fn told(&mut self) -> Result<Option<FanEvent>, SpawnerError> {
+        loop {
+            let Some(event) = self.told_of_run().await? else { return Ok(None) };
+            let Some(chains) = &mut self.chains else { return Ok(Some(event)) };
+            if let Some(outcome) = chains.outcome(event) {
+                return Ok(Some(outcome));
+            }
+        }
+    }
+
+    async fn told_of_run(&mut self) -> Result<Option<FanEvent>, SpawnerError> {
         if self.gathered.told.is_empty() && self.gathered.left > 0 {
             let Self { state, events: told, .. } = self;
             let mut events = Vec::new();
@@ -87,7 +97,7 @@ impl Fan {
                 (*place, true, Ok(envelope.expect("this supervisor has read that the run ended")))
             }
         };
-        Ok(PieceOutcome { place, key: self.key(place), earlier, result })
+        Ok(PieceOutcome { place, key: self.outcome_key(place), earlier, result })
     }
 
     /// Everything was told.
@@ -200,7 +210,7 @@ impl Fan {
                     Some(count) => *count += 1,
                     None => drop(self.gathered.failed.insert(code.to_owned(), 1)),
                 }
-                self.gathered.failures.insert(place, (self.key(place), envelope.clone()));
+                self.gathered.failures.insert(place, (self.outcome_key(place), envelope.clone()));
                 Some(Err(envelope))
             }
             Past::Unneeded => None,
@@ -210,7 +220,7 @@ impl Fan {
 
     fn refused(&mut self, place: u32, refusal: Refusal) {
         *self.gathered.not_admitted.entry(refusal.code).or_default() += 1;
-        let key = self.key(place);
+        let key = self.outcome_key(place);
         self.gathered.refused.insert(place, Refused { key, refusal });
     }
 
@@ -218,6 +228,14 @@ impl Fan {
     fn key(&self, place: u32) -> Arc<str> {
         let key = self.keys[place as usize].clone();
         key.unwrap_or_else(|| (place + 1).to_string().into())
+    }
+
+    /// The name of a piece that is over; of a chain that did not complete, with the stage in which that was.
+    fn outcome_key(&self, place: u32) -> Arc<str> {
+        match self.chains.as_ref().and_then(|chains| chains.failed_at(place)) {
+            None => self.key(place),
+            Some(stage) => format!("{} (stage {stage})", self.key(place)).into(),
+        }
     }
 
     /// Cancels what is not over, once.
