@@ -30,5 +30,6 @@ pub(crate) mod report;
 pub(crate) mod resume;
 pub(crate) mod schema;
 pub(crate) mod single;
+pub(crate) mod stages;
 pub(crate) mod task;
 pub(crate) mod task_line;

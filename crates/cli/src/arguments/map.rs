@@ -21,8 +21,15 @@ Examples:
     journalctl | offshoot map --split lines:100 - -- my-agent
   A table in eight pieces, each with the line that names the columns:
     offshoot map --split chunks:8 --header 1 sales.csv -- my-agent
+  Three stages; each piece goes on as it ends, and the answers of the last stage are merged:
+    offshoot map urls.txt --split lines:1 -- ./fetch --then -- ./extract --then -- ./rate
   What would be run:
-    offshoot map --dry-run --split chunks:8 big.csv -- my-agent")]
+    offshoot map --dry-run --split chunks:8 big.csv -- my-agent
+
+`--then -- COMMAND` behind a command is a further stage. It reads what the one before it printed
+for the same piece, and starts as soon as that has completed. A piece that fails in a stage starts
+no later one, and is named with its stage. A command that has the words `--then --` among its own
+arguments is written as `sh -c '...'`.")]
 pub(crate) struct MapArguments {
     /// Files to cut into pieces; - is standard input
     #[arg(required = true, value_name = "INPUT")]
@@ -47,7 +54,7 @@ pub(crate) struct MapArguments {
     #[command(flatten)]
     pub(crate) work: WorkArguments,
 
-    /// The program to run for each piece, with its arguments
+    /// The program to run for each piece, with its arguments; `--then -- COMMAND` behind it adds a stage
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
 }

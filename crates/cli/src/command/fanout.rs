@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &FanoutArguments, cx: &Invocation) -> Result<Exit, 
                 command: Arc::clone(task.program.as_ref().unwrap_or(&prepared.command)),
             };
             let label = task.name(place).into();
-            let (bytes, needs) = (task.task.len() as u64, task.needs.clone());
+            let (bytes, needs) = (Some(task.task.len() as u64), task.needs.clone());
             PlannedAgent { label, bytes, runs: Some(runs), wave: wave + 1, needs }
         };
         let agents: Vec<_> = (1..).zip(&plan.tasks).zip(waves).map(agent).collect();

@@ -24,6 +24,7 @@ use crate::work::pieces::{self, AnswerRules, PieceRun};
 use crate::work::plan::Plan;
 use crate::work::preflight::{self, Prepared};
 use crate::work::resume;
+use crate::work::stages;
 
 /// Cuts the input, runs the pieces, merges the answers.
 pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Failure> {
@@ -35,15 +36,16 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
         return Ok(exit);
     }
     let terms = AnswerRules::of(&arguments.pieces)?;
-    let (config, prepared) =
-        preflight::prepare(work, &arguments.command, cx).map_err(|failure| {
-            let nothing_runs = failure.exit == Exit::NoRuntime && work.runtime.is_none();
-            let misplaced = nothing_runs.then(|| misplaced_command(arguments, cx)).flatten();
-            misplaced.unwrap_or(failure)
-        })?;
+    let (command, later) = stages::split(&arguments.command)?;
+    let (config, prepared) = preflight::prepare(work, command, cx).map_err(|failure| {
+        let nothing_runs = failure.exit == Exit::NoRuntime && work.runtime.is_none();
+        let misplaced = nothing_runs.then(|| misplaced_command(arguments, cx)).flatten();
+        misplaced.unwrap_or(failure)
+    })?;
     let task = task(arguments, &prepared)
         .map_err(|failure| misplaced_command(arguments, cx).unwrap_or(failure))?;
     terms.check(&config, &prepared.agent)?;
+    let stages = stages::prepare(&later, (&config, &prepared), &terms, work, cx)?;
     let files = context::look(&work.context, cx)?;
     let spool = match input::has_standard_input(&arguments.inputs)? {
         true => Some(Spool::standard_input(&engine::data_folder(cx)?)?),
@@ -56,17 +58,18 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
             .iter()
             .map(|piece| PlannedAgent {
                 label: Arc::clone(&piece.label),
-                bytes: piece.range.size(),
+                bytes: Some(piece.range.size()),
                 runs: None,
                 wave: 1,
                 needs: Vec::new(),
             })
             .collect();
-        let plan = plan(&prepared, &config, how, &cut, &terms, work, cx);
+        let plan = Plan { stages, ..plan(&prepared, &config, how, &cut, &terms, work, cx) };
+        let agents = stages::planned(agents, &plan);
         return nested::dry_run(&plan, &agents, &config, &prepared, cx);
     }
     let yes = arguments.pieces.yes;
-    consent::ask(cut.pieces.len(), &prepared, &config, yes, cx)?;
+    consent::ask(cut.pieces.len() * (1 + stages.len()), &prepared, &config, yes, cx)?;
     let outcomes = Outcomes::of(&arguments.pieces, &terms, cx)?;
     let external = terms.merging.load(|name| prepared.plugins.merge(name))?;
     engine::block_on(async {
@@ -80,10 +83,11 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
             None => cut,
         };
         let context = context::store(files, &*engine.store).await?;
-        let plan = Plan { context, ..plan(&prepared, &config, how, &cut, &terms, work, cx) };
+        let plan =
+            Plan { context, stages, ..plan(&prepared, &config, how, &cut, &terms, work, cx) };
         let order = PieceRun {
             label: work.label.as_deref().map(Into::into),
-            pieces: input::pieces(cut, &task, &plan),
+            pieces: input::pieces(cut, &task, &plan, &prepared.run_spec),
             task,
             prepared,
             plan,

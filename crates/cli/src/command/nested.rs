@@ -34,6 +34,7 @@ use crate::work::input::{self, Spool};
 use crate::work::plan::Plan;
 use crate::work::preflight::Prepared;
 use crate::work::schema;
+use crate::work::stages;
 use crate::work::task::Task;
 
 /// Asks for the child, where this process runs inside an agent, and waits for its answer. None where it does not.
@@ -68,7 +69,7 @@ pub(super) fn fanout(
                 return Err(of_the_root("the `runtime` of a task"));
             }
             if !task.needs.is_empty() {
-                return Err(of_the_root("the `needs` of a task"));
+                return Err(no_order("the `needs` of a task"));
             }
             let mut context = template.context.clone();
             for ContextArgument { name, path } in task.files {
@@ -112,6 +113,9 @@ pub(super) fn map(
         return Ok(None);
     }
     inside(cx, async |supervisor| {
+        if !stages::split(command)?.1.is_empty() {
+            return Err(no_order("--then"));
+        }
         let mut order = Order::of(pieces, cx)?;
         let template = template(&supervisor, work, command, cx).await?;
         let task = match task {
@@ -236,6 +240,14 @@ fn request(task: &str, work: &WorkArguments, cx: &Invocation) -> Result<Spawn, F
 /// Plugins are those that the tree found when it began.
 pub(super) fn only_of_the_tree(plugins: &PluginPathArguments) -> Result<(), Failure> {
     if plugins.plugin_path.is_empty() { Ok(()) } else { Err(of_the_root("--plugin-path")) }
+}
+
+/// Inside an agent nothing puts children in an order but the agent itself.
+fn no_order(what: &str) -> Failure {
+    Failure::input(format_args!(
+        "{what} is for the root of a tree, and this process runs inside one"
+    ))
+    .hint("run what comes first, wait for its answer, and then run what needs it; stages of one piece fit into one command: `sh -c '...'`")
 }
 
 /// Inside an agent: an option of `run`, `map` or `fanout` that only the root of a tree can follow.

@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &RunArguments, cx: &Invocation) -> Result<Exit, Fai
         let label = work.label.as_deref().unwrap_or(prepared.agent.as_str()).into();
         let agent = PlannedAgent {
             label,
-            bytes: task.len() as u64,
+            bytes: Some(task.len() as u64),
             runs: None,
             wave: 1,
             needs: Vec::new(),

@@ -25,8 +25,9 @@ use crate::wording;
 pub(crate) struct PlannedAgent {
     /// The name of the piece in the answer.
     pub(crate) label: Arc<str>,
-    /// The number of bytes that it reads on standard input.
-    pub(crate) bytes: u64,
+    /// The number of bytes that it reads on standard input; none where that is an answer that is still to come.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) bytes: Option<u64>,
     /// The agent, the runtime and the command; none where they are those of all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) runs: Option<PlannedCommand>,
@@ -171,7 +172,8 @@ impl DryRun<'_> {
                 true => String::new(),
                 false => format!("after {}", agent.needs.join(", ")),
             };
-            [format!("  {}", agent.label), bytes(agent.bytes), runs.unwrap_or_default(), needs]
+            let size = agent.bytes.map(bytes).unwrap_or_default();
+            [format!("  {}", agent.label), size, runs.unwrap_or_default(), needs]
         };
         // In the order in which they can start.
         let mut in_order: Vec<&PlannedAgent> = agents.iter().collect();
@@ -186,7 +188,7 @@ impl DryRun<'_> {
     }
 
     fn bytes(&self) -> u64 {
-        self.agents.iter().map(|agent| agent.bytes).sum()
+        self.agents.iter().filter_map(|agent| agent.bytes).sum()
     }
 
     /// The limits of the tree that would be opened. Pieces share a budget otherwise than what agents spawn, where no share is set.

@@ -8,11 +8,13 @@ use std::sync::Arc;
 
 use offshoot_merge::MergeError;
 use offshoot_model::{InputRange, SpawnRequest, ValueKind, plain};
+use offshoot_spawner::RunSpec;
 use offshoot_split::{self as split, Cuts, InputFile, Piece, Source, Split, SplitError};
 use offshoot_store::{DataFolder, NewValue, Store};
 use rustix::fs::{AtFlags, CWD, FlockOperation, flock, linkat};
 
 use super::plan::Plan;
+use super::stages;
 use crate::code::FailureCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -81,8 +83,13 @@ fn gather(
     Ok(Cut { files, pieces })
 }
 
-/// The pieces of a planned map: all do the same, each with its part of the input.
-pub(crate) fn pieces(cut: Cut, task: &Arc<str>, plan: &Plan) -> Vec<offshoot_spawner::Piece> {
+/// The pieces of a planned map: all do the same, each with its part of the input. `all` are their settings.
+pub(crate) fn pieces(
+    cut: Cut,
+    task: &Arc<str>,
+    plan: &Plan,
+    all: &RunSpec,
+) -> Vec<offshoot_spawner::Piece> {
     let piece = |piece: Piece| offshoot_spawner::Piece {
         request: SpawnRequest {
             task: Arc::clone(task),
@@ -97,7 +104,7 @@ pub(crate) fn pieces(cut: Cut, task: &Arc<str>, plan: &Plan) -> Vec<offshoot_spa
         key: Some(piece.label),
         ..SpawnRequest::default().into()
     };
-    cut.pieces.into_iter().map(piece).collect()
+    stages::chained(cut.pieces.into_iter().map(piece).collect(), plan, all)
 }
 
 /// Returns the reason why the answer of these pieces is none: a file was written to while they read it, so that the answer

@@ -60,7 +60,9 @@ impl JobLog {
             let own = piece.run_spec.as_ref().and_then(|own| own.command.as_ref());
             (bytes, own.map(|own| wording::command_line(own)))
         };
-        self.expect_given(pieces.iter().map(given), command);
+        // What reads the answer of another is one job with that.
+        let jobs = pieces.iter().filter(|piece| !piece.reads_need);
+        self.expect_given(jobs.map(given), command);
     }
 
     /// Learns the number of bytes that each run is given, the command of those that have their own, and that of the others.

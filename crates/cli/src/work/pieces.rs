@@ -107,7 +107,7 @@ pub(crate) async fn run(
     let files = plan.inputs.clone();
     let branching = (terms.merging == Merging::Patch)
         .then(|| branch::Order::of(&pieces, &plan.working_folder, terms.check.clone()));
-    outcomes.expect(&pieces, &prepared.command_line());
+    outcomes.expect(&pieces, &plan.command_line());
     let ranges = pieces.iter().filter_map(|piece| piece.input.clone()).collect();
     let spec = RootSpec { plan: Some(plan.recorded()?), ..prepared.root(task, label) };
     let tree = match abandoned {

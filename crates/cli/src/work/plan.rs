@@ -72,6 +72,9 @@ pub(crate) struct Plan {
     /// The tasks of a fanout.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) tasks: Vec<Task>,
+    /// The commands of the later stages of a map, each with its program and its arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) stages: Vec<Arc<[String]>>,
     /// The cut of the input.
     pub(crate) split: Option<String>,
     /// So many lines of each file stand before each of its pieces.
@@ -136,6 +139,7 @@ impl Plan {
             held: Some(recorded_settings(config, agent)),
             context: Vec::new(),
             tasks: Vec::new(),
+            stages: Vec::new(),
             split: None,
             header_lines: None,
             inputs: Vec::new(),
@@ -185,6 +189,12 @@ impl Plan {
             true => &self.program,
             false => &[],
         }
+    }
+
+    /// Returns the commands of all stages, as a user would type them.
+    pub(crate) fn command_line(&self) -> String {
+        let stages = std::iter::once(&self.program).chain(&self.stages);
+        stages.map(|stage| wording::command_line(stage)).collect::<Vec<_>>().join(" --then -- ")
     }
 
     /// Returns the treatment of many answers; none where there is one.

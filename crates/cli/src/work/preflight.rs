@@ -256,6 +256,26 @@ pub(crate) fn prepare_tasks(
     Ok((config, prepared))
 }
 
+/// Looks for a program of the operator's, beside the one of a command that was prepared.
+pub(crate) fn program(
+    command: &[String],
+    config: &Config,
+    prepared: &Prepared,
+    cx: &Invocation,
+) -> Result<Arc<[String]>, Failure> {
+    let Prepared { agent, run_spec, plugins, .. } = prepared;
+    Programs::new(plugins.clone(), config, false, cx).find(&Run {
+        agent,
+        runtime: EXEC.name,
+        folder: &run_spec.working_folder,
+        command,
+        plain: true,
+        chosen: true,
+        model: None,
+        thinking: None,
+    })
+}
+
 /// Runtime and program of all runs that have none of their own.
 struct General {
     runtime: Arc<str>,

@@ -7,7 +7,7 @@ use offshoot_config::{Config, Origin};
 use offshoot_host::{Abandoned, HostError};
 use offshoot_model::{Admitted, BudgetGrant, MicroUsd, Payload, PiecesAgain, RootId, RunStatus};
 use offshoot_policy::budget::Unit;
-use offshoot_spawner::{NotReopened, Piece, RootSpec, SpawnerError};
+use offshoot_spawner::{NotReopened, Piece, RootSpec, RunSpec, SpawnerError};
 use offshoot_split::{Cut, Split};
 use offshoot_store::Store;
 
@@ -91,7 +91,7 @@ pub(crate) fn resume(
                 let split =
                     Split::recorded(split).map_err(|error| Failure::of(Exit::BadInput, &error))?;
                 let header_lines = plan.header_lines.unwrap_or(0);
-                cut_again(&mut plan, Cut { split, header_lines }, &task, cx)?
+                cut_again(&mut plan, Cut { split, header_lines }, &task, &prepared.run_spec, cx)?
             }
             None => task::pieces(&plan, &prepared.run_spec)
                 .map_err(|error| Failure::of(Exit::BadInput, &error))?,
@@ -315,6 +315,7 @@ fn cut_again(
     plan: &mut Plan,
     how: Cut,
     task: &Arc<str>,
+    all: &RunSpec,
     cx: &Invocation,
 ) -> Result<Vec<Piece>, Failure> {
     // Standard input of the first command is a value of the store by now, and has no other name.
@@ -325,7 +326,7 @@ fn cut_again(
     for (was, now) in plan.inputs.iter_mut().zip(&cut.files) {
         was.resolved = Some(Arc::clone(now.resolved()));
     }
-    Ok(input::pieces(cut, task, plan))
+    Ok(input::pieces(cut, task, plan, all))
 }
 
 fn text(store: &dyn Store, task: &Payload) -> Result<Arc<str>, Failure> {

@@ -66,6 +66,7 @@ mod security;
 mod sessions;
 mod slots;
 mod spawn;
+mod stages;
 mod trace;
 mod trust;
 mod usage;

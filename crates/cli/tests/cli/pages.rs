@@ -86,6 +86,7 @@ const BLOCKS: &[(&str, &str, Way)] = &[
     ("docs/isolation.md", "git init -q && printf", After("")),
     ("docs/needs.md", "printf '%s\\n' '{\"id\":\"north\"", After("")),
     ("docs/needs.md", "printf '%s\\n' '{\"id\":\"a\"", After("")),
+    ("docs/needs.md", "printf '%s\\n' 'three blind mice'", After("")),
     (
         "docs/plugins.md",
         "offshoot plugin check",
