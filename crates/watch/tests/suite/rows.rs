@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use offshoot_model::{Ending, Event, EventKind, Payload};
+use offshoot_model::{Ending, Event, EventKind, Need, Payload};
 use offshoot_test_support::scenario;
 use offshoot_watch::{Intent, Key};
 
@@ -32,6 +32,28 @@ fn what_runs_has_a_line_and_what_is_over_or_waits_is_counted() {
     assert_eq!(names(&mut stage), ["count words"]);
     stage.press([Key::Right]);
     assert_eq!(names(&mut stage), shown);
+}
+
+#[test]
+fn a_piece_that_stands_in_no_line_says_what_it_waits_for() {
+    let (mut events, stage) = (scenario::many(300), Stage::map());
+    let (needs, running, over) =
+        (stage.run("part-300.txt"), stage.run("part-228.txt"), stage.run("part-001.txt"));
+    for event in events.iter_mut().filter(|event| event.run == needs) {
+        if let EventKind::Admitted(admitted) = &mut event.kind {
+            let need = |name: &str, run| Need { name: name.into(), run: Some(run) };
+            admitted.needs = vec![need("left", over), need("right", running)];
+        }
+    }
+    let mut stage = Stage::of(events);
+    stage.press([Key::Char('/')]);
+    stage.typed("part-300");
+    stage.press([Key::Enter]);
+    assert!(stage.line("part-300.txt").contains("waits for right"), "and no more for the other");
+    let Event { root, seq, at, .. } = stage.events.last().expect("an event").clone();
+    let kind = EventKind::Ended(Box::new(Ending::completed(Payload::text("12"))));
+    stage.screen.event(Event { root, seq: seq + 1, at, run: running, kind });
+    assert!(stage.line("part-300.txt").contains("needs left, right"));
 }
 
 #[test]
