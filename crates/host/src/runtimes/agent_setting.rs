@@ -54,7 +54,7 @@ pub enum Effect {
 pub struct Ineffective {
     /// The setting.
     pub setting: AgentSetting,
-    /// Its value, behind ` = `, where that says more than the name.
+    /// Text of the value, behind ` = `, where that says more than the name.
     value: String,
     /// The agent.
     pub agent: AgentId,

@@ -184,7 +184,7 @@ impl Machine {
         self.timers.arm(until, Due::Delivery(id));
     }
 
-    /// It is known what became of the answer of a wait. Returns the run that waited, where results were on their way.
+    /// Forgets the answer of a wait of which it is known what became of it. Returns the run that waited, where results were on their way.
     pub(super) fn delivery_over(&mut self, id: WaitId) -> Option<RunIndex> {
         let Answered { caller, until } = self.waits.answered.remove(&id)?;
         self.timers.disarm(until, Due::Delivery(id));
