@@ -421,12 +421,21 @@ impl Audit {
             }
             (EventKind::TurnEnded { .. }, _) => misplaced("before it started"),
             (
-                EventKind::Kept { .. } | EventKind::Reported { .. } | EventKind::ToolUsed(_),
+                EventKind::Kept { .. }
+                | EventKind::Reported { .. }
+                | EventKind::ToolUsed(_)
+                | EventKind::ObservationOpened { .. }
+                | EventKind::ObservationClosed { .. },
                 SlotState::Queued | SlotState::Interrupted,
             ) => misplaced("while nothing of it ran"),
-            (EventKind::Kept { .. } | EventKind::Reported { .. } | EventKind::ToolUsed(_), _) => {
-                None
-            }
+            (
+                EventKind::Kept { .. }
+                | EventKind::Reported { .. }
+                | EventKind::ToolUsed(_)
+                | EventKind::ObservationOpened { .. }
+                | EventKind::ObservationClosed { .. },
+                _,
+            ) => None,
             (EventKind::Letter { from, .. }, _) => {
                 run.has_acted = true;
                 self.check_letter(event.run, *from)

@@ -79,10 +79,10 @@ pub use protocol::{
     Activities, Activity, AgentSummary, Ask, BudgetLeft, CallerWord, Cancel, ChildAnswer, Cleanup,
     ContextGet, ContextGrant, ContextInfo, ContextPut, ContextRead, Delegate, Delegated, Done,
     EndReason, EntryKind, ErrorCode, FEATURES, Hello, History, HistoryEntry, HistoryPage,
-    KeyedResult, List, Merge, MergeOrder, Merged, Output, OutputWritten, PROTOCOL, Pause, Progress,
-    RaiseBudget, Report, Request, Response, RunActivity, RunName, Runs, Send, Spawn, SpawnInput,
-    SpawnMany, Spawned, SpawnedMany, Split, Status, StatusAnswer, Tree, Trees, Value, Variable,
-    Variables, Wait, WaitMode, Waited, Welcome, WireEnvelope, WireParked, WireRefusal,
+    KeyedResult, List, Merge, MergeOrder, Merged, Observed, Output, OutputWritten, PROTOCOL, Pause,
+    Progress, RaiseBudget, Report, Request, Response, RunActivity, RunName, Runs, Send, Spawn,
+    SpawnInput, SpawnMany, Spawned, SpawnedMany, Split, Status, StatusAnswer, Tree, Trees, Value,
+    Variable, Variables, Wait, WaitMode, Waited, Welcome, WireEnvelope, WireParked, WireRefusal,
     WireTreeNode, Word,
 };
 pub use registry::{RegisterError, Registration, Registry, RegistryWatch, Supervisor};

@@ -34,7 +34,7 @@ mod word;
 pub use activity::{Activities, Activity, RunActivity};
 pub use code::ErrorCode;
 pub use context::{ContextGet, ContextInfo, ContextPut, ContextRead, Value, Variable, Variables};
-pub use delegate::Delegate;
+pub use delegate::{Delegate, Observed};
 pub use done::{Cancel, Done, Pause, RaiseBudget, Report, Send};
 pub use envelope::WireEnvelope;
 pub use hello::{FEATURES, Hello, PROTOCOL, Welcome};

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use offshoot_door::{Call, CallError, CallerKind, Done, Request, Response, Service};
+use offshoot_door::{Call, CallError, CallerKind, Done, Observed, Request, Response, Service};
 use offshoot_model::{Refusal, RefusalCode, RunId, Tree};
 use offshoot_spawner::Agents;
 use offshoot_store::StoreError;
@@ -62,6 +62,11 @@ impl TreeService {
             }
             Request::Delegate(delegate) => {
                 Response::Delegated(Box::new(self.delegate(run(caller)?, *delegate).await?))
+            }
+            Request::Observed(observed) => {
+                let Observed { observation, failed } = *observed;
+                self.agents.observed(run(caller)?, observation, !failed).await?;
+                Response::Noted(Box::new(Done {}))
             }
             Request::SpawnMany(many) => {
                 let many = self.spawn_many(run(caller)?, *many, progress).await?;

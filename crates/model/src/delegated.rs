@@ -39,6 +39,10 @@ pub enum Delegated {
         reason: Directly,
         /// The reason, for people and models.
         message: String,
+        /// The number of the observation that was begun, where the task has a type: the agent closes it when the task is done. None
+        /// where it begins too many at a time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        observation: Option<u32>,
         /// The candidates that fit, the best first.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         scores: Vec<FitScore>,
@@ -106,8 +110,13 @@ mod tests {
         );
         let message = "no preferred agent has a word in common with the task".to_owned();
         check(
-            Delegated::ExecuteDirectly { reason: Directly::NoMatch, message, scores: Vec::new() },
-            r#"{"status":"execute_directly","reason":"no_match","message":"no preferred agent has a word in common with the task"}"#,
+            Delegated::ExecuteDirectly {
+                reason: Directly::NoMatch,
+                message,
+                observation: Some(2),
+                scores: Vec::new(),
+            },
+            r#"{"status":"execute_directly","reason":"no_match","message":"no preferred agent has a word in common with the task","observation":2}"#,
         );
     }
 }

@@ -13,8 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentId, Changes, Cost, DeliveryId, Ending, Payload, Refusal, RootId, RunId, Timestamp, Usage,
-    VariableRef, number,
+    AgentId, Changes, Cost, DeliveryId, Ending, Payload, Refusal, RootId, RunId, TaskType,
+    Timestamp, Usage, VariableRef, number,
 };
 
 pub use admitted::{Admitted, InputRange, Origin, Particulars};
@@ -189,6 +189,22 @@ pub enum EventKind {
         name: Arc<str>,
         /// The value.
         value: VariableRef,
+    },
+    /// The run does a task of this type itself: it asked to hand it on, and was told to execute it directly. The observation ends
+    /// with its closing, the turn or the run.
+    ObservationOpened {
+        /// The number of the observation among those of the run, from 1.
+        number: u32,
+        /// The type of the task.
+        #[serde(rename = "type")]
+        task_type: TaskType,
+    },
+    /// The run says that it is over with a task that it did itself.
+    ObservationClosed {
+        /// The number of the observation.
+        number: u32,
+        /// True if the task is done.
+        success: bool,
     },
     /// The result reached the parent.
     Delivered {
@@ -384,6 +400,10 @@ table! {
         None => "from the operator".to_owned(),
     };
     Self::Kept { name, value } => "kept", format!("{name}, {}", number::bytes(value.size));
+    Self::ObservationOpened { number, task_type } => "observation_opened",
+        format!("{number}, does a task of the type `{task_type}` itself");
+    Self::ObservationClosed { number, success } => "observation_closed",
+        format!("{number}, {}", if *success { "done" } else { "failed" });
     Self::Delivered { redelivered, .. } => "delivered",
         if *redelivered { "to its parent, again" } else { "to its parent" };
     Self::Undelivered { .. } => "undelivered",

@@ -7,7 +7,7 @@ use offshoot_session_key::AgentId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{ContentHash, Isolation, JsonText, MicroUsd, Rights, VariableRef};
+use crate::{ContentHash, Isolation, JsonText, MicroUsd, Rights, TaskType, VariableRef};
 
 /// A request for one child. Who asks is known from elsewhere, never from here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +19,9 @@ pub struct SpawnRequest {
     pub agent: Option<AgentId>,
     /// A short name for people, 1 to 100 characters without control characters.
     pub label: Option<Arc<str>>,
+    /// The type of the task: how long such tasks took and how they ended is counted by it.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub task_type: Option<TaskType>,
     /// Named values the child may read.
     pub context: Vec<ContextEntry>,
     /// A command of the caller's choosing, first the program. Needs the right `exec`.

@@ -21,6 +21,7 @@ mod end;
 mod input;
 mod mail;
 mod needs;
+mod observation;
 mod pool;
 mod queue;
 mod recall;
@@ -169,6 +170,8 @@ impl Machine {
             Input::Spawn(spawn) => self.spawn(*spawn),
             Input::RunEvent { run, attempt, event } => self.told(run, attempt, event),
             Input::Reported { run, text } => self.reported(run, text),
+            Input::Observes { run, number, task_type } => self.observes(run, number, task_type),
+            Input::Observed { run, number, success } => self.observed(run, number, success),
             Input::Sign { run, at } => self.sign(run, at),
             Input::Finished { run, outcome } => self.came_back(run, *outcome),
             Input::Merged { summary } => {

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use offshoot_model::{
     AgentId, BudgetGrant, CancelledBy, DelegationContext, Ending, Envelope, Grant, KeeperFault,
-    MergeSummary, Payload, Refusal, RefusalCode, RunId, SessionKey, Timestamp, VariableRef,
+    MergeSummary, Payload, Refusal, RefusalCode, RunId, SessionKey, TaskType, Timestamp,
+    VariableRef,
 };
 use offshoot_policy::Terms;
 use offshoot_runtime::{RunEvent, UsageProbe, WaitFor};
@@ -46,6 +47,11 @@ pub(crate) enum Message {
     RunEvent { run: RunIndex, attempt: u32, event: RunEvent, permit: Option<OwnedSemaphorePermit> },
     /// A run says how it goes, for the record. Answered once it is taken: a crash may lose it.
     Report { run: RunId, text: Arc<str>, reply: oneshot::Sender<Result<(), Refusal>> },
+    /// A run does a task of this type itself. Answered with the number of the observation once it is taken, as a report; none where
+    /// it opens too many.
+    Observe { run: RunId, task_type: TaskType, reply: oneshot::Sender<Option<u32>> },
+    /// A run is over with a task that it did itself.
+    Observed { run: RunId, number: u32, success: bool, reply: oneshot::Sender<Result<(), Refusal>> },
     /// A run is over. Comes the same way as what it told before, so that nothing overtakes.
     Finished { run: RunIndex, outcome: Box<Outcome> },
     /// A session waits.

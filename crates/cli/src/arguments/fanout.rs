@@ -26,6 +26,7 @@ A line of a --tasks file is an object:
                           need_a. What a line needs is in its order before it, wherever it stands in the file
   onNeedFailed            When one of these does not complete: skip (the default) ends it without a start, run starts it without that answer
   agent                   Another agent, by its id
+  type                    The type of the task, such as validate_syntax, by which offshoot stats --delegation counts
   runtime                 Another runtime
   cwd                     Another folder to work in
   context                 Files that this run alone may read: {\"plan\": \"plan.md\"}

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
-use offshoot_model::{Cleanup, Isolation, MicroUsd, OutputFormat};
+use offshoot_model::{Cleanup, Isolation, MicroUsd, OutputFormat, TaskType};
 
 use super::ContextArgument;
 use super::duration::seconds;
@@ -29,6 +29,10 @@ pub(crate) struct SpawnArguments {
     /// A short name for people, shown in the tree
     #[arg(long, value_name = "TEXT")]
     pub(crate) label: Option<String>,
+
+    /// The type of the task, such as validate_syntax: `offshoot stats --delegation` counts by it how such tasks went
+    #[arg(long = "type", value_name = "TYPE")]
+    pub(crate) task_type: Option<TaskType>,
 
     /// A file that the child may read, known to it by NAME; may be given more than once
     #[arg(long = "context", value_name = "NAME=FILE", value_parser = ContextArgument::parse)]

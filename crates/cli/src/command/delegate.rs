@@ -1,6 +1,6 @@
 //! `offshoot delegate`.
 
-use offshoot_door::{Delegate, Delegated};
+use offshoot_door::{Delegate, Delegated, Observed};
 use offshoot_model::{AgentId, FitScore};
 use offshoot_policy::Terms;
 use offshoot_spawner::{allowed_agents, choose_among};
@@ -17,7 +17,10 @@ use crate::work::engine::block_on;
 
 /// Hands a task on.
 pub(crate) fn run(arguments: &DelegateArguments, cx: &Invocation) -> Result<Exit, Failure> {
-    let DelegateArguments { explain, dry_run, from, child } = arguments;
+    let DelegateArguments { explain, dry_run, from, done, failed, child } = arguments;
+    if let Some(observation) = *done {
+        return close(Observed { observation, failed: *failed }, cx);
+    }
     if child.task.is_empty() {
         return Err(Failure::input(FailureCode::TaskEmpty, "the task is empty"));
     }
@@ -46,6 +49,14 @@ pub(crate) fn run(arguments: &DelegateArguments, cx: &Invocation) -> Result<Exit
     })
 }
 
+/// Says that the session is over with a task that it did itself.
+fn close(observed: Observed, cx: &Invocation) -> Result<Exit, Failure> {
+    block_on(async {
+        visit(cx).await?.call(observed).await?;
+        Ok(Exit::Done)
+    })
+}
+
 /// The choice for an agent of the configuration, where no agent asks.
 fn choose_for(
     from: Option<&str>,
@@ -63,7 +74,9 @@ fn choose_for(
     let scores = decision.scores;
     Ok(match decision.choice.agent() {
         Ok(agent) => Delegated::Chosen { agent: agent.clone(), scores },
-        Err((reason, message)) => Delegated::ExecuteDirectly { reason, message, scores },
+        Err((reason, message)) => {
+            Delegated::ExecuteDirectly { reason, message, observation: None, scores }
+        }
     })
 }
 
@@ -79,9 +92,13 @@ fn print(delegated: &Delegated, explain: bool, cx: &Invocation) -> Result<Exit, 
             explain_scores(scores, explain, cx);
             agent.to_string()
         }
-        Delegated::ExecuteDirectly { message, scores, .. } => {
+        Delegated::ExecuteDirectly { message, observation, scores, .. } => {
             explain_scores(scores, explain, cx);
             cx.output.note(NoteCode::DoItYourself, format_args!("do it yourself: {message}"));
+            if let Some(number) = observation {
+                let text = format_args!("when it is over: offshoot delegate --done {number}");
+                cx.output.note(NoteCode::DoItYourself, text);
+            }
             "execute_directly".to_owned()
         }
     };

@@ -29,6 +29,7 @@ pub(super) fn request(arguments: &SpawnArguments, cx: &Invocation) -> Result<Spa
     Ok(Spawn {
         agent: arguments.agent.as_deref().map(load::agent_id).transpose()?,
         label: arguments.label.clone(),
+        task_type: arguments.task_type.clone(),
         command: Some(arguments.command.clone()),
         model: arguments.model.clone(),
         thinking: arguments.thinking.clone(),

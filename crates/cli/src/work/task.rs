@@ -8,7 +8,7 @@ use std::sync::Arc;
 use offshoot_host::runtimes::EXEC;
 use offshoot_model::{
     AgentId, BudgetRequest, ContextEntry, Isolation, JsonText, Need, OnNeedFailed, Rights,
-    SpawnRequest, path_text,
+    SpawnRequest, TaskType, path_text,
 };
 use offshoot_policy::needs::{self, Named, NeedsError};
 use offshoot_spawner::{Piece, PieceNeed, RunSpec};
@@ -33,6 +33,9 @@ pub(crate) struct Task {
     #[serde(default, skip_serializing_if = "OnNeedFailed::is_skip")]
     pub(crate) on_need_failed: OnNeedFailed,
     pub(crate) agent: Option<AgentId>,
+    /// The type of the task.
+    #[serde(rename = "type")]
+    pub(crate) task_type: Option<TaskType>,
     /// In seconds.
     pub(crate) timeout: Option<u64>,
     pub(crate) model: Option<String>,
@@ -174,6 +177,7 @@ pub(crate) fn pieces(plan: &Plan, all: &RunSpec) -> Result<Vec<Piece>, NeedsErro
                 task: task.task.as_str().into(),
                 agent: Some(task.agent.as_ref().unwrap_or(&plan.agent).clone()),
                 label: task.label.as_deref().map(Into::into),
+                task_type: task.task_type.clone(),
                 context,
                 run_timeout_seconds: task.timeout,
                 model: task.model.clone(),

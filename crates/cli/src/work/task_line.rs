@@ -7,7 +7,8 @@ use std::path::Path;
 
 use offshoot_config::nearest;
 use offshoot_model::{
-    AgentId, BudgetRequest, Isolation, JsonText, MicroUsd, Need, OnNeedFailed, Rights, json_error,
+    AgentId, BudgetRequest, Isolation, JsonText, MicroUsd, Need, OnNeedFailed, Rights, TaskType,
+    json_error,
 };
 use offshoot_policy::check_label;
 use offshoot_policy::needs::{self, Named};
@@ -27,6 +28,7 @@ const KEYS: &[&str] = &[
     "needs",
     "onNeedFailed",
     "agent",
+    "type",
     "context",
     "model",
     "thinking",
@@ -114,6 +116,7 @@ fn task(line: Value) -> Result<Task, String> {
         needs: fields.texts("needs")?,
         on_need_failed: fields.on_need_failed()?,
         agent: agent.transpose()?,
+        task_type: fields.task_type()?,
         timeout: fields.timeout()?,
         model: fields.text("model")?,
         thinking: fields.text("thinking")?,
@@ -277,6 +280,11 @@ impl Fields {
             }
             Some(other) => return Err(self.wrong("tools", expected, &other)),
         })
+    }
+
+    fn task_type(&mut self) -> Result<Option<TaskType>, String> {
+        let Some(text) = self.text("type")? else { return Ok(None) };
+        text.parse().map(Some).map_err(|error| format!("`type` is `{text}`, and {error}"))
     }
 
     fn isolation(&mut self) -> Result<Option<Isolation>, String> {

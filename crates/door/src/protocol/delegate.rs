@@ -15,3 +15,14 @@ pub struct Delegate {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub choose_only: bool,
 }
+
+/// `observed`: the caller is over with a task that it did itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Observed {
+    /// The number of the observation, as `delegate` answered it.
+    pub observation: u32,
+    /// True: the task is not done.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failed: bool,
+}

@@ -5,9 +5,9 @@ use serde_json::value::RawValue;
 
 use super::{
     Activities, Activity, Cancel, ContextGet, ContextInfo, ContextPut, ContextRead, Delegate,
-    Delegated, Done, History, HistoryPage, List, Merge, Merged, Output, OutputWritten, Pause,
-    RaiseBudget, Report, Runs, Send, Spawn, SpawnMany, Spawned, SpawnedMany, Status, StatusAnswer,
-    Tree, Trees, Variable, Variables, Wait, Waited,
+    Delegated, Done, History, HistoryPage, List, Merge, Merged, Observed, Output, OutputWritten,
+    Pause, RaiseBudget, Report, Runs, Send, Spawn, SpawnMany, Spawned, SpawnedMany, Status,
+    StatusAnswer, Tree, Trees, Variable, Variables, Wait, Waited,
 };
 
 /// A type of parameters that knows its method and what is answered to it.
@@ -128,6 +128,8 @@ methods! {
     "spawn" Spawn => Spawned(Spawned);
     /// A child by the agent that fits.
     "delegate" Delegate => Delegated(Delegated);
+    /// The end of a task that the caller did itself.
+    "observed" Observed => Noted(Done);
     /// Several children.
     "spawn_many" SpawnMany => SpawnedMany(SpawnedMany);
     /// Until runs have ended.

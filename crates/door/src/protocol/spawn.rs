@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use offshoot_model::{
     AgentId, BudgetRequest, Cleanup, Isolation, JsonText, LoweredLimit, OutputFormat, Rights,
-    RunId, SessionKey, path_text,
+    RunId, SessionKey, TaskType, path_text,
 };
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +21,9 @@ pub struct Spawn {
     pub agent: Option<AgentId>,
     /// A short name for people.
     pub label: Option<String>,
+    /// The type of the task, by which it is counted how such tasks ended.
+    #[serde(rename = "type")]
+    pub task_type: Option<TaskType>,
     /// Values of the caller that it may read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<ContextGrant>,

@@ -193,6 +193,7 @@ impl TreeService {
             task: spawn.task.into(),
             agent: spawn.agent,
             label: spawn.label.map(Into::into),
+            task_type: spawn.task_type,
             context,
             command: spawn.command.map(Into::into),
             model: spawn.model,

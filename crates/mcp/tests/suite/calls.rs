@@ -2,7 +2,7 @@
 
 use offshoot_door::{
     Cancel, ContextGet, ContextGrant, ContextInfo, ContextPut, Delegate, History, KeyedResult,
-    List, Merge, MergeOrder, Report, RunName, Send, Spawn, SpawnMany,
+    List, Merge, MergeOrder, Observed, Report, RunName, Send, Spawn, SpawnMany,
 };
 use serde_json::{Value as Json, json};
 
@@ -63,6 +63,11 @@ async fn each_tool_asks_its_question() {
     let spawn = Spawn { label: Some("l".into()), ..Spawn::task("count") };
     let plan = ContextGrant { name: "plan".into(), from: None };
     let planned = Spawn { context: vec![plan], ..Spawn::task("count") };
+    let typed = Spawn {
+        task_type: Some("sums".parse().expect("a type")),
+        agent: Some(AgentId::parse("scout").expect("an id")),
+        ..Spawn::task("count")
+    };
     let cancel = Cancel { run: RunName("0198".into()), only: true };
     let put = ContextPut::new("plan", Value::Text("tea".into()));
     let get = ContextGet { name: "plan".into(), offset: Some(1), ..ContextGet::default() };
@@ -102,6 +107,18 @@ async fn each_tool_asks_its_question() {
             json!({ "task": "count", "context": [{ "name": "plan" }] }),
             Delegate { spawn: planned, choose_only: false }.into(),
             json!({ "status": "execute_directly", "reason": "no_match", "message": "no preferred agent fits" }),
+        ),
+        (
+            "sessions_delegate",
+            json!({ "task": "count", "type": "sums", "agentId": "scout" }),
+            Delegate { spawn: typed, choose_only: false }.into(),
+            json!({ "status": "execute_directly", "reason": "no_match", "message": "no preferred agent fits", "observation": 1 }),
+        ),
+        (
+            "sessions_delegate",
+            json!({ "done": 1, "failed": true }),
+            Observed { observation: 1, failed: true }.into(),
+            json!({}),
         ),
         (
             "sessions_spawn_many",

@@ -10,9 +10,10 @@ use futures_util::future::{BoxFuture, FutureExt};
 use offshoot_door::{
     AgentSummary, Ask, Call, CallError, CallerKind, Cancel, ChildAnswer, Client, ContextGet,
     ContextInfo, ContextPut, ContextRead, Delegate, Delegated, Done, DoorSocket, History,
-    HistoryPage, Limits, List, Merge, Merged, Progress, ProgressSink, Registry, Report, Request,
-    Response, Runs, Send, Server, Service, SharedTickets, Spawn, SpawnMany, Spawned, SpawnedMany,
-    Status, StatusAnswer, Value, Variable, Variables, Wait, Waited, WireEnvelope, WireRefusal,
+    HistoryPage, Limits, List, Merge, Merged, Observed, Progress, ProgressSink, Registry, Report,
+    Request, Response, Runs, Send, Server, Service, SharedTickets, Spawn, SpawnMany, Spawned,
+    SpawnedMany, Status, StatusAnswer, Value, Variable, Variables, Wait, Waited, WireEnvelope,
+    WireRefusal,
 };
 use offshoot_mcp::{Options, ServeError, serve};
 use offshoot_model::{
@@ -91,12 +92,18 @@ impl Service for Fake {
                     let lowered = Vec::new();
                     Spawn::respond(Spawned { run_id: run(7), session_key: key(), lowered })
                 }
-                Request::Delegate(_) => {
+                Request::Delegate(delegate) => {
                     let message = "no preferred agent fits".to_owned();
                     let (reason, scores) = (Directly::NoMatch, Vec::new());
-                    Delegate::respond(Delegated::ExecuteDirectly { reason, message, scores })
+                    Delegate::respond(Delegated::ExecuteDirectly {
+                        reason,
+                        message,
+                        observation: delegate.spawn.task_type.map(|_| 1),
+                        scores,
+                    })
                 }
                 Request::SpawnMany(many) => return Ok(SpawnMany::respond(spawned_many(*many))),
+                Request::Observed(_) => Observed::respond(Done {}),
                 Request::Send(_) => Send::respond(Done {}),
                 Request::History(_) => History::respond(HistoryPage::default()),
                 Request::Merge(_) => Merge::respond(sum("42")),

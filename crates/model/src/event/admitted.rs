@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Cleanup, ContentHash, ContextEntry, Grant, Isolation, JsonText, Need, OnNeedFailed,
-    OutputFormat, PathText, Payload, Rules, RunId, SpawnRequest, path_text,
+    OutputFormat, PathText, Payload, Rules, RunId, SpawnRequest, TaskType, path_text,
 };
 
 /// All that is known of a run when it is created, and all that a later start needs.
@@ -70,6 +70,9 @@ pub struct Admitted {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Particulars {
+    /// The type of the task.
+    #[serde(rename = "type")]
+    pub task_type: Option<TaskType>,
     /// The values it may read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<ContextEntry>,
@@ -98,6 +101,11 @@ pub struct Particulars {
 }
 
 impl Admitted {
+    /// Returns the type of the task, where the request named one.
+    pub fn task_type(&self) -> Option<&TaskType> {
+        self.particulars.as_ref()?.task_type.as_ref()
+    }
+
     /// Returns the hash of what the run was asked, if a merge has asked for it: its answer is no result of a piece or a child.
     pub fn merges(&self) -> Option<ContentHash> {
         self.particulars.as_ref()?.merges
@@ -108,6 +116,7 @@ impl Particulars {
     /// Returns the fields of a request; none where it asked for nothing but its task.
     pub fn of(request: &SpawnRequest, folder: Option<Arc<PathBuf>>) -> Option<Box<Self>> {
         let SpawnRequest {
+            task_type,
             context,
             command,
             model,
@@ -121,6 +130,7 @@ impl Particulars {
         } = request;
         let merges = request.merges;
         let particulars = Self {
+            task_type: task_type.clone(),
             context: context.clone(),
             command: command.clone(),
             model: model.clone(),
@@ -139,10 +149,11 @@ impl Particulars {
     /// Only what was chosen for it alone; none where nothing was.
     pub fn chosen(request: &SpawnRequest) -> Option<Box<Self>> {
         let SpawnRequest { model, thinking, schema, isolation, cleanup, merges, .. } = request;
+        let task_type = request.task_type.clone();
         let (model, thinking, schema) = (model.clone(), thinking.clone(), schema.clone());
         let (isolation, cleanup, merges) = (isolation.clone(), *cleanup, *merges);
-        Self { model, thinking, schema, isolation, cleanup, merges, ..Self::default() }
-            .unless_empty()
+        let chosen = Self { task_type, model, thinking, schema, isolation, ..Self::default() };
+        Self { cleanup, merges, ..chosen }.unless_empty()
     }
 
     fn unless_empty(self) -> Option<Box<Self>> {

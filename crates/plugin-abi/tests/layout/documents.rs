@@ -327,6 +327,7 @@ fn runs(files: &mut Files) {
 
 fn requests(files: &mut Files) {
     let request = SpawnRequest {
+        task_type: None,
         schema: None,
         isolation: None,
         task: "t".into(),

@@ -510,7 +510,7 @@ impl Agents {
     }
 
     /// Sends a message that is answered, and waits for the answer.
-    async fn ask<A>(
+    pub(super) async fn ask<A>(
         &self,
         message: impl FnOnce(oneshot::Sender<A>) -> Message,
     ) -> Result<A, Refusal> {

@@ -203,6 +203,7 @@ impl Machine {
             reports: Allowance::default(),
             tool_uses: Allowance::default(),
             refusals: None,
+            observations: None,
             cut_off: false,
             is_last_attempt: false,
         };

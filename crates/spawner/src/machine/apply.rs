@@ -68,6 +68,7 @@ impl Machine {
                     live.again_at = wait_ms.map(|wait| self.now.plus(Duration::from_millis(wait)));
                 }
                 self.books.ledger.return_to_pool(id);
+                self.observation_closed(run, None);
                 self.another_attempt(run, *attempt, *continues, after.is_some());
             }
             EventKind::Used { usage, cost } => {
@@ -118,6 +119,11 @@ impl Machine {
                 if let Some(mail) = live.and_then(|live| live.mail.as_mut()) {
                     mail.turn_recorded(*letters_taken);
                 }
+                self.observation_closed(run, None);
+            }
+            EventKind::ObservationOpened { number, .. } => self.observation_opened(run, *number),
+            EventKind::ObservationClosed { number, .. } => {
+                self.observation_closed(run, Some(*number));
             }
             EventKind::Removal { error } => self.runs[run.get()].not_removed = error.is_some(),
             EventKind::Refused { times: None, .. } => self.refusal_recorded(run),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use offshoot_model::{
     AgentId, BudgetGrant, CancelledBy, Ending, InputRange, JsonText, KeeperFault, MergeSummary,
-    OnNeedFailed, Origin, Payload, Reason, RunId, SpawnRequest, Timestamp, VariableRef,
+    OnNeedFailed, Origin, Payload, Reason, RunId, SpawnRequest, TaskType, Timestamp, VariableRef,
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_runtime::RunEvent;
@@ -22,6 +22,10 @@ pub(crate) enum Input {
     RunEvent { run: RunIndex, attempt: u32, event: RunEvent },
     /// A run says how it goes, for the record.
     Reported { run: RunIndex, text: Arc<str> },
+    /// A run begins with a task of this type itself, with the number that [`Machine::next_observation`] gave.
+    Observes { run: RunIndex, number: u32, task_type: TaskType },
+    /// A run is over with a task, of which [`Machine::is_observing`] is true.
+    Observed { run: RunIndex, number: u32, success: bool },
     /// A run gave its last sign of life at this moment, as far as [`Machine::wants_signs`] asked for it.
     Sign { run: RunIndex, at: Timestamp },
     /// A run is over, and everything it started is gone.

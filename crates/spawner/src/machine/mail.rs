@@ -241,6 +241,8 @@ impl Machine {
             | EventKind::Used { .. }
             | EventKind::TurnEnded { .. }
             | EventKind::Kept { .. }
+            | EventKind::ObservationOpened { .. }
+            | EventKind::ObservationClosed { .. }
             | EventKind::Reported { .. } => Some(run),
             // The others are done to it, not by it; and a run whose slot comes back hears after that.
             _ => None,

@@ -23,7 +23,7 @@ pub(super) struct Allowance {
 
 impl Allowance {
     /// True if one more report may be kept at this moment.
-    fn has_room(&self, now: Timestamp) -> bool {
+    pub(super) fn has_room(&self, now: Timestamp) -> bool {
         self.after(now).since(now) <= EVERY * AT_ONCE
     }
 

@@ -13,6 +13,7 @@ use thin_vec::ThinVec;
 
 use super::Busy;
 use super::mail::Mail;
+use super::observation::Observations;
 use super::refusals::Refusals;
 use super::report::Allowance;
 use super::slots::{Lease, Part, Position};
@@ -109,6 +110,8 @@ pub(crate) struct Live {
     pub(super) reports: Allowance,
     /// The number of its uses of tools that may still be kept.
     pub(super) tool_uses: Allowance,
+    /// The tasks with a type that it does itself. Most runs have none.
+    pub(super) observations: Option<Box<Observations>>,
     /// True if the run holds pieces of which some were at work when it was to stop.
     pub(crate) cut_off: bool,
     /// True if there is another reason to stop it than its own time, which has no further attempt.

@@ -10,6 +10,7 @@ mod kept;
 mod limits;
 mod memory;
 mod needs;
+mod observations;
 mod recalls;
 mod reopened;
 mod retries;

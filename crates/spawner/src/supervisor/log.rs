@@ -179,6 +179,10 @@ fn write(kind: &EventKind, ms: Option<u64>) {
         EventKind::Kept { value, .. } => {
             debug!(hash = %value.hash, bytes = value.size, "value kept under a name");
         }
+        EventKind::ObservationOpened { number, .. } => debug!(number, "run does a task itself"),
+        EventKind::ObservationClosed { number, success } => {
+            debug!(number, success, "run is over with a task");
+        }
         EventKind::Delivered { delivery, redelivered } => {
             debug!(%delivery, redelivered, "result delivered");
         }

@@ -63,6 +63,25 @@ impl Supervisor {
                 // The caller may have gone.
                 let _ = reply.send(answer);
             }
+            Message::Observe { run, task_type, reply } => {
+                let run = self.machine.find_running(run);
+                let next = run.and_then(|run| Some((run, self.machine.next_observation(run)?)));
+                if let Some((run, number)) = next {
+                    self.step(Input::Observes { run, number, task_type });
+                }
+                // The caller may have gone.
+                let _ = reply.send(next.map(|(_, number)| number));
+            }
+            Message::Observed { run, number, success, reply } => {
+                let run = self.machine.find_running(run).ok_or_else(over);
+                let open = run.and_then(|run| match self.machine.is_observing(run, number) {
+                    true => Ok(run),
+                    false => Err(not_observing(number)),
+                });
+                let answer = open.map(|run| self.step(Input::Observed { run, number, success }));
+                // The caller may have gone.
+                let _ = reply.send(answer);
+            }
             Message::Finished { run, outcome } => {
                 let entry = self.runs.get_mut(run);
                 if let Some(attempt) = entry.and_then(|entry| entry.attempt.as_mut()) {
@@ -368,4 +387,8 @@ impl Supervisor {
 
 fn unknown(run: RunId) -> Refusal {
     Refusal::invalid("run", format!("the run {run} is none of this tree"))
+}
+
+fn not_observing(number: u32) -> Refusal {
+    Refusal::invalid("observation", format!("this session has no open observation {number}"))
 }

@@ -203,6 +203,12 @@ fn other_kind() -> impl Strategy<Value = EventKind> {
         ),
         (any::<u32>(), text())
             .prop_map(|(pid, name)| EventKind::StrayEnded { pid, name: name.into() }),
+        any::<u32>().prop_map(|number| {
+            let task_type = "docs/api:v1".parse().expect("a type");
+            EventKind::ObservationOpened { number, task_type }
+        }),
+        (any::<u32>(), any::<bool>())
+            .prop_map(|(number, success)| EventKind::ObservationClosed { number, success }),
         (any::<u32>(), keeper_fault(), option::of(text())).prop_map(|(pid, found, error)| {
             EventKind::KeeperFailed { pid, found, error: error.map(Into::into) }
         }),

@@ -50,6 +50,8 @@ impl Memory {
             EventKind::Used { .. }
             | EventKind::Refused { .. }
             | EventKind::Kept { .. }
+            | EventKind::ObservationOpened { .. }
+            | EventKind::ObservationClosed { .. }
             | EventKind::Reported { .. }
             | EventKind::TurnEnded { .. } => event.run,
             EventKind::Admitted(admitted) => match admitted.parent {
