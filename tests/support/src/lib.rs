@@ -12,6 +12,7 @@ mod release;
 pub mod scenario;
 mod skip;
 mod target;
+mod timed;
 
 pub use control_group::control_group;
 pub use disk::Disk;
@@ -27,3 +28,4 @@ pub use programs::{
 pub use release::release_build;
 pub use skip::{lacking, skip};
 pub use target::target_folder;
+pub use timed::Timed;

@@ -88,7 +88,7 @@ pub(crate) const LAYERS: &[Layer] = &[
         Files::No,
     ),
     layer("door", &["model", "process"], Async::Yes, Files::Yes),
-    layer("display", &["model"], Async::No, Files::No),
+    layer("display", &["model", "delegation"], Async::No, Files::No),
     layer("watch", &["model", "display"], Async::No, Files::No),
     layer("mcp", &["session-key", "model", "merge", "runtime", "door"], Async::Yes, Files::No),
     layer(
@@ -122,6 +122,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             "policy",
             "merge",
             "schema",
+            "delegation",
             "audit",
             "runtime",
             "process",

@@ -1,6 +1,7 @@
 //! `offshoot stats`.
 
-use offshoot_display::Stats;
+use offshoot_delegation::{Experience, TreeObservations};
+use offshoot_display::{Learned, Stats};
 use offshoot_model::RootId;
 use offshoot_spawner::{Clock, SystemClock};
 
@@ -12,26 +13,54 @@ use crate::record::Record;
 
 /// Counts the runs of one tree, below one run, or of all trees.
 pub(crate) fn run(arguments: &StatsArguments, cx: &Invocation) -> Result<(), Failure> {
+    if arguments.delegation {
+        return learned(arguments, cx);
+    }
     let mut stats = Stats::default();
     if let Some(text) = &arguments.run {
         let (record, found) = Record::open_own(cx, text)?;
         let within = Within::new(found.run, found.root.run());
         read(&record, found.root, within, &mut stats)?;
     } else {
-        let now = SystemClock.now();
-        let is_wanted =
-            |opened_at| arguments.since.is_none_or(|since| now.since(opened_at) <= since);
-        if let Some(record) = Record::open(cx)? {
-            for summary in record.summaries()? {
-                if is_wanted(summary.opened_at) {
-                    let root = summary.root;
-                    read(&record, root, Within::new(root.run(), root.run()), &mut stats)?;
-                }
-            }
-        }
+        each_tree(arguments, cx, |record, root| {
+            read(record, root, Within::new(root.run(), root.run()), &mut stats)
+        })?;
     }
     let page = stats.page();
     cx.output.result(&page, || cx.output.line(&page))
+}
+
+/// Compares what was done directly with what was delegated.
+fn learned(arguments: &StatsArguments, cx: &Invocation) -> Result<(), Failure> {
+    let (mut experience, mut trees) = (Experience::default(), 0);
+    each_tree(arguments, cx, |record, root| {
+        let mut tree = TreeObservations::default();
+        for event in record.store().events(root, 0) {
+            tree.apply(&event?);
+        }
+        trees += 1;
+        experience.extend(tree.into_observations());
+        Ok(())
+    })?;
+    let page = Learned::new(&experience, trees);
+    cx.output.result(&page, || cx.output.line(&page))
+}
+
+/// Looks at each tree of the time that is wanted.
+fn each_tree(
+    arguments: &StatsArguments,
+    cx: &Invocation,
+    mut look: impl FnMut(&Record, RootId) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let now = SystemClock.now();
+    let is_wanted = |opened_at| arguments.since.is_none_or(|since| now.since(opened_at) <= since);
+    let Some(record) = Record::open(cx)? else { return Ok(()) };
+    for summary in record.summaries()? {
+        if is_wanted(summary.opened_at) {
+            look(&record, summary.root)?;
+        }
+    }
+    Ok(())
 }
 
 fn read(

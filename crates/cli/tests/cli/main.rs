@@ -33,6 +33,7 @@ mod invariants;
 mod isolation;
 mod key;
 mod large_answer;
+mod learning;
 mod log;
 mod logs;
 mod look;

@@ -58,6 +58,7 @@ const BLOCKS: &[(&str, &str, Way)] = &[
     ("docs/delegation.md", "cd examples/delegation\nsh prepare.sh\n", After(EXAMPLE)),
     ("docs/delegation.md", "cd examples/delegation\noffshoot trust", After(EXAMPLE)),
     ("docs/delegation.md", "mkdir -p .offshoot/agents", After("")),
+    ("docs/delegation.md", "offshoot run \"check the files\"", After("")),
     ("docs/delegation.md", "offshoot run \"commit all of it\"", After("")),
     ("docs/delegation.md", "offshoot run \"north south\"", After("")),
     ("docs/delegation.md", "offshoot run \"red blue red\"", After("")),
