@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use self::held::OpenTrees;
 use crate::line::why;
+use crate::opportunities::Opportunities;
 use crate::{name, number, used};
 
 pub use self::held::HeldTree;
@@ -61,6 +62,9 @@ pub struct StatsPage {
     pub models: BTreeMap<String, Spent>,
     /// The same by depth.
     pub depths: BTreeMap<u32, Spent>,
+    /// Opportunities, where one whole tree was looked at: where its time went and what would change that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opportunities: Option<Opportunities>,
 }
 
 /// Failures with the same exit code that say the same, but for numbers.
@@ -255,6 +259,7 @@ impl Stats {
             agents: self.sums.agents,
             models: self.sums.models,
             depths: self.sums.depths,
+            opportunities: None,
         }
     }
 
@@ -415,6 +420,9 @@ impl fmt::Display for StatsPage {
         }
         let Parallelism { achieved, possible } = self.parallelism;
         write!(f, "\nat once      {achieved} on average, of {possible} possible")?;
+        if let Some(opportunities) = &self.opportunities {
+            write!(f, "\n{opportunities}")?;
+        }
         let agents = self.agents.iter().map(|(agent, spent)| (agent.clone(), spent));
         spent(f, "by agent", agents)?;
         let known = self.models.keys().any(|model| model != "configured");

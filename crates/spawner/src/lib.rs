@@ -85,7 +85,7 @@ pub use handle::{
     allowed_agents, choose_among,
 };
 pub use kept_values::KeptValue;
-pub use machine::{NotReopened, Unknown};
+pub use machine::{NotReopened, Unknown, WhatIf};
 pub use message::{Asking, Counts};
 pub use root_kind::RootKind;
 pub use run_spec::{RunSpec, program_cost};

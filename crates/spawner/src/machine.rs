@@ -36,6 +36,7 @@ mod stall;
 mod stop;
 mod timer;
 mod wait;
+mod what_if;
 
 #[cfg(test)]
 mod tests;
@@ -62,6 +63,7 @@ pub(crate) use recall::{EndedPiece, Library, Past, Recall, Recalled, Waiting};
 pub use recall::{NotReopened, Unknown};
 pub(crate) use run::RunIndex;
 pub(crate) use wait::{NewWait, WaitId};
+pub use what_if::WhatIf;
 
 use apply::Applied;
 use deadline::Deadlines;

@@ -1,9 +1,9 @@
 //! `offshoot stats`.
 
 use offshoot_delegation::{Experience, TreeObservations};
-use offshoot_display::{Learned, Stats};
+use offshoot_display::{Learned, Opportunities, Replayed, Stats, TimeUse};
 use offshoot_model::RootId;
-use offshoot_spawner::{Clock, SystemClock};
+use offshoot_spawner::{Clock, SystemClock, WhatIf};
 
 use super::events::Within;
 use crate::arguments::StatsArguments;
@@ -16,18 +16,40 @@ pub(crate) fn run(arguments: &StatsArguments, cx: &Invocation) -> Result<(), Fai
     if arguments.delegation {
         return learned(arguments, cx);
     }
-    let mut stats = Stats::default();
+    let (mut stats, mut found) = (Stats::default(), None);
     if let Some(text) = &arguments.run {
-        let (record, found) = Record::open_own(cx, text)?;
-        let within = Within::new(found.run, found.root.run());
-        read(&record, found.root, within, &mut stats)?;
+        let (record, run) = Record::open_own(cx, text)?;
+        let within = Within::new(run.run, run.root.run());
+        read(&record, run.root, within, &mut stats)?;
+        // The slots of a tree are those of all of it.
+        if run.run == run.root.run() {
+            found = Some(opportunities(&record, run.root)?);
+        }
     } else {
         each_tree(arguments, cx, |record, root| {
             read(record, root, Within::new(root.run(), root.run()), &mut stats)
         })?;
     }
-    let page = stats.page();
+    let mut page = stats.page();
+    page.opportunities = found;
     cx.output.result(&page, || cx.output.line(&page))
+}
+
+/// Looks where the time of a tree went, and plays it again with twice and four times the slots.
+fn opportunities(record: &Record, root: RootId) -> Result<Opportunities, Failure> {
+    let (mut time_use, mut what_if) = (TimeUse::default(), WhatIf::default());
+    for event in record.store().events(root, 0) {
+        let event = event?;
+        time_use.apply(&event);
+        what_if.apply(&event);
+    }
+    let replayed = |max_concurrent: u32| Replayed {
+        max_concurrent,
+        ms: u64::try_from(what_if.with_slots(max_concurrent).as_millis()).unwrap_or(u64::MAX),
+    };
+    let own = what_if.slots().into_iter();
+    let slots = own.flat_map(|own| [1, 2, 4].map(|times| own.saturating_mul(times)));
+    Ok(time_use.opportunities(slots.map(replayed).collect()))
 }
 
 /// Compares what was done directly with what was delegated.

@@ -410,3 +410,34 @@ fn a_second_cancel_says_that_nothing_changed() {
     assert!(cancel().contains("nothing changed: the run and all below it are over"));
     events.wait().expect("it ends with the tree");
 }
+
+#[test]
+fn the_stats_of_a_tree_say_what_more_slots_would_have_given() {
+    let place = Place::new();
+    place.file("in", "1\n2\n3\n4\n5\n6\n7\n8\n");
+    let map = ["-q", "map", "--max-concurrent", "2", "--split", "lines:1", "in", "--"];
+    place.run(&[&map[..], &["sh", "-c", "sleep 0.2; cat"]].concat()).expect_code(0);
+    let stats = place.run(&["stats", "last", "--json"]).expect_code(0).json();
+    let found = &stats["opportunities"];
+    let slots = found["slots"].as_array().expect("the tree is over");
+    let counts: Vec<_> = slots.iter().map(|it| it["maxConcurrent"].as_u64()).collect();
+    assert_eq!(counts, [Some(2), Some(4), Some(8)]);
+    let times: Vec<u64> = slots.iter().filter_map(|it| it["ms"].as_u64()).collect();
+    // Each piece works for 200 ms at least.
+    assert!(times[0] >= 800 && times[1] >= 400 && times[2] >= 200, "{found}");
+    assert!(times[1] * 4 <= times[0] * 3 && times[2] < times[1], "{found}");
+    assert_eq!(found["queued"][0]["bound"]["limit"], "maxConcurrent", "{found}");
+    let chain = &found["slowestChain"];
+    assert_eq!(chain["runs"].as_array().expect("a list").len(), 1, "{chain}");
+    assert!(chain["ms"].as_u64() >= Some(200), "{chain}");
+    assert_eq!(found["cacheReads"], serde_json::Value::Null, "a program reads no tokens");
+    let page = place.run(&["stats", "last"]).expect_code(0);
+    for line in ["\nin line for  maxConcurrent ", "\nslowest      ", "\nmore slots   "] {
+        assert!(page.stdout().contains(line), "{}", page.stdout());
+    }
+    // The slots of a tree are those of all of it, and those of several trees are not one number.
+    for narrower in [&["stats", "in:3", "--json"][..], &["stats", "--json"]] {
+        let stats = place.run(narrower).expect_code(0).json();
+        assert_eq!(stats["opportunities"], serde_json::Value::Null, "{narrower:?}");
+    }
+}

@@ -1,0 +1,424 @@
+//! The limits that runs in line waited for.
+//!
+//! A run that stands in line is counted under what would have stopped it at that moment, the outermost first: a pause, the breaker of its
+//! agent, the slots of the tree, those of its level, those below one of its parents. The line of a parent that waits for its slot again is
+//! not counted: the record does not say when it began.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::time::Duration;
+
+use offshoot_model::{Admitted, AgentId, Event, EventKind, Rules, RunId, Timestamp};
+use serde::Serialize;
+
+use super::chain::milliseconds;
+
+/// A reason to stand in line.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(tag = "limit", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Bound {
+    /// All slots of the tree were taken.
+    MaxConcurrent,
+    /// All slots of its level were taken, in the tree or below a parent with values of its own.
+    MaxConcurrentPerLevel,
+    /// All slots below a parent with values of its own were taken.
+    MaxConcurrentBelow {
+        /// The agent of that parent.
+        agent: AgentId,
+    },
+    /// The runs whose answers it needs were not over.
+    Needs,
+    /// The time before another attempt was not over.
+    Retries,
+    /// Runs of its agent had failed too often in a row.
+    Breaker,
+    /// The operator had paused the tree.
+    Pause,
+    /// A slot was free: the supervisor was at work, the record could not be written, or nothing was left of the budget for the moment.
+    Other,
+}
+
+/// The time that runs stood in line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Queued {
+    /// The reason.
+    pub bound: Bound,
+    /// The time of all runs together, in milliseconds.
+    pub ms: u64,
+}
+
+/// The time in line of the runs of one tree.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bounds {
+    runs: Vec<Standing>,
+    index: HashMap<RunId, usize>,
+    parts: Vec<Part>,
+    /// The runs in line, by where they would be counted and by their agent: those of one row wait for the same.
+    line: BTreeMap<(usize, u32, AgentId), u64>,
+    /// The number of runs that need others that are not over.
+    needing: u64,
+    needed_by: HashMap<usize, Vec<usize>>,
+    /// The runs that wait for their next attempt, and the moments at which they stand in line again.
+    again: Vec<(usize, Timestamp)>,
+    open_breakers: Vec<AgentId>,
+    paused: bool,
+    last: Option<Timestamp>,
+    times: BTreeMap<Bound, Duration>,
+}
+
+/// A part of the tree with slots of its own: all of it, or what is below a run with other values than its parent.
+#[derive(Clone, Debug)]
+struct Part {
+    around: Option<usize>,
+    agent: AgentId,
+    rules: Rules,
+    holders: u32,
+    level: BTreeMap<u32, u32>,
+}
+
+#[derive(Clone, Debug)]
+struct Standing {
+    agent: AgentId,
+    depth: u32,
+    part: usize,
+    below: usize,
+    open_needs: u64,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum State {
+    /// Needs others.
+    Needs,
+    InLine,
+    /// Waits for its next attempt.
+    Again,
+    Holds,
+    /// Has no slot, and wants none.
+    Idle,
+    Over,
+}
+
+impl Bounds {
+    pub(super) fn apply(&mut self, event: &Event) {
+        self.pass(event.at);
+        if let EventKind::Admitted(admitted) = &event.kind {
+            return self.admit(event.run, admitted);
+        }
+        let Some(&run) = self.index.get(&event.run) else { return };
+        match &event.kind {
+            EventKind::Starting | EventKind::Returned => self.put(run, State::Holds),
+            EventKind::Waiting => self.put(run, State::Idle),
+            EventKind::Resumed { wait_ms, .. } => match wait_ms {
+                Some(wait) => {
+                    self.put(run, State::Again);
+                    self.again.push((run, event.at.plus(Duration::from_millis(*wait))));
+                }
+                None => self.put(run, State::InLine),
+            },
+            EventKind::Ended(_) => {
+                self.put(run, State::Over);
+                for needing in self.needed_by.remove(&run).unwrap_or_default() {
+                    self.runs[needing].open_needs -= 1;
+                    let ready = self.runs[needing].open_needs == 0;
+                    if ready && self.runs[needing].state == State::Needs {
+                        self.put(needing, State::InLine);
+                    }
+                }
+            }
+            EventKind::Paused => self.paused = true,
+            EventKind::Unpaused => self.paused = false,
+            EventKind::BreakerOpened { agent, .. } => self.open_breakers.push(agent.clone()),
+            EventKind::BreakerClosed { agent } => self.open_breakers.retain(|open| open != agent),
+            EventKind::Reopened => self.reopen(),
+            _ => {}
+        }
+    }
+
+    /// Returns the times, the longest first.
+    pub(super) fn queued(self) -> Vec<Queued> {
+        let queued = |(bound, time)| Queued { bound, ms: milliseconds(time) };
+        let mut queued: Vec<Queued> = self.times.into_iter().map(queued).collect();
+        queued.retain(|queued| queued.ms > 0);
+        queued.sort_by_key(|queued| std::cmp::Reverse(queued.ms));
+        queued
+    }
+
+    /// Time passes up to this moment.
+    fn pass(&mut self, now: Timestamp) {
+        let mut from = self.last.replace(now).unwrap_or(now);
+        // A wait before an attempt may be over in between.
+        while let Some(place) = (0..self.again.len()).min_by_key(|&place| self.again[place].1)
+            && self.again[place].1 <= now
+        {
+            let (run, at) = self.again[place];
+            self.count(at.since(from));
+            from = from.max(at);
+            self.again.swap_remove(place);
+            if self.runs[run].state == State::Again {
+                self.put(run, State::InLine);
+            }
+        }
+        self.count(now.since(from));
+    }
+
+    fn count(&mut self, time: Duration) {
+        if time.is_zero() {
+            return;
+        }
+        let again = self.again.iter().filter(|(run, _)| self.runs[*run].state == State::Again);
+        let mut add = vec![(Bound::Needs, self.needing), (Bound::Retries, again.count() as u64)];
+        for ((part, depth, agent), &runs) in &self.line {
+            add.push((self.bound(*part, *depth, agent), runs));
+        }
+        for (bound, runs) in add.into_iter().filter(|(_, runs)| *runs > 0) {
+            let runs = u32::try_from(runs).unwrap_or(u32::MAX);
+            *self.times.entry(bound).or_default() += time.saturating_mul(runs);
+        }
+    }
+
+    /// The limit that holds a run back that would be counted in this part.
+    fn bound(&self, part: usize, depth: u32, agent: &AgentId) -> Bound {
+        if self.paused {
+            return Bound::Pause;
+        }
+        let around = std::iter::successors(Some(part), |&part| self.parts[part].around);
+        let mut parts: Vec<&Part> = around.map(|part| &self.parts[part]).collect();
+        parts.reverse();
+        for part in parts {
+            if part.holders >= part.rules.max_concurrent {
+                return match part.around {
+                    None => Bound::MaxConcurrent,
+                    Some(_) => Bound::MaxConcurrentBelow { agent: part.agent.clone() },
+                };
+            }
+            let here = part.level.get(&depth).copied().unwrap_or_default();
+            if part.rules.max_concurrent_per_level.is_some_and(|most| here >= most) {
+                return Bound::MaxConcurrentPerLevel;
+            }
+        }
+        if self.open_breakers.contains(agent) { Bound::Breaker } else { Bound::Other }
+    }
+
+    fn admit(&mut self, run: RunId, admitted: &Admitted) {
+        let at = self.runs.len();
+        let parent = admitted.parent.and_then(|parent| self.index.get(&parent).copied());
+        let part = parent.map_or(0, |parent| self.runs[parent].below);
+        let rules = admitted.rules.as_deref().copied();
+        let below = match rules {
+            Some(rules)
+                if self.parts.get(part).is_none_or(|around| differ(&around.rules, &rules)) =>
+            {
+                let around = parent.map(|_| part);
+                let agent = admitted.agent.clone();
+                self.parts.push(Part { around, agent, rules, holders: 0, level: BTreeMap::new() });
+                self.parts.len() - 1
+            }
+            _ => part,
+        };
+        let needed = admitted.needs.iter().filter_map(|need| self.index.get(&need.run?).copied());
+        let needed: Vec<usize> =
+            needed.filter(|&needed| self.runs[needed].state != State::Over).collect();
+        self.index.insert(run, at);
+        self.runs.push(Standing {
+            agent: admitted.agent.clone(),
+            depth: admitted.depth,
+            part,
+            below,
+            open_needs: needed.len() as u64,
+            state: State::Idle,
+        });
+        let state = match (admitted.runtime.is_some(), needed.is_empty()) {
+            (false, _) => State::Idle,
+            (true, true) => State::InLine,
+            (true, false) => State::Needs,
+        };
+        for needed in needed {
+            self.needed_by.entry(needed).or_default().push(at);
+        }
+        self.put(at, state);
+    }
+
+    /// A run changes its state.
+    fn put(&mut self, run: usize, state: State) {
+        let before = std::mem::replace(&mut self.runs[run].state, state);
+        if before != state {
+            self.leave(run, before);
+            self.enter(run, state);
+        }
+    }
+
+    fn leave(&mut self, run: usize, state: State) {
+        match state {
+            State::InLine => {
+                let place = self.place(run);
+                if let Some(runs) = self.line.get_mut(&place) {
+                    *runs -= 1;
+                    if *runs == 0 {
+                        self.line.remove(&place);
+                    }
+                }
+            }
+            State::Needs => self.needing -= 1,
+            State::Holds => {
+                self.change_holders(run, |holders| *holders = holders.saturating_sub(1))
+            }
+            State::Again | State::Idle | State::Over => {}
+        }
+    }
+
+    fn enter(&mut self, run: usize, state: State) {
+        match state {
+            State::InLine => *self.line.entry(self.place(run)).or_default() += 1,
+            State::Needs => self.needing += 1,
+            State::Holds => self.change_holders(run, |holders| *holders += 1),
+            State::Again | State::Idle | State::Over => {}
+        }
+    }
+
+    fn place(&self, run: usize) -> (usize, u32, AgentId) {
+        let Standing { part, depth, agent, .. } = &self.runs[run];
+        (*part, *depth, agent.clone())
+    }
+
+    fn change_holders(&mut self, run: usize, change: impl Fn(&mut u32)) {
+        let (mut next, depth) = (Some(self.runs[run].part), self.runs[run].depth);
+        while let Some(part) = next {
+            let part = &mut self.parts[part];
+            change(&mut part.holders);
+            change(part.level.entry(depth).or_default());
+            next = part.around;
+        }
+    }
+
+    /// Another supervisor holds the tree, and nothing runs.
+    fn reopen(&mut self) {
+        for run in 0..self.runs.len() {
+            if self.runs[run].state == State::Holds {
+                self.put(run, State::Idle);
+            }
+        }
+        self.paused = false;
+        self.open_breakers.clear();
+    }
+}
+
+/// True if the limits on slots differ.
+fn differ(one: &Rules, other: &Rules) -> bool {
+    let slots = |rules: &Rules| (rules.max_concurrent, rules.max_concurrent_per_level);
+    slots(one) != slots(other)
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MaxConcurrent => f.write_str("maxConcurrent"),
+            Self::MaxConcurrentPerLevel => f.write_str("maxConcurrentPerLevel"),
+            Self::MaxConcurrentBelow { agent } => write!(f, "maxConcurrent of {agent}"),
+            Self::Needs => f.write_str("what they need"),
+            Self::Retries => f.write_str("another attempt"),
+            Self::Breaker => f.write_str("the breaker"),
+            Self::Pause => f.write_str("the pause"),
+            Self::Other => f.write_str("something else"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use offshoot_model::{Need, Reason};
+    use offshoot_test_support::Timed;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(timed: &Timed, expected: &[(&str, u64)]) {
+        let mut bounds = Bounds::default();
+        timed.events.iter().for_each(|event| bounds.apply(event));
+        let found: Vec<_> =
+            bounds.queued().into_iter().map(|it| (it.bound.to_string(), it.ms)).collect();
+        let found: Vec<_> = found.iter().map(|(bound, ms)| (bound.as_str(), *ms)).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn slots_of_the_tree_of_a_level_and_of_a_part_are_told_apart() {
+        let (mut timed, root) = Timed::tree(1, None);
+        let runs = [(); 3].map(|()| timed.child(0, root, "a"));
+        for (at, run) in (0..).zip(runs) {
+            timed.start(at * 10, run);
+            timed.complete(at * 10 + 10, run);
+        }
+        check(&timed, &[("maxConcurrent", 30)]);
+
+        let rules =
+            Rules { max_concurrent: 9, max_concurrent_per_level: Some(1), ..Rules::default() };
+        let (mut timed, root) = Timed::under(rules, Some("exec"));
+        timed.start(0, root);
+        let (a, b) = (timed.child(0, root, "a"), timed.child(0, root, "b"));
+        timed.start(0, a);
+        timed.complete(7, a);
+        timed.start(7, b);
+        check(&timed, &[("maxConcurrentPerLevel", 7)]);
+
+        let (mut timed, root) = Timed::tree(9, None);
+        let own = Rules { max_concurrent: 1, ..Rules::default() };
+        let a = timed.admit(0, Some(root), "lead", |it| it.rules = Some(own.into()));
+        timed.start(0, a);
+        let (b, c) = (timed.child(0, a, "b"), timed.child(0, a, "b"));
+        timed.start(0, b);
+        timed.complete(5, b);
+        timed.start(5, c);
+        check(&timed, &[("maxConcurrent of lead", 5)]);
+    }
+
+    #[test]
+    fn pauses_breakers_retries_and_needs_have_their_names() {
+        let (mut timed, root) = Timed::tree(2, None);
+        let a = timed.child(0, root, "a");
+        let needs = vec![Need { name: "a".into(), run: Some(a) }];
+        let b = timed.admit(0, Some(root), "b", |it| it.needs = needs);
+        timed.say(0, root, EventKind::Paused);
+        timed.say(10, root, EventKind::Unpaused);
+        timed.start(12, a);
+        let again = EventKind::Resumed {
+            attempt: 2,
+            continues: false,
+            after: Some(Box::new(Reason::ExitCode { code: 1 })),
+            wait_ms: Some(20),
+            changes: None,
+        };
+        timed.say(15, a, again);
+        let agent = AgentId::parse("a").expect("an id");
+        let opened = EventKind::BreakerOpened { agent: agent.clone(), faults: 1, wait_ms: 30 };
+        timed.say(15, root, opened);
+        timed.say(45, root, EventKind::BreakerClosed { agent });
+        timed.start(45, a);
+        timed.complete(60, a);
+        timed.start(60, b);
+        timed.complete(61, b);
+        check(
+            &timed,
+            &[
+                ("what they need", 60),
+                ("another attempt", 20),
+                ("the pause", 10),
+                ("the breaker", 10),
+                ("something else", 2),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_slot_that_is_lent_or_lost_with_its_supervisor_binds_nothing() {
+        let (mut timed, root) = Timed::tree(1, Some("exec"));
+        timed.start(0, root);
+        let a = timed.child(0, root, "a");
+        timed.say(4, root, EventKind::Waiting);
+        timed.start(4, a);
+        timed.say(9, root, EventKind::Reopened);
+        let b = timed.child(9, root, "b");
+        timed.start(11, b);
+        check(&timed, &[("maxConcurrent", 4), ("something else", 2)]);
+    }
+}
