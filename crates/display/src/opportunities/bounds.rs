@@ -402,8 +402,8 @@ mod tests {
             &[
                 ("what they need", 60),
                 ("another attempt", 20),
-                ("the pause", 10),
                 ("the breaker", 10),
+                ("the pause", 10),
                 ("something else", 2),
             ],
         );
