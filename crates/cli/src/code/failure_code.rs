@@ -38,6 +38,16 @@ pub(crate) enum FailureCode {
     NoRunRecord,
     /// `audit --sign` is given a tree that did not hold to its limits.
     TreeHasBreaches,
+    /// `config check` finds a setting that the runtime of its agent refuses.
+    ///
+    /// Text: the setting, the runtime, and the reason
+    SettingImpossible,
+    /// Tasks that need each other, or stages of a map, are asked for inside an agent.
+    NoOrderInside,
+    /// `map` is given `--then` without a command before or behind it.
+    StageWithoutCommand,
+    /// `map` is given `--then` together with an option that stages cannot have.
+    NotWithStages,
     /// `audit --sign` is given a tree that is not over.
     TreeNotOver,
     /// The key of `audit.sign` cannot sign.

@@ -77,9 +77,13 @@ fn check(file: &Path, cx: &Invocation) -> Result<(), Failure> {
         without_effect(&config).into_iter().partition(|setting| setting.is_refused);
     let without_effect: Vec<String> = without_effect.iter().map(ToString::to_string).collect();
     if !refused.is_empty() {
-        without_effect.iter().for_each(|what| cx.output.warning(what));
-        let complaint =
-            |setting: &Ineffective| Complaint::new(setting, setting.hint().map(str::to_owned));
+        without_effect
+            .iter()
+            .for_each(|what| cx.output.warning(NoteCode::SettingWithoutEffect, what));
+        let complaint = |setting: &Ineffective| {
+            let hint = setting.hint().map(str::to_owned);
+            Complaint::new(FailureCode::SettingImpossible, setting, hint)
+        };
         let complaints: Vec<_> = refused.iter().map(complaint).collect();
         let problems: Vec<Value> = complaints.iter().map(problem).collect();
         let json = json!({ "problems": problems, "withoutEffect": without_effect });

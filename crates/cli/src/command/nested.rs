@@ -244,7 +244,7 @@ pub(super) fn only_of_the_tree(plugins: &PluginPathArguments) -> Result<(), Fail
 
 /// Inside an agent nothing puts children in an order but the agent itself.
 fn no_order(what: &str) -> Failure {
-    Failure::input(format_args!(
+    Failure::input(FailureCode::NoOrderInside, format_args!(
         "{what} is for the root of a tree, and this process runs inside one"
     ))
     .hint("run what comes first, wait for its answer, and then run what needs it; stages of one piece fit into one command: `sh -c '...'`")

@@ -9,7 +9,7 @@ use offshoot_store::{FoundRun, RootSummary, StoreError, Swept};
 use serde::Serialize;
 
 use crate::arguments::PruneArguments;
-use crate::code::NoteCode;
+use crate::code::{FailureCode, NoteCode};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -151,7 +151,7 @@ fn not_over(open: &Node, asked: RunId) -> Failure {
             ", and its tree is deleted whole or by runs that are over"
         },
     );
-    Failure::new(Exit::Refused, format_args!("the run {open} is not over{of}")).hint(format_args!(
+    Failure::new(FailureCode::RunNotOver, Exit::Refused, format_args!("the run {open} is not over{of}")).hint(format_args!(
         "`offshoot cancel {open}` ends it; `offshoot resume {open}` goes on with a tree that lost its supervisor"
     ))
 }
@@ -206,8 +206,10 @@ fn print(pruned: &Pruned, cx: &Invocation) -> Result<(), Failure> {
         runs => format!("what {} left", many(runs, "run", "runs")),
     };
     if !pruned.runs.is_empty() {
-        cx.output
-            .note("events stay, with the short texts in them: they prove the rest of the tree");
+        cx.output.note(
+            NoteCode::EventsStay,
+            "events stay, with the short texts in them: they prove the rest of the tree",
+        );
     }
     cx.output.line(format_args!("{verb} {trees}, {values}, {folders} and {files}: {size}"))
 }

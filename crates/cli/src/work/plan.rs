@@ -21,6 +21,7 @@ use crate::code::FailureCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::wording;
 
 /// All that a later start needs to do the same again.
 #[serde_with::skip_serializing_none]

@@ -8,11 +8,12 @@ use offshoot_host::runtimes::EXEC;
 use offshoot_model::SpawnRequest;
 use offshoot_spawner::{Piece, PieceNeed, RunSpec};
 
-use super::pieces::AnswerRules;
 use super::dry_run::{PlannedAgent, PlannedCommand};
+use super::pieces::AnswerRules;
 use super::plan::Plan;
 use super::preflight::{self, Prepared};
 use crate::arguments::WorkArguments;
+use crate::code::FailureCode;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::wording;
@@ -32,8 +33,11 @@ pub(crate) fn split(words: &[String]) -> Result<(&[String], Vec<&[String]>), Fai
     let many = commands.len();
     if let Some(at) = commands.iter().position(|command| command.is_empty() && many > 1) {
         let stage = at + 1;
-        return Err(Failure::input(format_args!("stage {stage} of {many} has no command"))
-            .hint("offshoot map INPUT -- COMMAND --then -- COMMAND"));
+        return Err(Failure::input(
+            FailureCode::StageWithoutCommand,
+            format_args!("stage {stage} of {many} has no command"),
+        )
+        .hint("offshoot map INPUT -- COMMAND --then -- COMMAND"));
     }
     let later = commands.split_off(1);
     Ok((commands[0], later))
@@ -51,7 +55,10 @@ pub(crate) fn prepare(
         return Ok(Vec::new());
     }
     let refuse = |what: &str, why: &str| {
-        Err(Failure::input(format_args!("{what} cannot be used with --then: {why}")))
+        Err(Failure::input(
+            FailureCode::NotWithStages,
+            format_args!("{what} cannot be used with --then: {why}"),
+        ))
     };
     if work.isolation.as_ref().is_some_and(|isolation| !isolation.is_none()) {
         return refuse("--isolation", "no stage would see what the one before it has changed");
