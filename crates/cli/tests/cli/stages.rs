@@ -44,7 +44,7 @@ fn each_stage_reads_what_the_one_before_it_printed() {
 fn a_piece_does_not_wait_for_the_others() {
     let place = Place::new();
     place.file("in", "a\nb\n");
-    named_pipe(&place.path().join("fifo"));
+    named_pipe(place.path().join("fifo"));
     // The second piece waits in its first stage for the second stage of the first piece.
     let first = "read -r line; [ $line = a ] || read -r go < fifo; echo $line";
     let second = "read -r line; [ $line = b ] || echo go > fifo; echo $line";

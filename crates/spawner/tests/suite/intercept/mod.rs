@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use offshoot_model::{Admitted, Ending, Event, RootId, RunId, VariableRef};
+use offshoot_model::{Admitted, Ending, Event, RootId, RunId, ValueKind, VariableRef};
 use offshoot_store::{
     Commit, Events, FoundRun, MemoryStore, NewValue, RootSummary, Store, StoreError, Urgency,
     ValueReader,
@@ -60,6 +60,10 @@ where
             }
             inner.put(value).await
         })
+    }
+
+    fn put_copy(&self, kind: ValueKind, bytes: &Arc<[u8]>) -> Result<VariableRef, StoreError> {
+        self.inner.put_copy(kind, bytes)
     }
 
     fn path(&self, reference: &VariableRef) -> Result<PathBuf, StoreError> {
