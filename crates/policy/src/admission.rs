@@ -55,6 +55,8 @@ pub struct Caller<'a> {
     pub under: &'a Arc<Terms>,
     /// The grant of the session itself.
     pub grant: &'a Grant,
+    /// The amounts that were added, since the tree began, to the budget that its terms say.
+    pub raised: BudgetGrant,
     /// The chain of delegations above the session.
     pub lineage: &'a Arc<Lineage>,
     /// Children that are not over, queued ones included.

@@ -149,12 +149,19 @@ impl Ledger {
         while let Some(run) = at {
             let account = self.account(run);
             for unit in Unit::ALL {
-                account.book_mut(unit).raise(unit.of(more).unwrap_or(0));
+                let (book, more) = (account.book_mut(unit), unit.of(more).unwrap_or(0));
+                book.raise(more);
+                book.added = book.added.saturating_add(more);
             }
             at = account.parent;
             // From each: above one that is over, and holds nothing for those below it, none of the others is felt.
             self.carry_up(run, &mut Vec::new());
         }
+    }
+
+    /// Returns the amount that was added to the budget of a run from outside of the tree.
+    pub fn added(&self, run: RunId, unit: Unit) -> u64 {
+        self.accounts.get(&run).map_or(0, |account| account.book(unit).added)
     }
 
     /// True if a run and everything below it have used all that it has in this unit.

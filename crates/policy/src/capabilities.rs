@@ -15,7 +15,8 @@ use std::sync::Arc;
 
 use offshoot_config::{AgentDefinition, AgentId, Config};
 use offshoot_model::{
-    CostKnowledge, Origin, Refusal, RefusalCode, Rights, RunId, SpawnRequest, Timestamp,
+    BudgetGrant, CostKnowledge, Origin, Refusal, RefusalCode, Rights, RunId, SpawnRequest,
+    Timestamp,
 };
 use serde::Serialize;
 
@@ -234,6 +235,7 @@ impl<'a> Chain<'a> {
             out_of_time: false,
             terms: &caller.terms,
             under: &above.terms,
+            raised: BudgetGrant::default(),
             grant: &caller.grant,
             lineage: &caller.lineage,
             live_children: 0,

@@ -11,7 +11,7 @@
 //!
 //! ```
 //! use offshoot_config::{AgentId, Config};
-//! use offshoot_model::{Origin, RefusalCode, RunId, SpawnRequest, Timestamp};
+//! use offshoot_model::{BudgetGrant, Origin, RefusalCode, RunId, SpawnRequest, Timestamp};
 //! use offshoot_policy::{Books, Caller, Load, RuntimeFacts, admit, open};
 //!
 //! let (config, runtime) = (Config::default(), RuntimeFacts::of_a_command("exec"));
@@ -31,6 +31,7 @@
 //!         terms: &parent.terms,
 //!         under: &parent.terms,
 //!         grant: &parent.grant,
+//!         raised: BudgetGrant::default(),
 //!         lineage: &parent.lineage,
 //!         live_children: 0,
 //!         last_child: None,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use offshoot_config::{Config, Origin};
 use offshoot_host::{Abandoned, HostError};
+use offshoot_merge::OnFailure;
 use offshoot_model::{Admitted, BudgetGrant, MicroUsd, Payload, PiecesAgain, RootId, RunStatus};
 use offshoot_policy::budget::Unit;
 use offshoot_spawner::{NotReopened, Piece, RootSpec, RunSpec, SpawnerError};
@@ -154,8 +155,9 @@ async fn reopened(
     let ending = engine.store.ending(root, root.run())?;
     // Where the answer stands, only what is asked for runs again: by its end, or by what it lacked.
     let stands = ending.is_some_and(|ending| ending.status().is_success());
-    // A merge that was refused its runs has left none on record that would run again.
-    let only_merges = again + stay == 0 && !stands && terms.merging.asking().is_some();
+    // A merge that was refused its runs has left none on record that would run again. It is made where no piece is missing for it.
+    let is_whole = stay == 0 || terms.on_failure != OnFailure::Fail;
+    let only_merges = again == 0 && is_whole && !stands && terms.merging.asking().is_some();
     if again == 0 && !only_merges || stands && *choice == ResumeChoice::default() {
         return Ok(Err(stay + again));
     }

@@ -2,7 +2,10 @@
 
 use std::fs;
 
+use offshoot_fake_model_api::{Reply, Rule, Usage};
+
 use crate::command::{Outcome, Place};
+use crate::openai;
 use crate::resume::Doomed;
 
 /// Puts brackets around what it reads, so that the answer shows its own making: not associative on purpose.
@@ -300,4 +303,49 @@ fn a_merge_for_which_nothing_is_left_is_refused_by_name() {
     assert!(refused.stderr.contains("merge --children"), "{}", refused.stderr);
     let kept = place.run(&["merge", "--children", "last", "--strategy", "sum"]).expect_code(0);
     assert_eq!(kept.stdout(), "3\n");
+}
+
+/// A tree whose merge of three results was refused its runs for want of money, goes on with each of these and is merged.
+#[track_caller]
+fn check_paid_later(budget: &[&str], later: &[&[&str]]) {
+    let used = Usage { input: 300, output: 0, ..Usage::default() };
+    let price = "[prices.small]\ninputPerMillion = 1000\noutputPerMillion = 1000\n";
+    let agent = "[[agents.list]]\nid = \"writer\"\nruntime = \"openai\"\n";
+    for options in later {
+        let (place, _api) = openai::stage(
+            [Rule::always(Reply::text("12")).usage(used)],
+            &format!("{price}{agent}"),
+        );
+        place.file("in", "1\n2\n3\n4\n");
+        let map = ["--config", "c.toml", "map", "--split", "lines:1", "--max-concurrent", "1"];
+        let words = ["--merge", "reduce-with:2=writer", "in", "--", "sh", "-c", "tee -a ran"];
+        let refused = place.run(&[&map[..], budget, &words].concat()).expect_code(1);
+        assert_eq!(refused.stdout(), "");
+        assert!(refused.stderr.contains("--failed` asks again"), "{}", refused.stderr);
+        let resume = [&["resume", "last"], *options].concat();
+        let resumed = place.run(&resume).expect_code(0);
+        assert_eq!(resumed.stdout(), "12\n", "{budget:?} {options:?}: {}", resumed.stderr);
+        let ran = fs::read_to_string(place.path().join("ran")).expect("the pieces wrote it");
+        assert_eq!(ran, "1\n2\n3\n4\n", "no piece ran twice");
+        place.run(&["audit", "last"]).expect_code(0);
+    }
+}
+
+#[test]
+fn a_merge_without_any_money_is_paid_for_later() {
+    let tokens = ["--budget-tokens", "2000"];
+    let usd = ["--budget-usd", "2"];
+    check_paid_later(&["--budget-tokens", "0"], &[&tokens, &[&tokens[..], &["--failed"]].concat()]);
+    check_paid_later(&["--budget-usd", "0"], &[&usd, &[&usd[..], &["--failed"]].concat()]);
+}
+
+#[test]
+fn a_merge_whose_money_is_spent_in_the_middle_is_paid_for_later() {
+    let tokens = ["--budget-tokens", "2000"];
+    let failed = [&tokens[..], &["--failed"]].concat();
+    // Before the second run, and in it.
+    check_paid_later(&["--budget-tokens", "300"], &[&tokens, &failed]);
+    check_paid_later(&["--budget-tokens", "400"], &[&tokens, &failed]);
+    let usd = ["--budget-usd", "2"];
+    check_paid_later(&["--budget-usd", "0.3"], &[&usd, &[&usd[..], &["--failed"]].concat()]);
 }

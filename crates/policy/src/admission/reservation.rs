@@ -18,12 +18,13 @@ pub(super) fn check(
 ) -> Result<(BudgetGrant, Pooled), Refusal> {
     let Question { caller, load, request, origin, runtime, .. } = *question;
     let left = load.books.ledger.left(caller.run);
+    let most = most(question, terms);
     let part = caller.terms.spawn_part();
     // A run that costs nothing and cannot pass a budget on needs no reservation.
     let is_free = runtime.cost == CostKnowledge::None && !may_spawn;
     let pools = origin == Origin::Piece && caller.terms.pools_pieces() && !is_free;
     let pooled = |unit: Unit| {
-        let is_bounded = unit.of(left).is_some() && unit.of(terms.budget()) != Some(0);
+        let is_bounded = unit.of(left).is_some() && unit.of(most) != Some(0);
         pools && is_bounded && asked(request, unit).is_none()
     };
     let reserve = |unit: Unit| -> Result<Option<u64>, Refusal> {
@@ -37,7 +38,7 @@ pub(super) fn check(
             (None, Some(left)) => Some(part.of(left)),
             (None, None) => None,
         };
-        let amount = least(amount, unit.of(terms.budget()));
+        let amount = least(amount, unit.of(most));
         match amount {
             Some(0) if runtime.cost != CostKnowledge::None && !pooled(unit) => {
                 Err(exhausted(caller.terms, unit, asked.unwrap_or(0), left.unwrap_or(0)))
@@ -48,6 +49,27 @@ pub(super) fn check(
     let grant = grant(reserve(Unit::Tokens)?, reserve(Unit::Usd)?);
     check_bounded(&grant, terms, runtime)?;
     Ok((grant, Pooled { tokens: pooled(Unit::Tokens), usd: pooled(Unit::Usd) }))
+}
+
+/// Returns the most that the terms of the child allow it. What they have from above was raised where the budget above was; what its
+/// agent says itself stays.
+fn most(question: &Question<'_>, terms: &Terms) -> BudgetGrant {
+    let Question { caller, definition, .. } = *question;
+    let own = definition.filter(|agent| agent.id() != caller.terms.agent());
+    let own = own.map(|agent| &agent.subagents.budget).map_or_else(BudgetGrant::default, |own| {
+        let (tokens, usd) = (own.tokens.as_ref(), own.usd.as_ref());
+        BudgetGrant { tokens: tokens.map(|it| it.value), usd: usd.map(|it| it.value) }
+    });
+    let most = |unit: Unit| {
+        let most = unit.of(terms.budget())?;
+        match unit.of(caller.raised) {
+            Some(raised) if raised > 0 && unit.of(caller.terms.budget()) == Some(most) => {
+                least(Some(most.saturating_add(raised)), unit.of(own))
+            }
+            _ => Some(most),
+        }
+    };
+    grant(most(Unit::Tokens), most(Unit::Usd))
 }
 
 /// Returns the budget of a root and its whole tree, or less where less was asked for.

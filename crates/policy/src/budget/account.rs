@@ -29,6 +29,8 @@ pub(super) struct Book {
     pub(super) granted: Option<u64>,
     /// True if the grant is drawn from the parent's, as it is needed.
     pub(super) is_pooled: bool,
+    /// The amount that was added from outside of the tree.
+    pub(super) added: u64,
     /// The amount that the run itself has reported.
     own: u64,
     /// True if everything it used is in `own`.
@@ -127,6 +129,7 @@ impl Book {
         Self {
             granted,
             is_pooled: false,
+            added: 0,
             own: 0,
             is_known: false,
             below: Passed::default(),

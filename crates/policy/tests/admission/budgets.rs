@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use offshoot_model::{
-    Cost, CostKnowledge, Ending, MicroUsd, Origin, Payload, Reason, RefusalCode, SpawnRequest,
-    TokenCount, Usage,
+    BudgetGrant, Cost, CostKnowledge, Ending, MicroUsd, Origin, Payload, Reason, RefusalCode,
+    SpawnRequest, TokenCount, Usage,
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_policy::breaker::{BreakerLimits, Gate};
@@ -97,6 +97,33 @@ fn a_budget_of_zero_is_zero() {
     // What costs nothing runs under a budget of zero, and may not spend it either.
     check("budget = { tokens = 0 }\n", None, exec(), Ok(Some(0)));
     check("", tokens(0), exec(), Ok(Some(0)));
+}
+
+#[test]
+fn a_budget_that_was_raised_pays_for_more() {
+    let check = |limits: &str, added: u64, expected: Result<Option<u64>, RefusalCode>| {
+        let agents =
+            "[[agents.list]]\nid = \"small\"\n[agents.list.subagents.budget]\ntokens = 5\n";
+        let allowed = "allowAgents = [\"*\"]\n";
+        let config = crate::tree::config(&format!("{agents}{OPEN}{allowed}{limits}"));
+        let exec = RuntimeFacts::of_a_command("exec");
+        let mut tree = Tree::open(config, "main", exec).expect("a command may stand at the top");
+        tree.runtime = paid(CostKnowledge::Reported);
+        tree.books.ledger.raise(run(0), BudgetGrant { tokens: Some(added), usd: None });
+        let found = tree.ask(0, &ask("main"), Origin::Agent);
+        let found = found.map(|admission| admission.grant.budget.tokens);
+        assert_eq!(found.map_err(|refusal| refusal.code), expected, "{limits} {added}");
+        // What a child brings of its own stays as it is written.
+        let small = tree.ask(0, &ask("small"), Origin::Agent).map(|it| it.grant.budget.tokens);
+        let expected = expected.map(|tokens| tokens.map(|tokens| tokens.min(5)));
+        assert_eq!(small.map_err(|refusal| refusal.code), expected, "{limits} {added}");
+    };
+    check("budget = { tokens = 0 }\n", 0, Err(RefusalCode::BudgetExhausted));
+    check("budget = { tokens = 0 }\n", 1000, Ok(Some(500)));
+    check("budget = { tokens = 8, share = 1 }\n", 0, Ok(Some(8)));
+    check("budget = { tokens = 8, share = 1 }\n", 92, Ok(Some(100)));
+    let unbounded = tree("").ask(0, &ask("main"), Origin::Agent).expect("it is unbounded");
+    assert_eq!(unbounded.grant.budget.tokens, None);
 }
 
 #[test]

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use offshoot_config::{AgentId, Config, Format, Loader, Source, SourceKind};
 use offshoot_model::{
-    BudgetRequest, CostKnowledge, MicroUsd, Origin, Refusal, Rights, RunId, SpawnRequest, Timestamp,
+    BudgetGrant, BudgetRequest, CostKnowledge, MicroUsd, Origin, Refusal, Rights, RunId,
+    SpawnRequest, Timestamp,
 };
+use offshoot_policy::budget::Unit;
 use offshoot_policy::{
     Admission, Books, Caller, LastChild, Load, RuntimeFacts, Terms, admit, open,
 };
@@ -146,6 +148,10 @@ impl Tree {
             terms: &session.admission.terms,
             under: &session.under,
             grant: &session.admission.grant,
+            raised: BudgetGrant {
+                tokens: Some(self.books.ledger.added(session.run, Unit::Tokens)),
+                usd: None,
+            },
             lineage: &session.admission.lineage,
             live_children: session.live_children,
             last_child: session.last_child.map(|last| {

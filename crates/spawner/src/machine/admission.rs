@@ -267,6 +267,7 @@ impl Machine {
             out_of_time: self.is_out_of_time(caller),
             terms: &live.terms,
             under: &live.under,
+            raised: self.raised(caller),
             grant: &live.grant,
             lineage: &live.lineage,
             live_children: u32::try_from(live.live_children.len()).expect("fewer than runs"),

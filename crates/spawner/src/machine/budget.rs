@@ -9,7 +9,7 @@ use offshoot_model::{
 use offshoot_policy::RuntimeFacts;
 use offshoot_policy::budget::{Mark, Notice, Unit, divide};
 
-use super::run::RunIndex;
+use super::run::{Live, RunIndex};
 use super::{Effect, Machine, Reach};
 
 /// A child that is asked for together with others.
@@ -106,6 +106,31 @@ impl Machine {
             (Unit::Tokens.of(more).unwrap_or(0), Unit::Usd.of(more).unwrap_or(0));
         self.record(run, EventKind::BudgetRaised { tokens, micro_usd });
         self.out.push(Effect::Recorded { at: self.now });
+    }
+
+    /// Returns the amounts that were added, since the tree began, to the budget that the terms of a run say: to its own, or to that
+    /// of the run above from which its terms have it.
+    pub(super) fn raised(&self, run: RunIndex) -> BudgetGrant {
+        let raised = |unit: Unit| {
+            let mut at = run;
+            while let entry = &self.runs[at.get()]
+                && let (Some(parent), Some(live)) = (entry.parent, entry.live())
+                && unit.of(live.terms.budget()) == unit.of(live.under.budget())
+            {
+                at = parent;
+            }
+            self.books.ledger.added(self.id(at), unit)
+        };
+        let usd = MicroUsd::from_micros(raised(Unit::Usd));
+        BudgetGrant { tokens: Some(raised(Unit::Tokens)), usd: Some(usd) }
+    }
+
+    /// Returns the most that a run that lives may ever have by its terms; none in a unit in which they say nothing.
+    pub(super) fn most(&self, run: RunIndex, live: &Live) -> BudgetGrant {
+        let (own, raised) = (live.terms.budget(), self.raised(run));
+        let most = |unit: Unit| Some(unit.of(own)?.saturating_add(unit.of(raised)?));
+        let usd = most(Unit::Usd).map(MicroUsd::from_micros);
+        BudgetGrant { tokens: most(Unit::Tokens), usd }
     }
 
     /// Records what a run that ends has used beyond its reservation.

@@ -13,7 +13,7 @@ impl Machine {
     pub(super) fn draw(&self, run: RunIndex) -> Draw {
         match self.runs[run.get()].live() {
             Some(live) if !live.grant.pooled.is_none() => {
-                self.books.ledger.draw(self.id(run), live.terms.budget())
+                self.books.ledger.draw(self.id(run), self.most(run, live))
             }
             _ => Draw::Nothing,
         }
@@ -103,7 +103,7 @@ impl Machine {
         if live.grant.pooled.is_none() {
             return Arc::clone(&live.grant);
         }
-        let budget = self.books.ledger.reach(self.id(run), live.terms.budget());
+        let budget = self.books.ledger.reach(self.id(run), self.most(run, live));
         Arc::new(Grant { budget, pooled: Pooled::default(), ..(*live.grant).clone() })
     }
 
@@ -111,7 +111,7 @@ impl Machine {
     fn more(&self, run: RunIndex, unit: Unit, target: u128, beyond: bool) -> BudgetGrant {
         let id = self.id(run);
         let more = self.books.ledger.more(id, unit, target, beyond);
-        let own = self.runs[run.get()].live().and_then(|live| unit.of(live.terms.budget()));
+        let own = self.runs[run.get()].live().and_then(|live| unit.of(self.most(run, live)));
         let granted = self.books.ledger.balance(id, unit).and_then(|balance| balance.granted);
         let room = own.map_or(u64::MAX, |own| own.saturating_sub(granted.unwrap_or(0)));
         unit.amount(unit.of(more).unwrap_or(0).min(room))

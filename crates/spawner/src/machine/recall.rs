@@ -386,6 +386,7 @@ impl Recall {
             merges,
             has_failed: by_end(&PiecesAgain { failed: true, ..PiecesAgain::default() }),
             was_cancelled: by_end(&PiecesAgain { cancelled: true, ..PiecesAgain::default() }),
+            was_too_expensive: matches!(ending.reason, Reason::Budget { .. }),
             again: false,
         };
         self.over.insert(place, piece);

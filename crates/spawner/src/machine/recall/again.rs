@@ -81,6 +81,8 @@ pub(super) struct OverPiece {
     pub(super) has_failed: bool,
     /// True if it runs again with those that were cancelled.
     pub(super) was_cancelled: bool,
+    /// True if the budget was at its end while it was at work.
+    pub(super) was_too_expensive: bool,
     /// True if it is to run again, and was not admitted since.
     pub(super) again: bool,
 }
@@ -177,7 +179,11 @@ impl Recall {
     /// Chooses the pieces that run again. One that was chosen before, and has not run since, runs again too.
     fn choose(&mut self, again: &PiecesAgain) {
         for piece in self.over.values_mut() {
-            let by_end = again.failed && piece.has_failed || again.cancelled && piece.was_cancelled;
+            // A run of a merge for which too little was left is asked for again with the others: the merge is not made without it.
+            let unpaid = piece.merges && (piece.was_cancelled || piece.was_too_expensive);
+            let by_end = again.failed && piece.has_failed
+                || again.cancelled && piece.was_cancelled
+                || unpaid;
             piece.again = (piece.again || by_end) && again.may_be(piece.label.as_deref());
         }
         self.only.clone_from(&again.only);
