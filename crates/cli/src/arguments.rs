@@ -212,11 +212,17 @@ impl Command {
 
 /// Returns the help of a flag that names a merge.
 fn strategies(what: &str, of_plugin: &str, rest: &str) -> String {
-    let names = offshoot_merge::Strategy::NAMES.join(", ");
     let asking = offshoot_merge::Asking::NAMES.join(", ");
+    let names = offshoot_merge::Strategy::NAMES.join(", ");
     format!(
-        "{what}: {names}; by asking: {asking}; of runs with folders of their own: patch; {of_plugin}: plugin:NAME, plugin:NAME=PARAMETERS{rest}"
+        "{what}: {names}; by asking: {asking}; {of_plugin}: plugin:NAME, plugin:NAME=PARAMETERS{rest}"
     )
+}
+
+/// The same, with the merge of patches.
+fn strategies_of_pieces(what: &str, of_plugin: &str) -> String {
+    let patch = "; patches of runs with folders of their own: patch, outside of agents";
+    strategies(what, of_plugin, patch)
 }
 
 #[cfg(test)]

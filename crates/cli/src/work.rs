@@ -12,6 +12,7 @@ pub(crate) mod consent;
 pub(crate) mod context;
 pub(crate) mod data;
 pub(crate) mod dry_run;
+pub(crate) mod earlier;
 pub(crate) mod engine;
 pub(crate) mod heads;
 pub(crate) mod input;

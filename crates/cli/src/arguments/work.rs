@@ -10,7 +10,7 @@ use offshoot_runtime::OutputFormat;
 
 use super::duration::seconds;
 use super::words::{ON_FAILURE, OUTPUT, one_of};
-use super::{FormatArgument, LimitArguments, PluginPathArguments, strategies};
+use super::{FormatArgument, LimitArguments, PluginPathArguments, strategies_of_pieces};
 
 /// The arguments by which agents are run.
 #[derive(Debug, Default, Args)]
@@ -87,7 +87,7 @@ fn runtimes() -> String {
 /// The arguments for many answers.
 #[derive(Debug, Args)]
 pub(crate) struct PieceArguments {
-    #[arg(help = strategies("How the answers become one", "or a plugin's merge", ""))]
+    #[arg(help = strategies_of_pieces("How the answers become one", "or a plugin's merge"))]
     #[arg(long, value_name = "STRATEGY", default_value = "concatenate")]
     pub(crate) merge: String,
 

@@ -48,6 +48,8 @@ pub(crate) enum FailureCode {
     StageWithoutCommand,
     /// `map` is given `--then` together with an option that stages cannot have.
     NotWithStages,
+    /// `merge` is given limits, and nothing runs that they could hold.
+    LimitsHoldNothing,
     /// `audit --sign` is given a tree that is not over.
     TreeNotOver,
     /// The key of `audit.sign` cannot sign.

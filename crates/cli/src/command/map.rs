@@ -89,6 +89,7 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
             label: work.label.as_deref().map(Into::into),
             pieces: input::pieces(cut, &task, &plan, &prepared.run_spec),
             task,
+            results: Vec::new(),
             prepared,
             plan,
             terms,

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use offshoot_door::{Client, Merge, MergeOrder, Merged, RunName, Tree};
 use offshoot_host::Merging;
-use offshoot_merge::{Answer, LineError, Lines, OnFailure, Values};
-use offshoot_model::{Ending, Payload};
+use offshoot_merge::{Answer, Asked, Asking, LineError, Lines, OnFailure, Values};
+use offshoot_model::Ending;
 use offshoot_spawner::{Gathering, StoredValues};
-use offshoot_store::{MemoryStore, Store};
+use offshoot_store::{FoundRun, MemoryStore, Store};
 
 use super::nested::only_of_the_tree;
 use super::wait::print_value;
-use crate::arguments::{LimitArguments, MergeArguments};
+use crate::arguments::{LimitArguments, MergeArguments, WorkArguments};
 use crate::code::{FailureCode, NoteCode};
 use crate::door::inside;
 use crate::exit::Exit;
@@ -22,9 +22,14 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::load;
 use crate::plugins;
-use crate::record::{self, Record};
-use crate::work::engine::block_on;
-use crate::work::pieces::merging;
+use crate::record::Record;
+use crate::work::earlier;
+use crate::work::engine::{Engine, block_on};
+use crate::work::interrupt::Interrupts;
+use crate::work::outcomes::Outcomes;
+use crate::work::pieces::{self, AnswerRules, PieceRun, merging};
+use crate::work::plan::{EarlierResult, Plan};
+use crate::work::preflight;
 
 /// The name of standard input among files.
 const STDIN: &str = "-";
@@ -45,6 +50,10 @@ pub(crate) fn run(arguments: &MergeArguments, cx: &Invocation) -> Result<Exit, F
         .hint("leave it out: `merge` outside of agents merges the results that there are"));
     }
     let merging = merging(&arguments.strategy)?;
+    if let Some(asking) = merging.asking() {
+        return asked(asking, arguments, cx);
+    }
+    only_with_runs(&arguments.limits, &format!("`{merging}` runs nothing"))?;
     let run = arguments.children.as_ref().or(arguments.result.first());
     let record = run.map(|run| Record::open_for(cx, run)).transpose()?;
     let store: Arc<dyn Store> = match &record {
@@ -58,8 +67,10 @@ pub(crate) fn run(arguments: &MergeArguments, cx: &Invocation) -> Result<Exit, F
             (None, _) => {
                 lines(arguments.file.as_deref().unwrap_or(Path::new(STDIN)), gathering).await
             }
-            (Some(record), Some(run)) => of_children(record, run, gathering, cx).await,
-            (Some(record), None) => of_runs(record, &arguments.result, gathering).await,
+            (Some(record), _) => {
+                let earlier = earlier_results(record, arguments, cx)?;
+                of_runs(record, &earlier, gathering).await
+            }
         }
     })?;
     print(&answer, &values, cx)?;
@@ -84,13 +95,6 @@ async fn begin(
         return Err(Failure::input(FailureCode::MergeNeedsTree, message)
             .hint("offshoot fanout --isolation worktree --merge patch"));
     }
-    if merging.asking().is_some() {
-        return Err(Failure::input(
-            FailureCode::MergeNeedsTree,
-            format_args!("`{merging}` asks for runs, and needs a tree"),
-        )
-        .hint("`offshoot map` and `offshoot fanout` take it as --merge"));
-    }
     let config = load::config(cx, &LimitArguments::default())?;
     let plugins = plugins::plugins(&arguments.plugins.plugin_path, &config, cx)?;
     let external = merging.load(|name| plugins.merge(name))?;
@@ -113,6 +117,7 @@ async fn of_the_tree(
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
     only_of_the_tree(&arguments.plugins)?;
+    only_with_runs(&arguments.limits, "an agent has those of its tree")?;
     let mut runs: Vec<RunName> = arguments.result.iter().cloned().map(RunName).collect();
     if let Some(parent) = &arguments.children {
         // The answer of a child that is deleted is still there.
@@ -218,84 +223,132 @@ async fn read(
     finish(gathering, count).await
 }
 
-/// `merge --result`: merges the answers of these runs.
+/// `merge --result` and `merge --children`: merges the answers of these runs.
 async fn of_runs(
     record: &Record,
-    runs: &[String],
+    earlier: &[EarlierResult],
     mut gathering: Gathering,
 ) -> Result<Answer, Failure> {
-    for (place, text) in (0..).zip(runs) {
-        let found = record.find(text)?;
-        let ending = record.ending(found.root, found.run)?;
-        match ending {
-            Some(Ending { output: Some(output), .. }) => {
-                let value = scalar(record, &output)?;
-                gathering.push(place, found.run.to_string().into(), Ok(value)).await;
-            }
-            Some(_) => {
-                return Err(Failure::input(
-                    FailureCode::NoResult,
-                    format_args!("run {} has no result", found.run),
-                )
-                .hint(format_args!("`offshoot show {}` says why", found.run)));
-            }
-            None => {
-                return Err(Failure::input(
-                    FailureCode::RunNotOver,
-                    format_args!("run {} is not over", found.run),
-                )
-                .hint(format_args!("`offshoot show {}` says what it waits for", found.run)));
-            }
-        }
+    let mut count = 0;
+    for EarlierResult { key, root, run } in earlier {
+        let value = earlier::result(&**record.store(), *root, *run)?;
+        gathering.push(count, Arc::clone(key), Ok(value)).await;
+        count += 1;
     }
-    finish(gathering, u32::try_from(runs.len()).unwrap_or(u32::MAX)).await
+    finish(gathering, count).await
 }
 
-/// Merges the results that completed below a run. Those that did not are counted and reported.
-async fn of_children(
+/// Returns the runs whose results are merged, with the names of the results.
+fn earlier_results(
     record: &Record,
-    text: &str,
-    mut gathering: Gathering,
+    arguments: &MergeArguments,
     cx: &Invocation,
-) -> Result<Answer, Failure> {
+) -> Result<Vec<EarlierResult>, Failure> {
+    if let Some(parent) = &arguments.children {
+        return below(record, parent, cx);
+    }
+    let named = |text: &String| {
+        let FoundRun { root, run, .. } = record.find(text)?;
+        Ok(EarlierResult { key: run.to_string().into(), root, run })
+    };
+    arguments.result.iter().map(named).collect()
+}
+
+/// Returns the runs that completed below this one. Those that did not are counted and reported.
+fn below(record: &Record, text: &str, cx: &Invocation) -> Result<Vec<EarlierResult>, Failure> {
     let found = record.find(text)?;
     let tree = record.tree(found.root)?;
     let node = tree.get(found.run).ok_or_else(|| {
         Failure::input(FailureCode::NoRunRecord, format_args!("run {} has no record", found.run))
     })?;
-    let (mut count, mut others) = (0, 0);
+    let (mut earlier, mut others) = (Vec::new(), 0);
     for child in tree.last_children(node) {
-        let admitted = record.store().admitted(found.root, child.run)?;
+        let (root, run) = (found.root, child.run);
+        let admitted = record.store().admitted(root, run)?;
         if admitted.is_some_and(|admitted| admitted.merges().is_some()) {
             // What a merge has made of the others.
             continue;
         }
-        let ending = record.ending(found.root, child.run)?;
+        let ending = record.ending(root, run)?;
         match ending {
-            Some(Ending { output: Some(output), .. }) if child.status.is_success() => {
-                let key =
-                    child.label.clone().unwrap_or_else(|| (count + others + 1).to_string().into());
-                gathering.push(count, key, Ok(scalar(record, &output)?)).await;
-                count += 1;
+            Some(Ending { output: Some(_), .. }) if child.status.is_success() => {
+                let place = earlier.len() + others + 1;
+                let key = child.label.clone().unwrap_or_else(|| place.to_string().into());
+                earlier.push(EarlierResult { key, root, run });
             }
             _ => others += 1,
         }
     }
     if others > 0 {
+        let many = earlier.len() + others;
         cx.output.warning(
             NoteCode::ChildrenWithoutResult,
-            format_args!("{others} of {} children have no result to merge", count + others),
+            format_args!("{others} of {many} children have no result to merge"),
         );
     }
-    finish(gathering, count).await
+    Ok(earlier)
 }
 
-/// Strategies that look into values need those that are small at hand.
-fn scalar(record: &Record, output: &Payload) -> Result<Payload, Failure> {
-    const SMALL: u64 = 64 * 1024;
-    if output.size() <= SMALL {
-        record::at_hand(&**record.store(), output)
-    } else {
-        Ok(output.clone())
+/// A merge that asks, in a tree of its own: what it asks are the pieces, under the limits of the command line.
+fn asked(asking: &Asking, arguments: &MergeArguments, cx: &Invocation) -> Result<Exit, Failure> {
+    let Some(run) = arguments.children.as_ref().or(arguments.result.first()) else {
+        let message = format!("`{asking}` merges results of runs, and not of a file");
+        return Err(Failure::input(FailureCode::MergeNeedsTree, message).hint("name the runs with --children or --result"));
+    };
+    let record = Record::open_for(cx, run)?;
+    let earlier = earlier_results(&record, arguments, cx)?;
+    let results = earlier::results(&**record.store(), &earlier)?;
+    drop(record);
+    let terms = AnswerRules {
+        merging: Merging::Asking(asking.clone()),
+        check: None,
+        on_failure: OnFailure::Fail,
+        max_fail: None,
+        separator: None,
+    };
+    let mut work = WorkArguments {
+        ok_exit: vec![0],
+        plugins: arguments.plugins.clone(),
+        limits: arguments.limits.clone(),
+        ..WorkArguments::default()
+    };
+    let command = match &asking.asked {
+        Asked::Agent(agent) => {
+            work.agent = Some(agent.to_string());
+            Vec::new()
+        }
+        Asked::Command(line) => ["sh", "-c", line].map(str::to_owned).into(),
+    };
+    let (config, prepared) = preflight::prepare(&work, &command, cx)?;
+    let many = if earlier.len() == 1 { "result" } else { "results" };
+    let task = format!("{asking} of {} {many}", earlier.len());
+    let plan = Plan {
+        results: earlier,
+        ..Plan::of("merge", &prepared, &config, &work.limits, cx).merging(&terms)
+    };
+    block_on(async {
+        let interrupts = Interrupts::listen()?;
+        let engine = Engine::start(config, &prepared, cx).await?;
+        let order = PieceRun {
+            label: None,
+            task: task.into(),
+            pieces: Vec::new(),
+            results,
+            prepared,
+            plan,
+            terms,
+            external: None,
+            outcomes: Outcomes::default(),
+        };
+        pieces::run(&engine, order, None, interrupts, cx).await
+    })
+}
+
+/// Refuses limits where nothing runs that they could hold.
+fn only_with_runs(limits: &LimitArguments, why: &str) -> Result<(), Failure> {
+    if limits.is_empty() {
+        return Ok(());
     }
+    let message = format!("limits are for a merge that asks, outside of agents: {why}");
+    Err(Failure::input(FailureCode::LimitsHoldNothing, message))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use offshoot_config::{AgentId, Config};
 use offshoot_host::{Abandoned, Merging};
 use offshoot_merge::{Asked, OnFailure, Strategy};
-use offshoot_model::{Ending, Reason};
+use offshoot_model::{Ending, Payload, Reason};
 use offshoot_spawner::{ExternalMerge, FanOut, Piece, RootSpec, SpawnerError};
 
 use super::branch;
@@ -51,6 +51,8 @@ pub(crate) struct PieceRun {
     pub(crate) plan: Plan,
     /// The pieces to run.
     pub(crate) pieces: Vec<Piece>,
+    /// Results of earlier runs, which are merged with theirs.
+    pub(crate) results: Vec<(Arc<str>, Payload)>,
     /// The treatment of the answers.
     pub(crate) terms: AnswerRules,
     /// The plugin's merge, where a plugin merges.
@@ -103,7 +105,8 @@ pub(crate) async fn run(
     mut interrupts: Interrupts,
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
-    let PieceRun { prepared, label, task, plan, pieces, terms, external, mut outcomes } = order;
+    let PieceRun { prepared, label, task, plan, pieces, results, terms, external, .. } = order;
+    let mut outcomes = order.outcomes;
     let files = plan.inputs.clone();
     let branching = (terms.merging == Merging::Patch)
         .then(|| branch::Order::of(&pieces, &plan.working_folder, terms.check.clone()));
@@ -132,6 +135,7 @@ pub(crate) async fn run(
         let order = FanOut {
             run_spec: None,
             pieces,
+            results,
             strategy: terms.merging.strategy(),
             external,
             asking: terms.merging.asking().cloned(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use offshoot_config::{AgentId, Config};
-use offshoot_model::{ContextEntry, Isolation, JsonText, path_text};
+use offshoot_model::{ContextEntry, Isolation, JsonText, RootId, RunId, path_text};
 use offshoot_runtime::OutputFormat;
 use offshoot_split::InputFile;
 use serde::{Deserialize, Serialize};
@@ -83,6 +83,9 @@ pub(crate) struct Plan {
     /// The files, as they were when they were looked at.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) inputs: Vec<InputFile>,
+    /// The runs whose results are merged, with the names of the results.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) results: Vec<EarlierResult>,
     /// The merge of the answers.
     pub(crate) merge: Option<String>,
     /// The command that must succeed with all patches applied, and the seconds that it has.
@@ -93,6 +96,17 @@ pub(crate) struct Plan {
     pub(crate) max_fail: Option<u32>,
     /// The text between two answers that are concatenated.
     pub(crate) separator: Option<String>,
+}
+
+/// A run of an earlier tree whose result is merged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct EarlierResult {
+    /// The name of the result.
+    pub(crate) key: Arc<str>,
+    /// The tree.
+    pub(crate) root: RootId,
+    /// The run.
+    pub(crate) run: RunId,
 }
 
 /// The word for answers that are read as JSON.
@@ -144,6 +158,7 @@ impl Plan {
             split: None,
             header_lines: None,
             inputs: Vec::new(),
+            results: Vec::new(),
             merge: None,
             check: None,
             on_failure: None,

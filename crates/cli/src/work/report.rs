@@ -333,10 +333,12 @@ fn tell_how_to_go_on(
 ) {
     let (completed, total) = (answer.completed, answer.total);
     let word = if interrupted == Interrupted::Yes { "interrupted: " } else { "" };
-    cx.output.note(
-        NoteCode::PiecesCompleted,
-        format_args!("{word}{completed} of {total} pieces completed, tree {id}"),
-    );
+    let done = match total {
+        // A merge of earlier results.
+        0 => format!("{word}tree {id}"),
+        _ => format!("{word}{completed} of {total} pieces completed, tree {id}"),
+    };
+    cx.output.note(NoteCode::PiecesCompleted, done);
     if interrupted == Interrupted::Yes {
         let strategy = &terms.merging;
         let merge = match completed {
@@ -346,6 +348,9 @@ fn tell_how_to_go_on(
         cx.output.hint(NoteCode::HowToGoOn, format_args!(
             "what is done is kept: `offshoot resume {id}` goes on with the rest, `offshoot tree {id}` shows it{merge}"
         ));
+    } else if let (Err(MergeError::NotAnswered { .. }), 0) = (&answer.verdict, total) {
+        let again = format_args!("`offshoot resume {id} --failed` asks again");
+        cx.output.hint(NoteCode::HowToGoOn, again);
     } else if let Err(MergeError::NotAnswered { .. }) = &answer.verdict {
         cx.output.hint(NoteCode::HowToGoOn, format_args!(
             "the results are kept: `offshoot resume {id} --failed` asks again, `offshoot merge --children {id} --strategy STRATEGY` merges them in another way"

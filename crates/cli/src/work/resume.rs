@@ -12,6 +12,7 @@ use offshoot_spawner::{NotReopened, Piece, RootSpec, RunSpec, SpawnerError};
 use offshoot_split::{Cut, Split};
 use offshoot_store::Store;
 
+use super::earlier;
 use super::engine::{self, Engine};
 use super::input;
 use super::interrupt::Interrupts;
@@ -50,6 +51,7 @@ pub(crate) fn resume(
     }
     let mut plan = plan(&record, root, &admitted)?;
     let task = text(&*store, &admitted.task)?;
+    let results = earlier::results(&*store, &plan.results)?;
     drop(record);
 
     let cx = &cx.in_folder((*plan.opened_in).clone(), plan.config.as_deref());
@@ -109,7 +111,8 @@ pub(crate) fn resume(
         };
         cx.output.note(NoteCode::Resuming, format_args!("resuming tree {root}"));
         let outcomes = Outcomes::default();
-        let order = PieceRun { prepared, label, task, plan, pieces, terms, external, outcomes };
+        let order =
+            PieceRun { prepared, label, task, plan, pieces, results, terms, external, outcomes };
         pieces::run(&engine, order, Some(tree), interrupts, cx).await
     })
 }

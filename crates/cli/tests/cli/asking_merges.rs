@@ -349,3 +349,89 @@ fn a_merge_whose_money_is_spent_in_the_middle_is_paid_for_later() {
     let usd = ["--budget-usd", "2"];
     check_paid_later(&["--budget-usd", "0.3"], &[&usd, &[&usd[..], &["--failed"]].concat()]);
 }
+
+/// A tree with three answers, whose merge was never made.
+fn three(place: &Place) -> String {
+    let refused = merged(place, 3, "command:exit 9").expect_code(1);
+    assert_eq!(refused.stdout(), "");
+    let trees = place.run(&["tree", "--all", "--json"]).expect_code(0).json();
+    trees[0]["runId"].as_str().expect("a tree").to_owned()
+}
+
+#[test]
+fn a_merge_of_earlier_answers_asks_in_a_tree_of_its_own() {
+    let place = Place::new();
+    let root = three(&place);
+    place.file(
+        "c.toml",
+        "[[agents.list]]\nid = \"writer\"\n\
+         command = [\"sh\", \"-c\", \"grep -v '^.Result' | grep . | paste -sd+\"]\n",
+    );
+    let merge = |strategy: &str, more: &[&str]| {
+        let words = ["--config", "c.toml", "merge", "--strategy", strategy];
+        place.run(&[&words[..], more].concat())
+    };
+    let children = ["--children", &root];
+    let check = |strategy: &str, expected: &str, labels: &[&str]| {
+        let answer = merge(strategy, &children).expect_code(0);
+        assert_eq!(answer.stdout(), expected, "{strategy}: {}", answer.stderr);
+        assert_eq!(asked(&place), completed(labels), "{strategy}");
+        place.run(&["audit", "last"]).expect_code(0);
+    };
+    check("command:paste -sd+", "1+2+3\n", &["merge"]);
+    check("summarize-with=writer", "1+2+3\n", &["summary 1.1"]);
+    check("reduce-with:2=writer", "1+2+3\n", &["reduce 1.1", "reduce 2.1"]);
+    check("best-of -- echo '{\"winner\": 2}'", "2\n", &["judge 1.1"]);
+    // The results bear the names that they had.
+    let named = merge("summarize-with -- grep -o 'from .*:'", &children).expect_code(0);
+    assert_eq!(named.stdout(), "from stdin:1]:\nfrom stdin:2]:\nfrom stdin:3]:\n");
+    let list = place.run(&["list", "--tree", &root, "--json"]).expect_code(0).json();
+    let ids = list.as_array().expect("runs").iter().filter(|run| run["status"] == "completed");
+    let ids: Vec<&str> = ids.filter_map(|run| run["runId"].as_str()).collect();
+    let two = merge("command:wc -l", &["--result", ids[0], "--result", ids[1]]).expect_code(0);
+    assert_eq!(two.stdout().trim(), "2");
+    let json = place.run(&["--json", "merge", "--strategy", "command:cat", "--children", &root]);
+    assert_eq!(json.expect_code(0).json()["data"], "1\n2\n3");
+    let unknown = merge("summarize-with=nothing", &children).expect_code(2);
+    assert!(unknown.stderr.contains("nothing"), "{}", unknown.stderr);
+    let file = merge("command:cat", &["c.toml"]).expect_code(2);
+    assert!(file.stderr.contains("--children or --result"), "{}", file.stderr);
+    let idle = merge("sum", &[&children[..], &["--budget-usd", "1"]].concat()).expect_code(2);
+    assert!(idle.stderr.contains("limits are for a merge that asks"), "{}", idle.stderr);
+}
+
+#[test]
+fn a_merge_of_earlier_answers_keeps_to_its_limits_and_goes_on() {
+    let used = Usage { input: 300, output: 0, ..Usage::default() };
+    let agent = "[[agents.list]]\nid = \"writer\"\nruntime = \"openai\"\n";
+    let (place, _api) = openai::stage([Rule::always(Reply::text("12")).usage(used)], agent);
+    let root = three(&place);
+    let merge = ["--config", "c.toml", "merge", "--strategy", "reduce-with:2=writer"];
+    let merge = [&merge[..], &["--children", &root, "--budget-tokens", "0"]].concat();
+    let refused = place.run(&merge).expect_code(1);
+    assert!(refused.stderr.contains("`reduce 1.1` was refused"), "{}", refused.stderr);
+    place.run(&["audit", "last"]).expect_code(0);
+    let resumed = place.run(&["resume", "last", "--budget-tokens", "2000"]).expect_code(0);
+    assert_eq!(resumed.stdout(), "12\n", "{}", resumed.stderr);
+    place.run(&["audit", "last"]).expect_code(0);
+}
+
+#[test]
+fn a_killed_merge_of_earlier_answers_goes_on_in_the_middle() {
+    let place = Place::new();
+    let root = three(&place);
+    place.file(
+        "pair",
+        "read -r a; read -r b; echo ran >> \"ran-$a-$b\"\n\
+         case $a in *+*) [ -e go ] || { echo up > fifo; exec sleep 600; };; esac\n\
+         echo \"$a+$b\"\n",
+    );
+    let merge = ["merge", "--strategy", "reduce-with:2 -- sh pair", "--children", &root];
+    let place = Doomed::start(place, &merge).kill();
+    place.file("go", "");
+    let resumed = place.run(&["resume"]).expect_code(0);
+    assert_eq!(resumed.stdout(), "1+2+3\n");
+    let ran = fs::read_to_string(place.path().join("ran-1-2")).expect("it ran");
+    assert_eq!(ran, "ran\n", "what was merged is not merged again");
+    place.run(&["audit", "last"]).expect_code(0);
+}

@@ -39,6 +39,8 @@ pub struct FanOut {
     pub run_spec: Option<RunSpec>,
     /// The pieces, in the order that the answer keeps.
     pub pieces: Vec<Piece>,
+    /// Results that are there before anything runs, with their names. They are merged before those of the pieces.
+    pub results: Vec<(Arc<str>, Payload)>,
     /// The strategy that merges the results.
     pub strategy: Strategy,
     /// A merge that is not one of ours, which then goes before the strategy.
@@ -97,6 +99,8 @@ pub struct Fan {
     /// The chains of the pieces, where any reads the answer of another.
     chains: Option<Chains>,
     gathering: Gathering,
+    /// The number of results that were there before; the places of the pieces come behind them.
+    given: u32,
     on_failure: OnFailure,
     max_fail: Option<u32>,
     gathered: Gathered,
@@ -167,6 +171,7 @@ impl FanOut {
         Self {
             run_spec: None,
             pieces: pieces.into_iter().collect(),
+            results: Vec::new(),
             strategy: Strategy::Concatenate,
             external: None,
             asking: None,
@@ -237,7 +242,8 @@ impl Fan {
         fan_out: FanOut,
         places: Option<Vec<u32>>,
     ) -> Result<Self, SpawnerError> {
-        let FanOut { run_spec, pieces, strategy, external, asking, on_failure, max_fail } = fan_out;
+        let FanOut { run_spec, pieces, results, strategy, external, .. } = fan_out;
+        let (asking, on_failure, max_fail) = (fan_out.asking, fan_out.on_failure, fan_out.max_fail);
         // Before anything runs: parameters that the merge cannot use cost nothing then.
         let job = match &external {
             Some(external) => {
@@ -313,7 +319,7 @@ impl Fan {
             }
         })?;
         let values = StoredValues::new(Arc::clone(&tree.store));
-        let gathering = match (external.zip(job), asking) {
+        let mut gathering = match (external.zip(job), asking) {
             (Some((external, job)), _) => Gathering::by_job(&external, job, on_failure, values),
             (None, Some(asking)) => {
                 let asker = Box::new(asker::Owner::new(tree, &sender, &state));
@@ -323,6 +329,11 @@ impl Fan {
                 Gathering::by_strategy(strategy, on_failure, values).hold_at_most(HELD_BYTES)
             }
         };
+        let mut given = 0;
+        for (key, result) in results {
+            gathering.push(given, key, Ok(result)).await;
+            given += 1;
+        }
         let (root, store) = (tree.root, Arc::clone(&tree.store));
         let gathered = Gathered::new(root, keys.len(), left);
         Ok(Self {
@@ -335,6 +346,7 @@ impl Fan {
             keys,
             chains,
             gathering,
+            given,
             on_failure,
             max_fail,
             gathered,

@@ -103,13 +103,13 @@ impl Fan {
     /// Everything was told.
     pub(super) async fn concluded(self) -> FanAnswer {
         let total = u32::try_from(self.keys.len()).expect("a request has fewer than 2^32 pieces");
-        let Self { mut gathering, gathered, root, on_failure, .. } = self;
+        let Self { mut gathering, given, gathered, root, on_failure, .. } = self;
         let Gathered { runs, completed, failures, failed, .. } = gathered;
         let Gathered { refused, not_admitted, cut_short, .. } = gathered;
         if on_failure == OnFailure::Fail && refused.count() > 0 {
             gathering.ask_nothing();
         }
-        let verdict = gathering.conclude(total - refused.count()).await;
+        let verdict = gathering.conclude(given + total - refused.count()).await;
         let failure = |(_, (key, envelope)): (_, (_, Box<Envelope>))| (key, *envelope);
         FanAnswer {
             strategy: gathering.strategy().to_owned(),
@@ -185,7 +185,7 @@ impl Fan {
         };
         let outcome = outcome.and_then(|(place, past)| Some((place, self.result(place, past)?)));
         if let Some((place, result)) = outcome {
-            let step = self.gathering.push(place, self.key(place), result).await;
+            let step = self.gathering.push(self.given + place, self.key(place), result).await;
             // One more result is in: the other pieces may not be needed any more.
             if step == Step::Early || self.gathering.has_failed() {
                 self.cut_short(CancelledBy::EarlyAnswer);
