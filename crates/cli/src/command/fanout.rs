@@ -36,6 +36,11 @@ pub(crate) fn run(arguments: &FanoutArguments, cx: &Invocation) -> Result<Exit, 
     let mut tasks = tasks(arguments)?;
     let (config, prepared) = preflight::prepare_tasks(work, &arguments.command, &mut tasks, cx)?;
     terms.check(&config, &prepared.agent)?;
+    for task in &tasks {
+        let agent = task.agent.as_ref().unwrap_or(&prepared.agent);
+        let asked = task.isolation.as_ref().or(prepared.isolation.as_ref());
+        terms.check_folder(&config, agent, asked)?;
+    }
     let files = context::look(&work.context, cx)?;
     let own_files = tasks.iter().map(|task| context::look(&task.files, cx));
     let own_files = own_files.collect::<Result<Vec<_>, _>>()?;

@@ -46,6 +46,7 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
         .map_err(|failure| misplaced_command(arguments, cx).unwrap_or(failure))?;
     terms.check(&config, &prepared.agent)?;
     let stages = stages::prepare(&later, (&config, &prepared), &terms, work, cx)?;
+    terms.check_folder(&config, &prepared.agent, prepared.isolation.as_ref())?;
     let files = context::look(&work.context, cx)?;
     let spool = match input::has_standard_input(&arguments.inputs)? {
         true => Some(Spool::standard_input(&engine::data_folder(cx)?)?),

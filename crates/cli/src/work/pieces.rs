@@ -5,7 +5,7 @@ use std::sync::Arc;
 use offshoot_config::{AgentId, Config};
 use offshoot_host::{Abandoned, Merging};
 use offshoot_merge::{Asked, OnFailure, Strategy};
-use offshoot_model::{Ending, Payload, Reason};
+use offshoot_model::{Ending, Isolation, Payload, Reason};
 use offshoot_spawner::{ExternalMerge, FanOut, Piece, RootSpec, SpawnerError};
 
 use super::branch;
@@ -93,6 +93,25 @@ impl AnswerRules {
             format_args!("--merge {}: there is no agent `{agent}`", self.merging),
         )
         .hint("`offshoot agents` lists those that are defined"))
+    }
+
+    /// Makes sure that patches can come of each piece: of this agent, and with this folder where one is asked for. Without one of its
+    /// own it would change the files of the user.
+    pub(crate) fn check_folder(
+        &self,
+        config: &Config,
+        agent: &AgentId,
+        asked: Option<&Isolation>,
+    ) -> Result<(), Failure> {
+        let of_agent = config.agent(agent).and_then(|agent| Some(&agent.isolation.as_ref()?.value));
+        let is_apart = asked.or(of_agent).is_some_and(|isolation| !isolation.is_none());
+        if is_apart || self.merging != Merging::Patch {
+            return Ok(());
+        }
+        let message = format!(
+            "--merge patch is of runs with folders of their own, and the agent `{agent}` would work in yours"
+        );
+        Err(Failure::input(message).hint("add --isolation worktree, or --isolation copy"))
     }
 }
 

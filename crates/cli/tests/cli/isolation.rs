@@ -248,3 +248,31 @@ fn a_check_that_fails_without_any_patch_is_no_success() {
     let outcome = place.run(&["-q", "fanout", "--check", "true", "--task", "1", "--", "true"]);
     outcome.expect_code(2);
 }
+
+#[test]
+fn patches_without_folders_are_refused_before_anything_runs() {
+    let place = Place::new();
+    place.file(
+        "apart.toml",
+        "[[agents.list]]\nid = \"apart\"\nisolation = \"worktree\"\ncommand = [\"true\"]\n",
+    );
+    let merge = ["--config", "apart.toml", "fanout", "--merge", "patch"];
+    let refuse = |words: &[&str]| {
+        let refused = place.run(&[&merge[..], words].concat()).expect_code(2);
+        assert!(refused.stderr.contains("folders of their own"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("add --isolation worktree"), "{}", refused.stderr);
+        assert!(!place.path().join("ran").exists());
+    };
+    refuse(&["--task", "x", "--", "touch", "ran"]);
+    refuse(&["--isolation", "none", "--agent", "apart", "--task", "x"]);
+    place.file("tasks", "{\"task\":\"a\",\"agent\":\"apart\"}\n{\"task\":\"b\"}\n");
+    refuse(&["--tasks", "tasks", "--", "touch", "ran"]);
+    let map = ["map", "--merge", "patch", "--split", "lines:1", "tasks", "--", "touch", "ran"];
+    let refused = place.run(&map).expect_code(2);
+    assert!(refused.stderr.contains("add --isolation worktree"), "{}", refused.stderr);
+    assert!(!place.path().join("ran").exists());
+    // With a folder of its own it is asked for a repository.
+    let apart = ["--agent", "apart", "--task", "x"];
+    let apart = place.run(&[&merge[..], &apart].concat());
+    assert!(!apart.stderr.contains("would work in yours"), "{}", apart.stderr);
+}
