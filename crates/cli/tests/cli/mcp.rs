@@ -270,3 +270,32 @@ fn server(arguments: &[&str]) -> String {
     });
     entry.to_string()
 }
+
+#[test]
+fn a_model_has_agents_merge_what_its_children_say() {
+    let place = Place::new();
+    place.file(
+        "home/.config/offshoot/config.toml",
+        "[[agents.list]]\nid = \"pair\"\n\
+         command = [\"sh\", \"-c\", \"grep -v '^.Result' | grep . | paste -sd+\"]\n\
+         [[agents.list]]\nid = \"judge\"\n\
+         command = [\"echo\", \"{\\\"winner\\\": 2, \\\"reason\\\": \\\"it is even\\\"}\"]\n\
+         [agents.defaults.subagents]\nallowAgents = [\"*\"]\n",
+    );
+    let mut client = Client::start(&place, &["--", "cat"]);
+    let many = json!({
+        "tasks": [{ "task": "1" }, { "task": "2" }, { "task": "3" }],
+        "wait": true, "merge": { "strategy": "reduce-with=pair" },
+    });
+    let many = client.call("sessions_spawn_many", many);
+    assert_eq!(many["merged"]["data"], "1+2+3", "{many}");
+    let best = client.call("sessions_merge", json!({ "strategy": "best-of=judge" }));
+    assert_eq!(best["data"], "2", "{best}");
+    assert_eq!(best["chosen"]["reason"], "it is even", "{best}");
+    let again = client.call("sessions_merge", json!({ "strategy": "summarize-with=pair" }));
+    assert_eq!(again["data"], "1+2+3", "{again}");
+    let unknown = client.call("sessions_merge", json!({ "strategy": "summarize-with=nothing" }));
+    assert!(unknown.to_string().contains("nothing"), "{unknown}");
+    assert_eq!(client.leave().0, 0);
+    place.run(&["audit", "last"]).expect_code(0);
+}

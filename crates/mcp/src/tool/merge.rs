@@ -1,7 +1,7 @@
 //! The tool `sessions_merge`.
 
 use offshoot_door::{Client, KeyedResult, Merge, RunName};
-use offshoot_merge::Strategy;
+use offshoot_merge::{Asking, Strategy};
 use offshoot_model::JsonText;
 use rmcp::schemars::{self, JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use super::merging::{Merging, OnFailure};
 use crate::answer::{CallFailure, json};
 
 pub(super) const WORDS: &str = "\
-Make one answer of the results of ended children and of values that you bring. It is kept as the value that is named.";
+Make one answer of the results of ended children and of values of yours, kept as the value that is named.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -23,15 +23,16 @@ pub(super) struct Arguments {
     /// Default: all, in order.
     #[serde(default)]
     runs: Vec<String>,
-    /// Values of yours, after those of the runs.
+    /// After those of the runs.
     #[serde(default)]
     results: Vec<Keyed>,
 }
 
 /// The schema of a strategy, which names those that there are.
 fn strategy(_: &mut SchemaGenerator) -> Schema {
-    let names = Strategy::NAMES.join("`, `");
-    let words = format!("`{names}`, `plugin:NAME[=PARAMETERS]`.");
+    let names = Strategy::NAMES.join(", ");
+    let asking = Asking::OF_AGENTS.join(", ");
+    let words = format!("{names}, {asking}, plugin:NAME[=PARAMETERS].");
     json_schema!({ "type": "string", "description": words })
 }
 
