@@ -8,6 +8,7 @@ use crate::error::IsolationError;
 use crate::git::listed;
 use crate::removal::remove_file;
 use crate::repository::Repository;
+use crate::scratch::Scratch;
 use crate::workspaces::{Workspaces, blocking};
 
 /// Changes that are to be brought.
@@ -59,8 +60,19 @@ impl Workspaces {
             }
             (Err(error), _) => return Err(error),
         };
-        let index = self.scratch("bring");
-        let commits = Commits { git: self.git(), top: &repository.top, index: &index };
+        let scratch = self.scratch("bring").await?;
+        let brought = self.bring_into(&repository, what, &scratch).await;
+        blocking(move || scratch.remove()).await?;
+        brought
+    }
+
+    async fn bring_into(
+        &self,
+        repository: &Repository,
+        what: &Bring,
+        scratch: &Scratch,
+    ) -> Result<Brought, IsolationError> {
+        let commits = Commits { git: self.git(), top: &repository.top, index: scratch.path() };
         let (base, tip) = match what {
             Bring::Commits { base, tip } => (base.clone(), tip.clone()),
             Bring::Patch { patch, base } => {
@@ -91,7 +103,7 @@ impl Workspaces {
         if !dirty.is_empty() {
             return Ok(Brought::Dirty(dirty));
         }
-        let file = index.with_extension("bring.patch");
+        let file = scratch.beside("patch");
         let unfinished = file.clone();
         blocking(move || remove_file(&unfinished)).await?;
         let diff = self.git().command(&repository.top, "diff-tree");
@@ -99,13 +111,7 @@ impl Workspaces {
         let prefixes = ["--src-prefix=a/", "--dst-prefix=b/"];
         let diff = diff.args(form).args(prefixes).args([&repository.commit, &tree]);
         diff.into_file(&file).await?;
-        let brought = self.fit(&repository.top, &file).await;
-        blocking(move || {
-            remove_file(&file)?;
-            remove_file(&index)
-        })
-        .await?;
-        Ok(match brought? {
+        Ok(match self.fit(&repository.top, &file).await? {
             Brought::Done(_) => Brought::Done(changed),
             other => other,
         })

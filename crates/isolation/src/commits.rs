@@ -80,7 +80,12 @@ impl Commits<'_> {
         let mut parts = listed(&wrote).map(|part| part.to_string_lossy().into_owned());
         match (code, parts.next()) {
             (0, Some(tree)) => Ok(Put::Clean(tree)),
-            (1, Some(_)) => Ok(Put::Conflict(parts.collect())),
+            (1, Some(_)) => {
+                let mut files: Vec<String> =
+                    parts.map(|file| own_name(&file, [onto, commit]).to_owned()).collect();
+                files.dedup();
+                Ok(Put::Conflict(files))
+            }
             _ => Err(IsolationError::Git { command: "merge-tree", code: Some(code), said }),
         }
     }
@@ -98,4 +103,10 @@ impl Commits<'_> {
         let probe = self.git.command(self.top, "cat-file").args(["-e", &named]);
         Ok(probe.outcome().await?.0 == 0)
     }
+}
+
+/// The name of a file that git has moved out of the way of a folder, which it does by adding the commit of the file.
+fn own_name<'a>(file: &'a str, commits: [&str; 2]) -> &'a str {
+    let without = |commit: &str| file.rsplit_once(commit)?.0.strip_suffix('~');
+    commits.into_iter().find_map(without).unwrap_or(file)
 }

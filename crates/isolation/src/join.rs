@@ -15,7 +15,6 @@ use crate::bisection::Bisection;
 use crate::check::{Check, CheckFolder, Checked};
 use crate::commits::{Commits, Put};
 use crate::error::IsolationError;
-use crate::removal::remove_file;
 use crate::repository::Repository;
 use crate::workspaces::{Workspaces, blocking};
 
@@ -143,10 +142,10 @@ impl Workspaces {
     pub async fn join(&self, joint: &Joint) -> Result<Joined, IsolationError> {
         let first = joint.patches.iter().find_map(|patch| patch.base.as_deref());
         let repository = Repository::of(self.git(), &joint.folder, first.unwrap_or("HEAD")).await?;
-        let index = self.scratch(&joint.branch);
-        let commits = Commits { git: self.git(), top: &repository.top, index: &index };
+        let scratch = self.scratch(&joint.branch).await?;
+        let commits = Commits { git: self.git(), top: &repository.top, index: scratch.path() };
         let joined = self.join_in(joint, &repository, &commits).await;
-        blocking(move || remove_file(&index)).await?;
+        blocking(move || scratch.remove()).await?;
         joined
     }
 
@@ -329,11 +328,13 @@ impl Line {
             }
             Put::Conflict(files) => {
                 let whose = |file: &String| {
-                    let has = |(made, _): &&(Made, String)| made.files.contains(file);
+                    let has = |(made, _): &&(Made, String)| {
+                        made.files.iter().any(|other| is_in_the_way(other, file))
+                    };
                     self.made.iter().filter(has).map(|(made, _)| made.key.clone()).collect()
                 };
                 let files = files.into_iter().map(|file| (file.clone(), whose(&file))).collect();
-                let why = "others have changed the same lines before it".to_owned();
+                let why = "others have changed the same lines or names before it".to_owned();
                 conflicts.push(Conflict { key: one.key, run: one.run, why, files });
             }
         }
@@ -353,6 +354,14 @@ impl Line {
         };
         self.made.into_iter().map(applied).collect()
     }
+}
+
+/// True if a change of one file can stand in the way of another's: of the same file, or of a folder of its name.
+fn is_in_the_way(other: &str, file: &str) -> bool {
+    let is_below = |below: &str, above: &str| {
+        below.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    is_below(other, file) || is_below(file, other)
 }
 
 /// The first line of a message.

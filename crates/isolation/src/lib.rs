@@ -58,6 +58,7 @@ mod join;
 mod patch;
 mod removal;
 mod repository;
+mod scratch;
 mod shelf;
 mod snapshot;
 mod workspaces;

@@ -1,7 +1,7 @@
 //! The files beside the folders of runs, by which they are known after a crash.
 //!
 //! ```text
-//!  {shelf}/.git           stops git: a copy without a repository of its own is in none
+//!  {shelf}/.git           stops git: a copy without a repository of its own is in none; and the file that is locked
 //!  {shelf}/{run}/         the folder in which the run works
 //!  {shelf}/{run}.json     what it is: written first, removed last
 //!  {shelf}/{run}.index    the state in which it was handed over; until then no agent has worked in it
@@ -76,6 +76,12 @@ impl Shelf {
 
     pub(crate) fn path(&self) -> &Path {
         &self.0
+    }
+
+    /// Opens the file by which processes lock the shelf: the barrier, which is always there.
+    pub(crate) fn lock_file(&self) -> Result<File, IsolationError> {
+        let barrier = self.0.join(".git");
+        File::open(&barrier).map_err(IsolationError::io("open", &barrier))
     }
 
     pub(crate) fn folder(&self, run: RunId) -> PathBuf {

@@ -17,6 +17,7 @@ use crate::error::IsolationError;
 use crate::git::Git;
 use crate::removal::{remove_file, remove_folder};
 use crate::repository::{Repository, survey};
+use crate::scratch::{Scratch, sweep};
 use crate::shelf::{About, Shelf};
 use crate::snapshot::Snapshot;
 
@@ -344,6 +345,9 @@ impl Workspaces {
             return Ok(true);
         }
         let shelf = Shelf::open(&data_folder.join(SHELF))?;
+        if !dry {
+            sweep(&shelf)?;
+        }
         let mut ours = Vec::new();
         for run in shelf.runs()? {
             ours.extend(shelf.about(run)?.filter(|about| about.root == root));
@@ -359,7 +363,8 @@ impl Workspaces {
         Ok(true)
     }
 
-    /// Lists the runs that have something here, with what is known of each.
+    /// Lists the runs that have something here, with what is known of each. Files that a process which was killed has used for a short
+    /// time are removed.
     ///
     /// # Errors
     ///
@@ -367,6 +372,7 @@ impl Workspaces {
     pub async fn left(&self) -> Result<Vec<About>, IsolationError> {
         let shelf = self.shelf.clone();
         let read = move || {
+            sweep(&shelf)?;
             let mut left = Vec::new();
             for run in shelf.runs()? {
                 left.extend(shelf.about(run)?);
@@ -432,10 +438,10 @@ impl Workspaces {
         self.shelf.beside(run, ending)
     }
 
-    /// Returns the path of a file that only this process uses, for a short time.
-    pub(crate) fn scratch(&self, name: &str) -> PathBuf {
-        let name = name.replace('/', "-");
-        self.shelf.path().join(format!("{name}-{}.scratch", std::process::id()))
+    /// Returns a file that only this process uses, for a short time.
+    pub(crate) async fn scratch(&self, name: &str) -> Result<Scratch, IsolationError> {
+        let (shelf, name) = (self.shelf.clone(), name.to_owned());
+        blocking(move || Scratch::new(&shelf, &name)).await
     }
 
     fn snapshot(&self, about: &About) -> Snapshot<'_> {

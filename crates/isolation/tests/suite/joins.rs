@@ -155,3 +155,62 @@ async fn changes_are_brought_whole_or_not_at_all() {
     let brought = world.workspaces.bring(&plain, &what).await.expect("an answer");
     assert!(matches!(brought, Brought::Unfit(_)), "{brought:?}");
 }
+
+#[tokio::test]
+async fn a_file_in_the_place_of_a_folder_has_its_own_name_and_an_owner() {
+    let world = World::new();
+    let file = world.contribution("file", |folder| write(folder, "n", "a file\n")).await;
+    let folder = world
+        .contribution("folder", |folder| {
+            fs::create_dir(folder.join("n")).expect("a folder");
+            write(folder, "n/x", "a file in it\n");
+        })
+        .await;
+    for (first, second) in [(&file, &folder), (&folder, &file)] {
+        let joined = world.join(vec![first.clone(), second.clone()], None).await;
+        assert_eq!(keys(&joined.applied, |it| &it.key), [&*first.key]);
+        let conflict = &joined.conflicts[0];
+        assert_eq!(conflict.key, second.key);
+        let files: Vec<_> = conflict.files.iter().collect();
+        let owner = vec![first.key.clone()];
+        assert_eq!(files, [(&"n".to_owned(), &owner)], "{first:?}");
+        git(&world.repository(), &["branch", "-D", "offshoot/joined"]);
+    }
+}
+
+#[tokio::test]
+async fn what_a_killed_check_leaves_is_swept_and_what_is_in_use_is_not() {
+    let world = World::new();
+    let patch = world.contribution("one", |folder| write(folder, "begun", "")).await;
+    let begun = world.path().join("fifo");
+    offshoot_test_support::named_pipe(&begun);
+    let shelf = world.path().join("data/isolated");
+    let scratch = || {
+        let names = fs::read_dir(&shelf).expect("a shelf").flatten().map(|entry| entry.file_name());
+        names.filter(|name| name.to_string_lossy().contains(".scratch")).count()
+    };
+    let hangs = format!("echo > {}; sleep 600", begun.display());
+    let read = tokio::task::spawn_blocking(move || fs::read(&begun));
+    tokio::select! {
+        biased;
+        _ = world.join(vec![patch], Some(&hangs)) => panic!("the check hangs"),
+        read = read => drop(read.expect("a thread").expect("the check has begun")),
+    }
+    // Dropped as by `kill -9`: nothing was removed, and nothing is at work any more.
+    assert_eq!(scratch(), 1);
+    world.workspaces.left().await.expect("a list");
+    assert_eq!(scratch(), 0);
+    // Another one at work.
+    let barrier = fs::File::open(shelf.join(".git")).expect("the barrier");
+    barrier.lock_shared().expect("a lock");
+    write(&shelf, "offshoot-other-1.scratch", "");
+    world.workspaces.left().await.expect("a list");
+    assert_eq!(scratch(), 1);
+    drop(barrier);
+    let root = RootId::new(run());
+    let data = world.path().join("data");
+    offshoot_isolation::Workspaces::prune(&data, root, true).expect("a look");
+    assert_eq!(scratch(), 1);
+    offshoot_isolation::Workspaces::prune(&data, root, false).expect("pruned");
+    assert_eq!(scratch(), 0);
+}
