@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::Launch;
-use offshoot_model::{AgentId, AgentSummary, BudgetGrant, DelegationContext};
+use offshoot_model::{AgentId, AgentSummary, BudgetGrant, DelegationContext, TraceStep};
 
 /// The text that goes behind the program's own instructions; none where there is nothing to say.
 pub fn system_prompt(launch: &Launch, may_spawn: bool) -> Option<String> {
@@ -29,12 +29,13 @@ You are a sub-agent: another agent has started you for one task, which is the fi
 
 /// The runs above it, and the request at the top where that is not its own task.
 fn descent(launch: &Launch) -> Option<String> {
-    let DelegationContext { parent_agent, root_user_request, trace, .. } = &launch.delegation;
-    let parent = parent_agent.as_ref()?;
-    let mut text = format!("The agent `{parent}` has started you.");
+    let DelegationContext { parent_agent, parent_task_id, root_user_request, trace, .. } =
+        &launch.delegation;
+    let (parent, task) = (parent_agent.as_ref()?, parent_task_id.as_ref()?);
+    let mut text = format!("The agent `{parent}` has started you, in its run {task}.");
     // Of two, the one line says it all.
     if trace.len() > 2 {
-        write!(text, " The agents from the first down to you: {}.", launch.delegation.path())
+        write!(text, " The agents from the first down to you: {}.", path(trace))
             .expect("writing into a string cannot fail");
     }
     let request = one_line(root_user_request, MOST_OF_A_REQUEST);
@@ -46,6 +47,21 @@ fn descent(launch: &Launch) -> Option<String> {
         .expect("writing into a string cannot fail");
     }
     Some(text)
+}
+
+/// The runs from the first one down, of a long chain the first and the last ones. The run itself has no id here: what is the same
+/// for all children of a run stays in the caches of models.
+fn path(trace: &[TraceStep]) -> String {
+    let Some((own, above)) = trace.split_last() else { return String::new() };
+    let step = |step: &TraceStep| format!("{} ({})", step.agent, step.run_id);
+    let left_out = above.len().saturating_sub(MOST_STEPS);
+    let mut steps: Vec<String> = above.iter().take(1).map(step).collect();
+    if left_out > 0 {
+        steps.push(format!("{left_out} more"));
+    }
+    steps.extend(above.iter().skip(1 + left_out).map(step));
+    steps.push(own.agent.to_string());
+    steps.join(" → ")
 }
 
 /// The same for a program, which asks with the command in place of tools: its position, and the agents that it may start. None where
@@ -62,8 +78,14 @@ enum Means {
     Command,
 }
 
-/// At most this many agents are described; the others are named.
+/// At most this many agents are described; others are named.
 const MOST_DESCRIBED: usize = 30;
+
+/// At most this many agents are named without a description; the others are counted.
+const MOST_NAMED: usize = 30;
+
+/// At most this many runs of the chain above stand in a prompt.
+const MOST_STEPS: usize = 8;
 
 /// At most this many characters of a description, and of a reason, stand in a prompt.
 const MOST_CHARACTERS: usize = 200;
@@ -74,7 +96,7 @@ const MOST_OF_A_REQUEST: usize = 600;
 fn position(launch: &Launch, means: Option<Means>) -> Vec<String> {
     let (depth, most) = (launch.depth, launch.grant.max_depth);
     let mut lines = Vec::new();
-    if depth >= 2 || means.is_some() {
+    if depth > 0 || means.is_some() {
         lines.push(format!("You are at depth {depth} of at most {most}."));
     }
     if let Some(means) = means {
@@ -103,40 +125,53 @@ impl Means {
     }
 }
 
-/// The agents that may be named, and when to name one. A name alone needs no advice.
+/// The agents that may be named, and when to start one.
 fn agents(launch: &Launch, means: Means) -> Vec<String> {
     let is_described = |agent: &AgentSummary| agent.description.is_some() || agent.why.is_some();
-    let named = launch.grant.agents.iter().map(AgentId::as_str);
-    if !launch.sub_agents.iter().any(is_described) {
-        let names: Vec<&str> = named.collect();
-        return match names.is_empty() {
-            true => Vec::new(),
-            false => vec![format!("Agents you may start: {}.", names.join(", "))],
-        };
-    }
-    let mut lines = vec!["Agents you may start:".to_owned()];
-    // The preferred ones first: those are meant.
-    let (preferred, others): (Vec<_>, Vec<_>) =
-        launch.sub_agents.iter().partition(|agent| agent.why.is_some());
-    let all: Vec<_> = preferred.into_iter().chain(others).collect();
-    let (described, more) = all.split_at(all.len().min(MOST_DESCRIBED));
-    lines.extend(described.iter().map(|agent| describe(agent)));
-    if !more.is_empty() {
-        let names: Vec<_> = more.iter().map(|agent| agent.id.as_str()).collect();
-        lines.push(format!("- and {}", names.join(", ")));
+    let mut lines = Vec::new();
+    if launch.sub_agents.iter().any(is_described) {
+        lines.push("Agents you may start:".to_owned());
+        // The preferred ones first: those are meant.
+        let (preferred, others): (Vec<_>, Vec<_>) =
+            launch.sub_agents.iter().partition(|agent| agent.why.is_some());
+        let all: Vec<_> = preferred.into_iter().chain(others).collect();
+        let (described, more) = all.split_at(all.len().min(MOST_DESCRIBED));
+        lines.extend(described.iter().map(|agent| describe(agent)));
+        if !more.is_empty() {
+            lines.push(format!("- and {}", names(more.iter().map(|agent| &agent.id), means)));
+        }
+    } else if !launch.grant.agents.is_empty() {
+        let names = names(launch.grant.agents.iter(), means);
+        lines.push(format!("Agents you may start: {names}."));
     }
     let choice = match means {
+        _ if lines.is_empty() => "",
         Means::Tools => {
-            "Start one where the task, or a part of it, is what that agent is for, and where parts can be done at the same time."
+            "Start one where the task, or a part of it, is what that agent is for, and where parts can be done at the same time. "
         }
         Means::Command => {
-            "Start one where a part of the task is what that agent is for, and where parts can be done at the same time."
+            "Start one where a part of the task is what that agent is for, and where parts can be done at the same time. "
         }
     };
     lines.push(format!(
-        "{choice} Do small and closely connected work yourself: a sub-agent knows nothing but its task."
+        "{choice}Do small and closely connected work yourself: a sub-agent knows nothing but its task."
     ));
     lines
+}
+
+/// The names of agents, as many as a prompt has room for.
+fn names<'a>(agents: impl ExactSizeIterator<Item = &'a AgentId>, means: Means) -> String {
+    let more = agents.len().saturating_sub(MOST_NAMED);
+    let mut names: Vec<String> = agents.take(MOST_NAMED).map(AgentId::to_string).collect();
+    if more > 0 {
+        names.push(match means {
+            Means::Tools => {
+                format!("{more} more, of which sessions_delegate finds the one that fits")
+            }
+            Means::Command => format!("{more} more: `\"$OFFSHOOT\" agents` lists them"),
+        });
+    }
+    names.join(", ")
 }
 
 fn describe(agent: &AgentSummary) -> String {
@@ -179,7 +214,7 @@ mod tests {
     use std::sync::Arc;
 
     use crate::{Input, OutputFormat};
-    use offshoot_model::{AgentId, Grant, MicroUsd, RootId, RunId, SessionKey, TraceStep};
+    use offshoot_model::{AgentId, Grant, MicroUsd, RootId, RunId, SessionKey};
     use uuid::Uuid;
 
     use super::*;
@@ -224,13 +259,20 @@ mod tests {
     const SPAWN: &str = "You may start sub-agents with the tools named sessions_*; their results come back to you alone.\n\
         For several at once, start each without `wait`, then call sessions_wait.";
 
+    const ALONE: &str =
+        "Do small and closely connected work yourself: a sub-agent knows nothing but its task.";
+
+    const CHOICE: &str = "Start one where the task, or a part of it, is what that agent is for, and where parts can be done at the \
+        same time.";
+
     #[test]
     fn where_it_stands() {
         let none = BudgetGrant::default();
         check(0, false, none, None);
-        check(0, true, none, Some(&format!("You are at depth 0 of at most 3.\n{SPAWN}")));
-        check(1, false, none, Some("CHILD"));
-        check(1, true, none, Some(&format!("CHILD\nYou are at depth 1 of at most 3.\n{SPAWN}")));
+        check(0, true, none, Some(&format!("You are at depth 0 of at most 3.\n{SPAWN}\n{ALONE}")));
+        check(1, false, none, Some("CHILD\nYou are at depth 1 of at most 3."));
+        let first = format!("CHILD\nYou are at depth 1 of at most 3.\n{SPAWN}\n{ALONE}");
+        check(1, true, none, Some(&first));
         check(2, false, none, Some("CHILD\nYou are at depth 2 of at most 3."));
         let deepest = "CHILD\nYou are at depth 3 of at most 3.\n\
                        This is the deepest level: you cannot start sub-agents.";
@@ -247,7 +289,8 @@ mod tests {
             ["scout", "critic"].map(|id| AgentId::parse(id).expect("the text is no id")).into();
         let text = system_prompt(&launch, true);
         let text = text.expect("there is something to say");
-        assert!(text.contains("\nAgents you may start: scout, critic.\n"), "{text}");
+        let named = format!("\nAgents you may start: scout, critic.\n{CHOICE} {ALONE}\n");
+        assert!(text.contains(&named), "{text}");
         let spend =
             "You have 9000 tokens and 0.25 US dollars to spend, what your sub-agents use included.";
         assert!(text.ends_with(spend), "{text}");
@@ -282,9 +325,9 @@ mod tests {
             - main\n\
             - scout: Looks around and reports.\n";
         let tools = system_prompt(&launch, true).expect("there is something to say");
-        let advice = "Start one where the task, or a part of it, is what that agent is for, and where parts can be done at the \
-            same time. Do small and closely connected work yourself: a sub-agent knows nothing but its task.";
-        assert_eq!(tools, format!("You are at depth 0 of at most 3.\n{SPAWN}\n{agents}{advice}"));
+        let expected =
+            format!("You are at depth 0 of at most 3.\n{SPAWN}\n{agents}{CHOICE} {ALONE}");
+        assert_eq!(tools, expected);
         let command = guidance(&launch).expect("there is something to say");
         assert!(command.contains("`\"$OFFSHOOT\" delegate --wait TASK`"), "{command}");
         assert!(command.contains(agents), "{command}");
@@ -296,15 +339,44 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_agents_with_long_words_stay_a_page() {
+    fn any_number_of_agents_stays_a_page() {
+        let id = |n: usize| format!("a-name-of-an-agent-of-some-length-{n}");
+        let check = |many: usize, words: Option<String>, end: &str, tokens: usize| {
+            let launch = with_agents((0..many).map(|n| (id(n), words.clone(), words.clone())));
+            for text in [system_prompt(&launch, true), guidance(&launch)] {
+                let text = text.expect("there is something to say");
+                assert!(text.contains(ALONE), "{text}");
+                // About four bytes are a token.
+                assert!(text.len() / 4 < tokens, "{} bytes of {many} agents", text.len());
+            }
+            let text = system_prompt(&launch, true).expect("there is something to say");
+            assert!(text.contains(end), "{text}");
+        };
         let long = Some("word ".repeat(1000));
-        let launch =
-            with_agents((0..100).map(|n| (format!("agent-{n}"), long.clone(), long.clone())));
-        let text = system_prompt(&launch, true).expect("there is something to say");
-        assert!(text.contains("\n- and agent-30, agent-31, "), "{text}");
-        assert_eq!(text.lines().filter(|line| line.starts_with("- agent-")).count(), 30);
-        // About four bytes are a token: less than 4,000 tokens in the worst case.
-        assert!(text.len() < 16_000, "{} bytes", text.len());
+        let more = |many: usize| {
+            format!("-59, {many} more, of which sessions_delegate finds the one that fits\n")
+        };
+        check(30, long.clone(), "…\nStart one where", 4000);
+        check(60, long.clone(), "-58, a-name-of-an-agent-of-some-length-59\n", 4500);
+        check(100, long.clone(), &more(40), 4500);
+        check(1000, long.clone(), &more(940), 4500);
+        check(1000, Some("short".into()), &more(940), 1500);
+        check(1000, None, "-29, 970 more, of which sessions_delegate finds", 600);
+        check(10_000, long, &more(9940), 4500);
+    }
+
+    #[test]
+    fn a_chain_of_any_length_stays_a_line() {
+        let step = |agent: usize| TraceStep {
+            agent: AgentId::parse(&format!("a{agent}")).expect("an id"),
+            run_id: RunId::from_uuid(Uuid::nil()),
+        };
+        let mut launch = launch(1, BudgetGrant::default());
+        launch.delegation = DelegationContext::new((0..500).map(step).collect(), "".into());
+        let text = system_prompt(&launch, false).expect("there is something to say");
+        let nil = Uuid::nil();
+        assert!(text.contains(&format!("a0 ({nil}) → 491 more → a492 ({nil}) → ")), "{text}");
+        assert!(text.contains(&format!("→ a498 ({nil}) → a499.")), "{text}");
     }
 
     #[test]
@@ -323,12 +395,18 @@ mod tests {
         };
         let request = "\nThe request that all of this is for, to understand your task by: ";
         // Its task is `t`.
-        check(&["main", "a"], "t", "\n\nThe agent `main` has started you.");
-        check(&["main", "a"], "", "\n\nThe agent `main` has started you.");
-        let of_main = format!("\n\nThe agent `main` has started you.{request}ship it now");
+        let nil = Uuid::nil();
+        let by =
+            |parent: &str| format!("\n\nThe agent `{parent}` has started you, in its run {nil}.");
+        let by_main = by("main");
+        let depth = "\n\nYou are at depth 1 of at most 3.";
+        check(&["main", "a"], "t", &format!("{by_main}{depth}"));
+        check(&["main", "a"], "", &format!("{by_main}{depth}"));
+        let of_main = format!("{by_main}{request}ship it now{depth}");
         check(&["main", "a"], "ship it\nnow", &of_main);
         let of_flow = format!(
-            "\n\nThe agent `flow` has started you. The agents from the first down to you: main → flow → git.{request}{}…",
+            "{} The agents from the first down to you: main ({nil}) → flow ({nil}) → git.{request}{}…{depth}",
+            by("flow"),
             "x".repeat(MOST_OF_A_REQUEST)
         );
         check(&["main", "flow", "git"], &"x".repeat(10_000), &of_flow);
@@ -339,6 +417,6 @@ mod tests {
         let mut launch = launch(1, BudgetGrant::default());
         launch.system_prompt = Some("Be a critic.".into());
         let text = system_prompt(&launch, false).expect("there is something to say");
-        assert_eq!(text, format!("Be a critic.\n\n{CHILD}"));
+        assert_eq!(text, format!("Be a critic.\n\n{CHILD}\n\nYou are at depth 1 of at most 3."));
     }
 }
