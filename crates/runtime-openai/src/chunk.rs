@@ -169,7 +169,7 @@ mod tests {
             Chunk::Delta(Delta {
                 text: "whole".into(),
                 finish: Some("stop".into()),
-                usage: Some(Tokens { input: 3, output: 1, cache_read: 0 }),
+                usage: Some(Tokens { input: 3, output: 1, ..Tokens::default() }),
                 ..Delta::default()
             }),
         );
@@ -186,7 +186,7 @@ mod tests {
         check(
             r#"{"choices":[],"usage":{"prompt_tokens":19,"completion_tokens":10,"total_tokens":29,"prompt_tokens_details":{"cached_tokens":4}}}"#,
             Chunk::Delta(Delta {
-                usage: Some(Tokens { input: 15, output: 10, cache_read: 4 }),
+                usage: Some(Tokens { input: 15, output: 10, cache_read: 4, ..Tokens::default() }),
                 ..Delta::default()
             }),
         );

@@ -13,6 +13,8 @@ pub struct Tokens {
     pub output: u64,
     /// Read from a cache.
     pub cache_read: u64,
+    /// Read and written to a cache.
+    pub cache_write: u64,
 }
 
 /// The price of a model's tokens.
@@ -26,6 +28,9 @@ pub struct Price {
     /// For a million read from a cache; as others where absent.
     #[serde(default)]
     pub cache_read_per_million: Option<MicroUsd>,
+    /// For a million that were read and written to a cache; as others where absent.
+    #[serde(default)]
+    pub cache_write_per_million: Option<MicroUsd>,
 }
 
 /// The knowledge of the price of a run's calls.
@@ -54,17 +59,24 @@ impl Tokens {
     /// From the `usage` of an answer; none where there is none, or one of its numbers cannot be a count.
     pub fn of(usage: &Value) -> Option<Self> {
         let prompt = usage.get("prompt_tokens").and_then(count)?;
-        let cached = count(&usage["prompt_tokens_details"]["cached_tokens"])?;
+        let details = &usage["prompt_tokens_details"];
+        let cached = count(&details["cached_tokens"])?.min(prompt);
+        // The name differs among services that put others behind one endpoint.
+        let names = ["cache_write_tokens", "cache_creation_tokens"];
+        let written = names.into_iter().find_map(|name| details.get(name));
+        let written = written.map_or(Some(0), count)?.min(prompt - cached);
         Some(Self {
-            input: prompt.saturating_sub(cached),
+            input: prompt - cached - written,
             output: count(&usage["completion_tokens"])?,
-            cache_read: cached.min(prompt),
+            cache_read: cached,
+            cache_write: written,
         })
     }
 
     /// Returns the tokens of the conversation after this call.
     pub(crate) fn context(self) -> u64 {
-        self.input.saturating_add(self.cache_read).saturating_add(self.output)
+        let Self { input, output, cache_read, cache_write } = self;
+        [input, output, cache_read, cache_write].into_iter().fold(0, u64::saturating_add)
     }
 }
 
@@ -79,16 +91,24 @@ fn count(value: &Value) -> Option<u64> {
 impl Price {
     /// Rounded up to the next millionth of a dollar: an estimate that errs, errs upwards.
     fn of(self, tokens: Tokens) -> MicroUsd {
-        let Tokens { input, output, cache_read } = tokens;
+        let Tokens { input, output, cache_read, cache_write } = tokens;
+        let written = self.cache_write_per_million.unwrap_or(self.input_per_million);
         let cached = self.cache_read_per_million.unwrap_or(self.input_per_million);
         let rows = [
             (input, self.input_per_million),
             (output, self.output_per_million),
             (cache_read, cached),
+            (cache_write, written),
         ];
         let parts = rows.map(|(count, price)| u128::from(count) * u128::from(price.as_micros()));
         let micros = parts.into_iter().sum::<u128>().div_ceil(1_000_000);
         MicroUsd::from_micros(micros.try_into().unwrap_or(u64::MAX))
+    }
+
+    /// The price where it is not known if what is read goes into a cache.
+    fn at_most(self) -> Self {
+        let written = self.cache_write_per_million.unwrap_or_default();
+        Self { input_per_million: self.input_per_million.max(written), ..self }
     }
 }
 
@@ -111,7 +131,7 @@ impl Pricing {
             (Self::Known(price), Some(tokens)) => estimated(tokens, price),
             (Self::Known(price), None) => {
                 let unknown_runs = u32::from(!bound.is_whole);
-                Cost { unknown_runs, ..estimated(bound.tokens, price) }
+                Cost { unknown_runs, ..estimated(bound.tokens, price.at_most()) }
             }
             (Self::Unknown, _) => Cost::unknown(),
         }
@@ -143,11 +163,13 @@ impl Meter {
         self.open = false;
         self.cost = plus(self.cost, self.pricing.of(tokens, bound));
         self.usage = self.usage
-            + tokens.map_or(Usage::UNKNOWN, |Tokens { input, output, cache_read }| Usage {
-                input: TokenCount::Known(input),
-                output: TokenCount::Known(output),
-                cache_read: TokenCount::Known(cache_read),
-                cache_write: TokenCount::Known(0),
+            + tokens.map_or(Usage::UNKNOWN, |Tokens { input, output, cache_read, cache_write }| {
+                Usage {
+                    input: TokenCount::Known(input),
+                    output: TokenCount::Known(output),
+                    cache_read: TokenCount::Known(cache_read),
+                    cache_write: TokenCount::Known(cache_write),
+                }
             });
     }
 
@@ -174,12 +196,14 @@ mod tests {
 
     use super::*;
 
+    const NOTHING: Tokens = Tokens { input: 0, output: 0, cache_read: 0, cache_write: 0 };
+
     /// Ten thousand bytes went, and the model may have thought longer than it wrote.
     const BOUND: Bound =
-        Bound { tokens: Tokens { input: 10_000, output: 1_000, cache_read: 0 }, is_whole: false };
+        Bound { tokens: Tokens { input: 10_000, output: 1_000, ..NOTHING }, is_whole: false };
 
     fn tokens(input: u64, output: u64) -> Option<Tokens> {
-        Some(Tokens { input, output, cache_read: 0 })
+        Some(Tokens { input, output, ..NOTHING })
     }
 
     #[test]
@@ -211,6 +235,30 @@ mod tests {
     }
 
     #[test]
+    fn what_was_written_to_a_cache_has_a_price_of_its_own() {
+        let usd = |text: &str| text.parse::<MicroUsd>().expect("dollars");
+        let price = Price {
+            input_per_million: usd("3"),
+            cache_write_per_million: Some(usd("3.75")),
+            ..Price::default()
+        };
+        for name in ["cache_write_tokens", "cache_creation_tokens"] {
+            let details = json!({"cached_tokens": 2_000, name: 4_000});
+            let usage = json!({"prompt_tokens": 7_000, "prompt_tokens_details": details});
+            let tokens = Tokens::of(&usage).expect("they are counts");
+            assert_eq!((tokens.input, tokens.cache_read, tokens.cache_write), (1000, 2000, 4000));
+            let mut meter = Meter::new(Pricing::Known(price));
+            meter.call_ended(Some(tokens), BOUND);
+            assert_eq!(meter.usage().cache_write.known(), Some(4000));
+            assert_eq!(meter.cost().estimated_usd, MicroUsd::from_micros(3 * 3000 + 15_000));
+        }
+        // Where nothing was said, all of it may have been written.
+        let mut meter = Meter::new(Pricing::Known(price));
+        meter.call_ended(None, BOUND);
+        assert_eq!(meter.cost().estimated_usd, MicroUsd::from_micros(37_500));
+    }
+
+    #[test]
     fn calls_add_up_and_one_that_is_unknown_stays_so() {
         let mut meter = Meter::new(Pricing::Free);
         meter.call_began();
@@ -234,11 +282,15 @@ mod tests {
             input_per_million: usd("0.15"),
             output_per_million: usd("0.6"),
             cache_read_per_million: Some(usd("0.075")),
+            cache_write_per_million: None,
         };
         let mut meter = Meter::new(Pricing::Known(price));
         assert_eq!(meter.cost(), Cost::NONE, "nothing was asked for");
         meter.call_began();
-        meter.call_ended(Some(Tokens { input: 1000, output: 100, cache_read: 1000 }), BOUND);
+        meter.call_ended(
+            Some(Tokens { input: 1000, output: 100, cache_read: 1000, ..NOTHING }),
+            BOUND,
+        );
         assert_eq!(meter.cost().estimated_usd, MicroUsd::from_micros(150 + 60 + 75));
         meter.goes_on_with(Pricing::Free);
         meter.call_ended(tokens(1000, 1000), BOUND);

@@ -297,7 +297,7 @@ impl Session<'_> {
         let limits = ["max_completion_tokens", "max_tokens"];
         let limit = limits.iter().find_map(|name| self.fields.get(*name)?.as_u64());
         let (input, output) = (sent as u64, limit.unwrap_or(self.came));
-        Bound { tokens: Tokens { input, output, cache_read: 0 }, is_whole: limit.is_some() }
+        Bound { tokens: Tokens { input, output, ..Tokens::default() }, is_whole: limit.is_some() }
     }
 
     async fn attempt(&mut self, request: Vec<u8>, purpose: Purpose) -> Result<Reply, Failure> {

@@ -81,8 +81,12 @@ fn options(config: &Config) -> Result<OpenAiOptions, HostError> {
         if let (Some(input_per_million), Some(output_per_million)) =
             (usd(&price.input_per_million), usd(&price.output_per_million))
         {
-            let cache_read_per_million = usd(&price.cache_read_per_million);
-            let price = Price { input_per_million, output_per_million, cache_read_per_million };
+            let price = Price {
+                input_per_million,
+                output_per_million,
+                cache_read_per_million: usd(&price.cache_read_per_million),
+                cache_write_per_million: usd(&price.cache_write_per_million),
+            };
             options.prices.entry(model.clone()).or_insert(price);
         }
     }

@@ -111,6 +111,7 @@ async fn what_it_used_and_what_it_cost() {
         input_per_million: million("1"),
         output_per_million: million("2"),
         cache_read_per_million: None,
+        cache_write_per_million: None,
     };
     let rules = || [Rule::always(Reply::text("x"))];
     let priced = Place::with(rules(), |options| {
