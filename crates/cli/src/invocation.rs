@@ -8,7 +8,6 @@ use offshoot_display::json::Format;
 use crate::arguments::Global;
 use crate::environment::Environment;
 use crate::output::Output;
-use crate::project::project_of;
 
 /// One use of the command.
 #[derive(Clone, Debug)]
@@ -67,6 +66,6 @@ impl Invocation {
 
     /// A path of the configuration. One that stands in a file of a project is seen from the project's folder.
     pub(crate) fn configured(&self, path: impl AsRef<Path>, origin: &Origin) -> PathBuf {
-        project_of(origin).unwrap_or(&self.environment.working_folder).join(path)
+        origin.project().unwrap_or(&self.environment.working_folder).join(path)
     }
 }

@@ -6,7 +6,6 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
-use offshoot_config::Origin;
 use offshoot_model::ContentHash;
 use rustix::fs::{Mode, OFlags, open};
 
@@ -175,14 +174,6 @@ impl Reading {
         let names = names.filter_map(|name| name.strip_prefix(&self.folder).ok());
         names.map(|name| name.components().collect()).collect()
     }
-}
-
-/// The folder of the project in whose file a value stands. Relative names in it are seen from there, as by `offshoot trust`.
-pub(crate) fn project_of(origin: &Origin) -> Option<&Path> {
-    let Origin::Project { path, .. } = origin else { return None };
-    let holds_files =
-        |folder: &&Path| folder.ends_with(PROJECT_FOLDER) || folder.ends_with(".claude");
-    path.ancestors().find(holds_files)?.parent()
 }
 
 /// An absolute path without `.` and `..`, by its names alone: no link is followed.

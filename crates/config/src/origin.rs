@@ -1,7 +1,7 @@
 //! The origin of a value.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
@@ -71,6 +71,16 @@ pub enum Origin {
     },
     /// The program that uses this library.
     Programmatic,
+}
+
+impl Origin {
+    /// Returns the folder of the project whose file set the value; none where no project did.
+    pub fn project(&self) -> Option<&Path> {
+        let Self::Project { path, .. } = self else { return None };
+        let holds_files =
+            |folder: &&Path| folder.ends_with(".offshoot") || folder.ends_with(".claude");
+        path.ancestors().find(holds_files)?.parent()
+    }
 }
 
 impl<T> Valued<T> {

@@ -102,6 +102,11 @@ impl Workplaces {
         self.0.lock().of.get(&run).cloned()
     }
 
+    /// True if a run works in a folder that was made for it, or for one above it.
+    pub(crate) fn is_apart(&self, run: RunId) -> bool {
+        self.0.lock().made.values().any(|made| made.users.contains(&run))
+    }
+
     /// A run begins to work in the folder that was made for it.
     pub(crate) fn own(&self, run: RunId, folder: Arc<PathBuf>) {
         let mut places = self.0.lock();

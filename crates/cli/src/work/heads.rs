@@ -25,7 +25,7 @@ use crate::code::{FailureCode, NoteCode};
 use crate::command::audit::signature::SigningKey;
 use crate::failure::{Complaint, Failure};
 use crate::invocation::Invocation;
-use crate::project::{folded, project_of};
+use crate::project::folded;
 
 /// The target of links, and the key with which they are signed.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Heads {
         let named = named.map(|path| HeadsTarget::File(path.to_string_lossy().into_owned()));
         let audit = config.audit();
         let heads = audit.heads.as_ref();
-        let project = heads.and_then(|heads| project_of(&heads.origin)).map(Path::to_owned);
+        let project = heads.and_then(|heads| heads.origin.project()).map(Path::to_owned);
         let folder = project.as_ref().filter(|_| named.is_none());
         let folder = folder.unwrap_or(&cx.environment.working_folder).clone();
         let set = || heads.map(|heads| heads.value.clone());

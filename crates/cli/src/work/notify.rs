@@ -27,7 +27,6 @@ use super::operator_command::OperatorCommand;
 use crate::code::NoteCode;
 use crate::invocation::Invocation;
 use crate::output::Output;
-use crate::project::project_of;
 
 /// The command, and what it is told.
 #[derive(Clone, Debug)]
@@ -74,7 +73,7 @@ impl Notify {
         ];
         let notify = config.notify();
         let words = notify.command.as_ref()?;
-        let folder = project_of(&words.origin).unwrap_or(&cx.environment.working_folder).into();
+        let folder = words.origin.project().unwrap_or(&cx.environment.working_folder).into();
         Some(Self {
             command: OperatorCommand::new(&words.value, folder, &cx.environment, processes),
             on: ALL.into_iter().filter(|occasion| notify.is_told(*occasion)).collect(),

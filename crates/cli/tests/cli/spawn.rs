@@ -74,3 +74,27 @@ fn what_is_not_queued_is_refused_where_no_slot_is_free() {
     );
     assert_eq!(outcome.expect_code(0).stdout(), "3\nqueued\n0\n");
 }
+
+#[test]
+fn a_child_works_in_the_folder_of_its_agent() {
+    let place = Place::new();
+    for folder in ["own", "other", "third"] {
+        place.file(&format!("{folder}/here"), folder);
+    }
+    place.file(
+        "c.toml",
+        "[[agents.list]]\nid = \"main\"\n\
+         subagents = { allowAgents = [\"main\", \"scout\"] }\n\
+         preferredSubagents = [{ scout = \"reads files\" }]\n\
+         [[agents.list]]\nid = \"scout\"\ncommand = [\"cat\", \"here\"]\ncwd = \"own\"\n",
+    );
+    let script = r#"ask() { "$OFFSHOOT" -q spawn --wait "$@"; }
+        ask --agent scout x
+        ask --agent scout --cwd other x
+        "$OFFSHOOT" -q delegate --wait 'read a file'
+        "$OFFSHOOT" -q fanout --agent scout --task x
+        cd third; ask --agent scout x
+        ask x -- cat here"#;
+    let outcome = place.tree(&["--config", "c.toml"], script).expect_code(0);
+    assert_eq!(outcome.stdout(), "own\nother\nown\nown\nthird\nthird\n", "{}", outcome.stderr);
+}

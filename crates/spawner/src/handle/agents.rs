@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use offshoot_config::Config;
 use offshoot_model::{
-    Admitted, AgentSummary, BudgetGrant, CancelledBy, ContextEntry, Envelope, InputRange,
+    Admitted, AgentId, AgentSummary, BudgetGrant, CancelledBy, ContextEntry, Envelope, InputRange,
     LoweredLimit, Origin, Refusal, RootId, RunId, SessionKey, SpawnRequest, Timestamp, Tree,
     VariableRef, error_chain,
 };
@@ -293,7 +293,10 @@ impl Agents {
     ) -> Result<Ask, Refusal> {
         let ChildRequest { request, folder, input } = child;
         let mut run_spec = self.tree.run_spec_below(caller);
-        if let Some(folder) = folder {
+        let runs = request.agent.as_ref().unwrap_or(&asking.agent);
+        // A program that asks in its own folder asks for no other one.
+        let folder = folder.filter(|folder| *folder != *run_spec.working_folder);
+        if let Some(folder) = folder.or_else(|| self.own_folder(caller, runs)) {
             run_spec =
                 Arc::new(RunSpec { working_folder: Arc::new(folder), ..(*run_spec).clone() });
         }
@@ -307,6 +310,14 @@ impl Agents {
         };
         let ask = unresolved.resolve(&self.tree).await?;
         Ok(Ask { input, ..ask })
+    }
+
+    /// The folder that the definition of an agent names. Nothing below a run with a folder of its own leaves that.
+    fn own_folder(&self, caller: RunId, agent: &AgentId) -> Option<PathBuf> {
+        let folder = self.tree.config.agent(agent)?.cwd.as_ref()?;
+        let usual = &self.tree.run_spec.working_folder;
+        let is_apart = self.tree.workplaces.is_apart(caller);
+        (!is_apart).then(|| folder.origin.project().unwrap_or(usual).join(&folder.value))
     }
 
     /// The answer for a child that was admitted, with the limits of its request that were lowered.
