@@ -3,7 +3,7 @@
 use bm25::{EmbedderBuilder, Scorer, Tokenizer};
 use offshoot_model::{AgentId, Directly, FitScore};
 
-use crate::words::Words;
+use crate::words::{CommonWords, Words};
 
 /// An agent that may be chosen, and what is known of it.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +78,7 @@ pub fn choose<'a>(task: &str, candidates: impl IntoIterator<Item = Candidate<'a>
     }
     let words = Words::new();
     let texts: Vec<String> = candidates.iter().map(text).collect();
-    let ranked = ranked(task, &texts);
+    let ranked = ranked(task, &texts, &words);
     let agent = |place: usize| candidates[place].agent.clone();
     let best: Vec<_> = ranked.iter().take_while(|(_, score)| *score >= ranked[0].1).collect();
     let choice = match best.as_slice() {
@@ -96,12 +96,12 @@ pub fn choose<'a>(task: &str, candidates: impl IntoIterator<Item = Candidate<'a>
 }
 
 /// The texts that have a word in common with the task, by their places: the best first, equal ones in their order.
-fn ranked(task: &str, texts: &[String]) -> Vec<(usize, f32)> {
-    let corpus: Vec<&str> = texts.iter().map(String::as_str).collect();
+fn ranked(task: &str, texts: &[String], words: &Words) -> Vec<(usize, f32)> {
     // `b` of 0: an agent with a longer description fits no worse for it, and two that share the same words with the task are a tie.
-    let builder =
-        EmbedderBuilder::<u64, _>::with_tokenizer_and_fit_to_corpus(Words::new(), &corpus);
-    let embedder = builder.b(0.0).build();
+    // So no length counts, and only words of the task are looked for.
+    let common = CommonWords::of(task, words);
+    let builder = EmbedderBuilder::<u64, _>::with_tokenizer_and_fit_to_corpus(common, &[]);
+    let embedder = builder.avgdl(1.0).b(0.0).build();
     let mut scorer = Scorer::new();
     for (place, text) in texts.iter().enumerate() {
         scorer.upsert(&place, embedder.embed(text));
@@ -194,6 +194,28 @@ mod tests {
         assert!(words[1..].contains(&("security-scanner", "valid".to_owned())), "{words:?}");
         assert!(decision.scores.is_sorted_by(|a, b| a.score >= b.score));
         assert!(decision.scores.iter().all(|score| score.score > 0.0));
+    }
+
+    #[test]
+    fn a_thousand_agents_are_compared_as_a_few_are() {
+        let name = |number: usize| format!("agent-{number}");
+        let ids: Vec<AgentId> = (0..1000).map(|number| id(&name(number))).collect();
+        let about: Vec<String> = (0..1000)
+            .map(|number| format!("Knows subject{number} and the tools of group{}.", number % 10))
+            .collect();
+        let candidates = || {
+            ids.iter().zip(&about).map(|(agent, about)| Candidate {
+                agent,
+                description: Some(about),
+                why: "For what it knows",
+            })
+        };
+        let one = choose("explain subject417 to me", candidates());
+        assert_eq!(one.choice, Choice::Agent(id("agent-417")));
+        let many = choose("the tools of group7", candidates());
+        let Choice::Tie(tied) = &many.choice else { panic!("{:?}", many.choice) };
+        assert_eq!((tied.len(), many.scores.len()), (100, MOST_SCORES));
+        assert_eq!(many.scores[0].words, ["group7", "tool"]);
     }
 
     proptest! {
