@@ -19,11 +19,13 @@ const END: &str = "<!-- end of counts -->";
 /// The variables in which tests and kills find the name of the file of counts, and how many faults of each kind are wanted.
 const COUNTS: &str = "OFFSHOOT_FAULT_COUNTS";
 const WANTED: &str = "OFFSHOOT_FAULTS";
+/// The number of commands of git that are killed.
+const POINTS: &str = "OFFSHOOT_TEST_KILLS";
 
 /// The arguments of a soak.
 #[derive(Debug, PartialEq, Eq)]
 struct Wish {
-    /// Moments at which a supervisor is killed.
+    /// Moments at which a supervisor, an agent or a command of git is killed, of each.
     kills: String,
     /// Points of each kind of fault: `all`, or a number.
     faults: String,
@@ -55,11 +57,15 @@ pub(crate) fn run(arguments: &[&str]) -> Result {
     let faults = ["test", "--release", "--no-fail-fast", "--package", "offshoot-faults"];
     let faults = [&faults[..], &["--tests", "--", "--nocapture"]].concat();
     let faults = cargo::run(&faults, &variables);
+    let folders = ["test", "--release", "--package", "offshoot-isolation", "--test", "suite"];
+    let folders = [&folders[..], &["--", "kills"]].concat();
+    let folders = cargo::run(&folders, &[(COUNTS, path), (POINTS, &wish.kills)]);
     let counts = read(&fs::read_to_string(&file).unwrap_or_default())?;
     let table = table(&counts);
     println!("{table}");
     kills?;
     faults?;
+    folders?;
     let lost: u64 = counts.iter().map(|count| count.tried - count.survived).sum();
     if counts.is_empty() || lost > 0 {
         return Err(format!("{lost} points of {} kinds were lost", counts.len()).into());
