@@ -38,7 +38,7 @@ pub(crate) struct CommonWords<'a> {
 }
 
 impl<'a> CommonWords<'a> {
-    /// Those of this text.
+    /// Words in common with this text.
     pub(crate) fn of(text: &str, words: &'a Words) -> Self {
         let of = words.tokenize(text).into_iter().collect();
         Self { words, of, seen: Mutex::default() }

@@ -106,7 +106,7 @@ impl Asking {
     pub const NAMES: &[&str] =
         &["command:LINE", "reduce-with=AGENT", "summarize-with=AGENT", "best-of=AGENT"];
 
-    /// Those that ask an agent.
+    /// Merges that ask an agent.
     pub const OF_AGENTS: &[&str] = Self::NAMES.split_at(1).1;
 
     /// Reads a merge; none where the text does not begin like one.
