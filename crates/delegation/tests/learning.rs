@@ -81,7 +81,7 @@ fn an_end_that_says_nothing_of_the_task_is_no_observation() {
     let cancelled = Reason::Cancelled { by: CancelledBy::Operator };
     let rows: [(bool, Option<Reason>, Option<bool>); 5] = [
         (true, Some(FAILED), Some(false)),
-        (true, Some(cancelled.clone()), None),
+        (true, Some(cancelled), None),
         (true, None, None),
         (false, Some(FAILED), None),
         (true, Some(Reason::Completed { exit_code: None }), Some(true)),

@@ -293,7 +293,8 @@ fn below(record: &Record, text: &str, cx: &Invocation) -> Result<Vec<EarlierResu
 fn asked(asking: &Asking, arguments: &MergeArguments, cx: &Invocation) -> Result<Exit, Failure> {
     let Some(run) = arguments.children.as_ref().or(arguments.result.first()) else {
         let message = format!("`{asking}` merges results of runs, and not of a file");
-        return Err(Failure::input(FailureCode::MergeNeedsTree, message).hint("name the runs with --children or --result"));
+        return Err(Failure::input(FailureCode::MergeNeedsTree, message)
+            .hint("name the runs with --children or --result"));
     };
     let record = Record::open_for(cx, run)?;
     let earlier = earlier_results(&record, arguments, cx)?;

@@ -29,8 +29,10 @@ pub(crate) fn result(store: &dyn Store, root: RootId, run: RunId) -> Result<Payl
             record::at_hand(store, &output)
         }
         Some(Ending { output: Some(output), .. }) => Ok(output),
-        Some(_) => Err(Failure::input(FailureCode::NoResult, format_args!("run {run} has no result"))
-            .hint(format_args!("`offshoot show {run}` says why"))),
+        Some(_) => {
+            Err(Failure::input(FailureCode::NoResult, format_args!("run {run} has no result"))
+                .hint(format_args!("`offshoot show {run}` says why")))
+        }
         None => Err(Failure::input(FailureCode::RunNotOver, format_args!("run {run} is not over"))
             .hint(format_args!("`offshoot show {run}` says what it waits for"))),
     }

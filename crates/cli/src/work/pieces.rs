@@ -111,7 +111,8 @@ impl AnswerRules {
         let message = format!(
             "--merge patch is of runs with folders of their own, and the agent `{agent}` would work in yours"
         );
-        Err(Failure::input(message).hint("add --isolation worktree, or --isolation copy"))
+        Err(Failure::input(FailureCode::PatchWithoutFolder, message)
+            .hint("add --isolation worktree, or --isolation copy"))
     }
 }
 

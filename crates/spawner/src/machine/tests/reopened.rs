@@ -198,7 +198,7 @@ fn a_rest_below_the_last_pieces_needs_a_new_budget() {
     let limits =
         Limits { budget_tokens: Some(1_000), pools: true, max_concurrent: 1, ..Limits::default() };
     for (spent, left) in [([270, 270, 270], 190), ([200, 300, 230], 270)] {
-        let mut world = World::quiet(limits.clone());
+        let mut world = World::quiet(limits);
         (0..9).for_each(|_| _ = world.spawn_piece());
         for tokens in spent {
             let piece = world.holding()[0];
