@@ -106,7 +106,7 @@ impl HostError {
             Self::Program(_) => {
                 Some("install the `offshoot` command, or add its folder to PATH".to_owned())
             }
-            Self::Merging(error) => Some(error.hint().to_owned()),
+            Self::Merging(error) => Some(error.hint()),
             Self::Isolation(error) => error.hint().map(str::to_owned),
             Self::Process(_)
             | Self::Serve(_)

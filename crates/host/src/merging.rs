@@ -46,12 +46,27 @@ pub enum ParseMergingError {
 
 impl ParseMergingError {
     /// Returns what can be done about it.
-    pub fn hint(&self) -> &'static str {
+    pub fn hint(&self) -> String {
+        const OTHERS: &str = "a plugin's merge is plugin:NAME[=PARAMETERS]";
         match self {
-            Self::Asking(error) => error.hint(),
-            Self::Strategy(_) | Self::Plugin(_) => "a plugin's merge is plugin:NAME[=PARAMETERS]",
+            Self::Asking(error) => error.hint().to_owned(),
+            Self::Plugin(_) => OTHERS.to_owned(),
+            Self::Strategy(error) => {
+                let asking = Asking::NAMES.join(", ");
+                let near = error.unknown().and_then(nearest);
+                let near = near.map(|name| format!("did you mean `{name}`? "));
+                format!("{}others are {asking}, {PATCH}; {OTHERS}", near.unwrap_or_default())
+            }
         }
     }
+}
+
+/// Returns the merge that was probably meant, as it is written.
+fn nearest(name: &str) -> Option<&'static str> {
+    let known = || Strategy::NAMES.iter().chain(Asking::NAMES).chain([&PATCH]).copied();
+    let heads: Vec<&str> = known().filter_map(|name| name.split([':', '=']).next()).collect();
+    let meant = offshoot_config::nearest(name.split([':', '=']).next()?, &heads)?;
+    known().find(|name| name.starts_with(meant))
 }
 
 impl Merging {

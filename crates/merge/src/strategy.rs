@@ -43,6 +43,16 @@ pub enum ParseStrategyError {
     Quorum(String),
 }
 
+impl ParseStrategyError {
+    /// Returns the name that nothing has, where that is what is wrong.
+    pub fn unknown(&self) -> Option<&str> {
+        match self {
+            Self::Unknown(name) => Some(name),
+            Self::NotHere(_) | Self::Quorum(_) => None,
+        }
+    }
+}
+
 /// Reserved, so that no plugin takes these names before they mean what people expect.
 const NOT_HERE: [&str; 1] = ["custom"];
 

@@ -195,8 +195,7 @@ pub enum EventKind {
     ObservationOpened {
         /// The number of the observation among those of the run, from 1.
         number: u32,
-        /// The type of the task.
-        #[serde(rename = "type")]
+        /// The type of the task. Printed kinds of events have a `type` of their own.
         task_type: TaskType,
     },
     /// The run says that it is over with a task that it did itself.

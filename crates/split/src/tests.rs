@@ -159,7 +159,7 @@ fn a_line_that_is_no_json_is_named() {
         (b"\"\xff\"\n", 1, 2, "not UTF-8"),
         (&[long.as_bytes(), b"[1,,]"].concat(), 2, 4, "a value must stand here"),
         (&[b"[\"".as_slice(), &[b'x'; 100], b"\xff\"]"].concat(), 1, 103, "not UTF-8"),
-        (&[b"[".as_slice(), &[b' '; 100], b"1 2]"].concat(), 1, 104, "expected `,` or `]`"),
+        (&[b"[".as_slice(), &[b' '; 100], b"1 2]"].concat(), 1, 104, "a `,` or a `]` is missing"),
         (&[b"\"".as_slice(), &[b'x'; 40], b"\xe2\x82\xac\xe2\x82\""].concat(), 1, 45, "not UTF-8"),
     ];
     for (content, line, column, problem) in cases {

@@ -69,7 +69,7 @@ pub(crate) struct Blobs {
 /// The means by which a value outlives a power failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Durability {
-    /// Its file is flushed, and the folders that it stands in.
+    /// The file of the value is flushed, and the folders that it stands in.
     Flushed,
     /// The record has its bytes.
     OnRecord,

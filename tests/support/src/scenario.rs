@@ -282,6 +282,9 @@ fn in_turns(script: &mut Script) {
     for text in ["half of it is read", "three \u{1b}[1mquarters are read"] {
         script.say(second, EventKind::Reported { text: text.into() });
     }
+    let task_type = "review".parse().expect("a type of a task");
+    script.say(second, EventKind::ObservationOpened { number: 1, task_type });
+    script.say(second, EventKind::ObservationClosed { number: 1, success: true });
     let third = script.child(root, "scout", Some("late"));
     script.is_to_go(third);
     let text = Payload::text("be thorough");

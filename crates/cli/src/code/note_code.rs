@@ -16,6 +16,8 @@ pub(crate) enum NoteCode {
     CancelAsked,
     /// `cancel --all` has asked a tree to end.
     TreeCancelled,
+    /// `apply` finds the changes here already.
+    NothingToApply,
     /// `prune RUN` has deleted what a run left, and not its events.
     EventsStay,
     /// A command about all trees of this user finds none.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::arguments::ApplyArguments;
-use crate::code::FailureCode;
+use crate::code::{FailureCode, NoteCode};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -38,8 +38,16 @@ pub(crate) fn run(arguments: &ApplyArguments, cx: &Invocation) -> Result<Exit, F
         Ok(bring(record.folder(), &cx.environment.of_host(), folder, &what).await?)
     })?;
     let named = |files: &[String]| files.join(", ");
+    let base = match &what {
+        Bring::Patch { base, .. } => base.as_deref(),
+        Bring::Commits { base, .. } => Some(base.as_str()),
+    };
     match brought {
         Brought::Done(files) => {
+            if files.is_empty() {
+                let text = "nothing changed: the files here have these changes already";
+                cx.output.note(NoteCode::NothingToApply, text);
+            }
             cx.output.result(&json!({ "status": "applied", "files": files }), || {
                 files.iter().try_for_each(|file| cx.output.line(file))
             })?;
@@ -54,9 +62,12 @@ pub(crate) fn run(arguments: &ApplyArguments, cx: &Invocation) -> Result<Exit, F
             Exit::AgentFailed,
             format_args!("others have changed the same lines since: {}", named(&files)),
         )
-        .hint(format_args!(
-            "nothing was changed; go back to its base commit (`offshoot show {run}`), or run it again"
-        ))),
+        .hint(match base {
+            Some(base) => format!(
+                "nothing was changed; `git checkout {base}` brings the files that it was made of, or run it again on these"
+            ),
+            None => "nothing was changed; run it again on these files".to_owned(),
+        })),
         Brought::Unfit(said) => {
             let message = format_args!("the patch does not fit here: {said}");
             Err(Failure::new(FailureCode::PatchDoesNotFit, Exit::AgentFailed, message).hint("nothing was changed"))

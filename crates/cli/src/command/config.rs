@@ -80,11 +80,11 @@ fn check(file: &Path, cx: &Invocation) -> Result<(), Failure> {
         without_effect
             .iter()
             .for_each(|what| cx.output.warning(NoteCode::SettingWithoutEffect, what));
-        let complaint = |setting: &Ineffective| {
-            let hint = setting.hint().map(str::to_owned);
-            Complaint::new(FailureCode::SettingImpossible, setting, hint)
+        let failure = |setting: &Ineffective| {
+            Failure::input(FailureCode::SettingImpossible, setting).maybe_hint(setting.hint())
         };
-        let complaints: Vec<_> = refused.iter().map(complaint).collect();
+        let complaints: Vec<_> =
+            refused.iter().flat_map(|setting| failure(setting).complaints).collect();
         let problems: Vec<Value> = complaints.iter().map(problem).collect();
         let json = json!({ "problems": problems, "withoutEffect": without_effect });
         return Err(Failure { exit: Exit::BadInput, complaints, json: Some(json) });

@@ -91,7 +91,10 @@ fn a_change_that_all_have_validated_is_committed() {
     let (answers, tree) =
         outcome.stdout().split_at(outcome.stdout().find("chezmoi").expect("a tree"));
     assert_eq!(answers, "scan: SAFE\ntest: PASS\ndrift: DRIFT\nsync: COMMITTED\n");
-    let names = tree.lines().map(|line| line.split(" (").next().expect("a name"));
+    let names = tree.lines().map(|line| {
+        let (name, _) = line.split_once(" (").expect("a depth");
+        name.rsplit_once(' ').expect("an id behind the name").0
+    });
     let drawn = [
         "chezmoi-workflow",
         "├─ security-scanner: scan",

@@ -160,7 +160,7 @@ fn a_map_inside_an_agent_tells_of_each_child_as_it_ends() {
     let expected = "2\n1\n3\n3|1|2\n 0\n30102\n\n3\n1\n2\n0\n3;1;2;0\n0\n3\n0\n";
     let said = outcome.expect_code(0);
     let rest = said.stdout().strip_prefix(expected).unwrap_or_else(|| panic!("{}", said.stdout()));
-    let refused = "error: a separator is of concatenated answers, and not of `sum`\n2\n2\n1\n";
+    let refused = "error: a separator is of concatenated answers, and not of `sum`\nhint: leave it out, or use --merge concatenate\n2\n2\n1\n";
     assert_eq!(rest, format!("{refused}{{\"key\":\"a\",\n{{\"key\":\"b\",\n"));
     let read = |name: &str| std::fs::read_to_string(place.path().join(name)).expect("a file");
     assert!(read("why").contains("more than 0 pieces did not complete"), "{}", read("why"));

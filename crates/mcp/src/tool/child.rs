@@ -43,7 +43,7 @@ pub(super) struct Child {
 pub(super) struct Grant {
     /// (The child's name for it.)
     name: String,
-    /// Its name here, if another.
+    /// The name here, if another.
     from: Option<String>,
 }
 

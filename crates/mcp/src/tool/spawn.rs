@@ -82,8 +82,8 @@ mod tests {
             let error = serde_json::from_str::<Arguments>(arguments).unwrap_err();
             assert!(error.to_string().starts_with(expected), "{error}");
         }
-        check(r#"{"task":"x","timeout":3}"#, "unknown key `timeout`");
-        check(r#"{"wait":true}"#, "the key `task` is missing");
+        check(r#"{"task":"x","timeout":3}"#, "unknown field `timeout`");
+        check(r#"{"wait":true}"#, "missing field `task`");
         check(r#"{"task":"x","wait":"yes"}"#, "wait: invalid type: string \"yes\"");
     }
 }

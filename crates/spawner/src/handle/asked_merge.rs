@@ -254,7 +254,10 @@ impl AskedMerge {
         Choice::parse(&text, names).ok_or_else(|| {
             let shown: String = text.chars().take(SHOWN).collect();
             let more = if shown.len() < text.len() { "…" } else { "" };
-            format!("chose none: it answered {shown:?}{more}")
+            let many = about.members.len();
+            format!(
+                "chose none: it answered {shown:?}{more}; expected {{\"winner\": NUMBER, \"reason\": TEXT}}, from 1 to {many}"
+            )
         })
     }
 

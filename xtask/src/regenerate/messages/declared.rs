@@ -1,4 +1,4 @@
-//! What files declare: the variants of enums with their documentation, errors with their texts, texts by variant, and numbers.
+//! Declarations of files: the variants of enums with their documentation, errors with their texts, texts by variant, and numbers.
 
 use std::collections::BTreeMap;
 
