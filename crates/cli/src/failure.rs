@@ -29,7 +29,7 @@ pub(crate) struct Failure {
 /// One thing that is wrong.
 #[derive(Debug)]
 pub(crate) struct Complaint {
-    /// None where the words are those of a library, a refusal or the end of a run, which has a code of its own.
+    /// The code; absent where the words are those of a library, a refusal or the end of a run, which has a code of its own.
     pub(crate) code: Option<FailureCode>,
     /// Lower case, names the thing, without a stop.
     pub(crate) message: String,

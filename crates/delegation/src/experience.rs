@@ -23,7 +23,7 @@ pub struct Experience(BTreeMap<TaskType, BTreeMap<(AgentId, Way), Vec<Outcome>>>
 struct Outcome {
     success: bool,
     time: Duration,
-    /// None where it is not known.
+    /// The cost in dollars; absent where it is not known.
     usd: Option<MicroUsd>,
 }
 

@@ -24,8 +24,8 @@
 //! Promise: the same task and the same candidates, in any order, have the same choice. No model is asked, and
 //! a choice is never made between two that fit equally well.
 //!
-//! What became of earlier tasks of a type is counted by [`TreeObservations`] from the records of trees, and compared by [`Experience`]:
-//! how many were done, in which time and at which cost, where the agent that had the task did it itself and where a child did.
+//! Earlier tasks of a type are counted by [`TreeObservations`] from the records of trees, and compared by [`Experience`]: how
+//! many were done, in which time and at which cost, where the agent that had the task did it itself and where a child did.
 //!
 //! Words are compared by their English stems (`formatting` is `format`), without those that say nothing (`the`), and weighed by
 //! BM25 (Robertson and others, 1994): a word that few candidates have counts more. The length of a text changes nothing.

@@ -42,9 +42,9 @@ pub enum AgentSetting {
 pub enum Effect {
     /// The runtime does as it says.
     Heeded,
-    /// None. The text goes on from "it runs on NAME, ".
+    /// The setting does nothing. The text goes on from "it runs on NAME, ".
     Without(&'static str),
-    /// None, and it is an error to expect one. The text goes on in the same way.
+    /// The setting does nothing, and setting it is an error. The text goes on in the same way.
     Refused(&'static str),
 }
 
