@@ -227,15 +227,26 @@ impl World {
     /// The caller of this wait has gone, and hears nothing.
     pub(super) fn give_up(&mut self, id: WaitId) {
         let caller = self.open_waits.remove(&id);
+        if caller.is_some() {
+            self.saw("wait dropped");
+        }
         self.step(Input::WaitDropped { id });
         if let Some(caller) = caller {
             self.go_on(id, caller);
         }
     }
 
+    /// True if a piece of the owner was refused.
+    pub(super) fn has_refused_pieces(&self) -> bool {
+        self.asked_places.len() > self.places.len()
+    }
+
     /// The owner has its answer from fewer pieces than it asked for.
     pub(super) fn answer_early(&mut self) {
         self.pieces_left = 0;
+        if self.has_refused_pieces() {
+            self.saw("early answer beside a refusal");
+        }
         for piece in self.places.values().copied().collect::<Vec<_>>() {
             self.cancel(piece, Reach::Subtree, CancelledBy::EarlyAnswer);
         }
@@ -348,7 +359,7 @@ impl World {
         let at = self.seed.pick(&past);
         let (run, attempt, used) = self.past_attempts[at];
         let is_queued = lives(run).is_some_and(|live| live.phase == SlotState::Queued);
-        *self.ledger.seen.entry("late").or_default() += 1;
+        self.saw("late");
         match self.seed.below(8) {
             0..=2 => {
                 let more = self.seed.below(300);

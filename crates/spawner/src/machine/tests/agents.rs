@@ -82,7 +82,9 @@ impl World {
             self.close();
             return true;
         }
-        if matches!(self.behaviour, Behaviour::Random) && self.seed.one_in(60) {
+        // Rarely there is a run in line whose parent is over: then a crash is made likely.
+        let rarity = if self.queued_orphans() > 0 { 6 } else { 60 };
+        if matches!(self.behaviour, Behaviour::Random) && self.seed.one_in(rarity) {
             let dead = Duration::from_millis(self.seed.below(100_000));
             self.die(dead);
             return true;
@@ -151,6 +153,10 @@ impl World {
         }
         if actor.over {
             return self.finish(run);
+        }
+        // Rarely a piece is refused, because a budget is used up: then an early answer is made likely.
+        if self.has_refused_pieces() && self.seed.one_in(4) {
+            return self.answer_early();
         }
         match self.seed.below(31) {
             0..=5 => self.spawn_some(run),

@@ -31,8 +31,35 @@ impl World {
     pub(super) fn die(&mut self, dead: Duration) {
         let recall = self.read_back();
         if !recall.is_over() {
+            self.count_what_it_interrupts();
             self.taken_over(recall, dead);
             self.assert_traces();
+        }
+    }
+
+    /// The number of runs that stand in line after the end of the run that asked for them.
+    pub(super) fn queued_orphans(&self) -> usize {
+        let is_over = |at: RunIndex| self.machine.runs[at.get()].live().is_none();
+        let is_orphan = |run: &&Run| {
+            let is_queued = run.live().is_some_and(|live| live.phase == SlotState::Queued);
+            is_queued && run.parent.is_some_and(is_over)
+        };
+        self.machine.runs.iter().filter(is_orphan).count()
+    }
+
+    /// Counts the runs in states that are hard to read back.
+    fn count_what_it_interrupts(&mut self) {
+        let mut found = vec!["queued orphan at a crash"; self.queued_orphans()];
+        for live in self.machine.runs.iter().filter_map(Run::live) {
+            if live.stopping.is_some() {
+                found.push("stopping at a crash");
+            }
+            if live.terms.deadline_seconds().is_some() {
+                found.push("deadline at a crash");
+            }
+        }
+        for what in found {
+            self.saw(what);
         }
     }
 

@@ -173,6 +173,11 @@ impl World {
         self.ledger.status(self.id(run))
     }
 
+    /// Counts one thing that has happened.
+    pub(super) fn saw(&mut self, what: &'static str) {
+        *self.ledger.seen.entry(what).or_default() += 1;
+    }
+
     /// The number of times that this has happened.
     pub(super) fn times(&self, what: &str) -> u32 {
         self.ledger.seen.get(what).copied().unwrap_or(0)
@@ -298,7 +303,11 @@ impl World {
             return;
         }
         if random && self.seed.one_in(3) {
+            self.saw("answer dropped");
             return self.step(Input::WaitDropped { id: wait });
+        }
+        if is_turn && !ended.is_empty() {
+            self.saw("turn with results");
         }
         self.step(Input::WaitTaken { id: wait });
         let is_unreadable = |_: &&RunId| random && is_turn && self.seed.one_in(4);
