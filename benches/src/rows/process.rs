@@ -123,13 +123,10 @@ fn processes(setting: &Setting, program: &Path, count: u64) -> Result<f64> {
 
 fn captured(program: &Path) -> Program {
     Program {
-        path: program.to_owned(),
-        args: Vec::new(),
         env: std::env::vars_os().collect(),
-        cwd: "/".into(),
-        stdin: Stdin::Null,
         stdout: Keep::First(64 << 10).into(),
         stderr: Keep::Last(8 << 10).into(),
+        ..Program::new(program, "/")
     }
 }
 

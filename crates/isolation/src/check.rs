@@ -86,13 +86,10 @@ impl<'a> CheckFolder<'a> {
         self.runs += 1;
         let git = self.workspaces.git();
         let program = Program {
-            path: "/bin/sh".into(),
             args: vec!["-c".into(), format!("exec 2>&1\n{}", self.check.command).into()],
             env: git.environment().to_vec(),
-            cwd: self.folder.clone(),
-            stdin: Stdin::Null,
             stdout: Capture::from(Keep::Last(SAID_BYTES)),
-            stderr: Capture::nothing(),
+            ..Program::new("/bin/sh", self.folder.clone())
         };
         let child = git.processes().spawn_when_possible(program).await;
         let child = child.map_err(|error| IsolationError::Start(Arc::new(error)))?;

@@ -195,13 +195,12 @@ impl Command<'_> {
         let mut env = git.environment.to_vec();
         env.extend(environment);
         let program = Program {
-            path: git.program.clone(),
             args: arguments,
             env,
-            cwd: folder,
             stdin: input.map_or(Stdin::Null, |bytes| Stdin::Bytes(bytes.into())),
             stdout: keep.into(),
             stderr: Capture::from(Keep::Last(SAID_BYTES)),
+            ..Program::new(git.program.clone(), folder)
         };
         let child = git.processes.spawn_when_possible(program).await;
         let child = child.map_err(|error| IsolationError::Start(Arc::new(error)))?;

@@ -133,13 +133,12 @@ pub(crate) async fn child(
     let child = trier
         .processes
         .spawn(Program {
-            path: trier.program.clone(),
             args: trier.args.clone(),
             env: trier.environment.clone(),
-            cwd: "/".into(),
             stdin: Stdin::Bytes(order.into()),
             stdout: Keep::Last(ANSWER_BYTES).into(),
             stderr: Keep::Last(SAID_BYTES).into(),
+            ..Program::new(trier.program.clone(), "/")
         })
         .map_err(|error| PluginError::NoTrial {
             path: library.to_owned(),

@@ -85,13 +85,9 @@ async fn bare() {
 
 async fn ours(processes: Processes) {
     let child = processes.spawn(Program {
-        path: "/bin/true".into(),
-        args: vec![],
-        env: vec![],
-        cwd: "/".into(),
-        stdin: Stdin::Null,
         stdout: Keep::First(16 * 1024).into(),
         stderr: Keep::Last(4096).into(),
+        ..Program::new("/bin/true", "/")
     });
     let finished = child.expect("the program cannot be started").wait(NeverStop).await;
     assert_eq!(finished.exit, Exit::Code(0));

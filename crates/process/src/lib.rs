@@ -26,21 +26,19 @@
 //! ```
 //! use std::path::Path;
 //! use std::time::Duration;
-//! use offshoot_process::{Capture, Exit, Keep, Kept, Options, Processes, Program, Stdin};
+//! use offshoot_process::{Exit, Keep, Kept, Options, Processes, Program, Stdin};
 //! use offshoot_process::{Stop, StopHandle, resolve_program};
 //!
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 //! # runtime.block_on(async {
 //! let folder = Path::new("/");
 //! let processes = Processes::start(Options::default())?;
+//! let tr = resolve_program("tr".as_ref(), Some("/usr/bin:/bin".as_ref()), folder)?;
 //! let child = processes.spawn(Program {
-//!     path: resolve_program("tr".as_ref(), Some("/usr/bin:/bin".as_ref()), folder)?,
 //!     args: vec!["a-z".into(), "A-Z".into()],
-//!     env: vec![],
-//!     cwd: folder.into(),
 //!     stdin: Stdin::Bytes((*b"hello").into()),
 //!     stdout: Keep::First(100).into(),
-//!     stderr: Capture::nothing(),
+//!     ..Program::new(tr, folder)
 //! })?;
 //! let (handle, stop) = StopHandle::new();
 //! let finished = child.wait(stop).await;

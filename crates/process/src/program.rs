@@ -24,6 +24,21 @@ pub struct Program {
     pub stderr: Capture,
 }
 
+impl Program {
+    /// A program without arguments, environment and input, of whose output nothing is kept.
+    pub fn new(path: impl Into<PathBuf>, cwd: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            cwd: cwd.into(),
+            stdin: Stdin::Null,
+            stdout: Capture::nothing(),
+            stderr: Capture::nothing(),
+        }
+    }
+}
+
 /// The input of a program. A program that does not read to the end is no error.
 #[derive(Clone, Debug, Default)]
 pub enum Stdin {

@@ -92,13 +92,11 @@ impl ClaudeRuntime {
             other => cannot(&other),
         })?;
         let program = Program {
-            path: path.clone(),
             args: vec!["--version".into()],
             env: self.inner.inherited.clone(),
-            cwd: folder.to_owned(),
-            stdin: Stdin::Null,
             stdout: Keep::First(DIAGNOSTIC_BYTES).into(),
             stderr: Keep::First(DIAGNOSTIC_BYTES).into(),
+            ..Program::new(path.clone(), folder)
         };
         let child = self.inner.processes.spawn(program).map_err(|error| cannot(&error))?;
         // A wait that is dropped kills the child.
@@ -260,10 +258,8 @@ impl ClaudeRuntime {
         let mut env = inherited.clone();
         env.extend(environment::own(launch, options, own_server));
         Ok(Program {
-            path,
             args: rest.iter().map(OsString::from).chain(args).collect(),
             env,
-            cwd: folder.clone(),
             stdin: Stdin::Pipe,
             // The lines are read as they come; what is kept of them is what they said.
             stdout: Capture {
@@ -274,6 +270,7 @@ impl ClaudeRuntime {
                 keep: Keep::Last(DIAGNOSTIC_BYTES),
                 tap: Some(Box::new(move |block: &[u8]| said.feed(block))),
             },
+            ..Program::new(path, folder.clone())
         })
     }
 

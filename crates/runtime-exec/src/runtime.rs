@@ -214,10 +214,8 @@ impl ExecRuntime {
         let (guidance_file, trace_file) = (guidance_file.as_deref(), trace_file.as_deref());
         env.extend(environment::own(launch, &task, guidance_file, trace_file, offshoot.as_ref()));
         Ok(Program {
-            path,
             args: wrap.iter().chain(command.iter()).skip(1).map(OsString::from).collect(),
             env,
-            cwd: launch.working_folder.to_path_buf(),
             stdin: stdin(launch),
             stdout: Capture {
                 keep: Keep::Whole {
@@ -236,6 +234,7 @@ impl ExecRuntime {
                 keep: Keep::Last(DIAGNOSTIC_BYTES),
                 tap: Some(signs::of_remarks(host.clone(), secrets.clone(), said(Stream::Stderr))),
             },
+            ..Program::new(path, launch.working_folder.to_path_buf())
         })
     }
 

@@ -210,13 +210,9 @@ fn start(
 
 fn program(args: &[OsString], stdout: Capture) -> io::Result<Program> {
     Ok(Program {
-        path: std::env::current_exe()?,
         args: args.to_vec(),
-        env: vec![],
-        cwd: std::env::current_dir()?,
-        stdin: Stdin::Null,
         stdout,
-        stderr: Capture::nothing(),
+        ..Program::new(std::env::current_exe()?, std::env::current_dir()?)
     })
 }
 

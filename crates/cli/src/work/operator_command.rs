@@ -72,13 +72,11 @@ impl OperatorCommand {
         };
         let path = resolve_program(words[0].as_ref(), search_path.as_deref(), folder);
         let program = Program {
-            path: path.map_err(|error| wrong(&error))?,
             args: words[1..].iter().map(Into::into).collect(),
             env: self.variables.clone(),
-            cwd: folder.clone(),
             stdin: Stdin::Bytes(text.into_bytes().into()),
-            stdout: Keep::Nothing.into(),
             stderr: Keep::Last(DIAGNOSTIC_BYTES).into(),
+            ..Program::new(path.map_err(|error| wrong(&error))?, folder.clone())
         };
         let mut known = commands.as_ref().map(OperatorCommands::begin);
         let child = processes.spawn(program).map_err(|error| wrong(&error))?;

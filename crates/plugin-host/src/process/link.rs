@@ -133,13 +133,12 @@ impl Link {
         let mut remarks = Lines::new(LONGEST_REMARK);
         let say = move |block: &[u8]| remarks.feed(block, |line| saying.says(line));
         let program = Program {
-            path: plugin.path.clone(),
             args: plugin.args.clone(),
             env: plugin.environment.clone(),
-            cwd: folder.to_owned(),
             stdin: Stdin::Pipe,
             stdout: Capture { keep: Keep::Nothing, tap: Some(Box::new(listen)) },
             stderr: Capture { keep: Keep::Last(SAID_BYTES), tap: Some(Box::new(say)) },
+            ..Program::new(plugin.path.clone(), folder)
         };
         plugin.home.spawn(Arc::clone(&link).hold(program, rx, stopped));
         link

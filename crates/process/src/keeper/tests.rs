@@ -9,15 +9,7 @@ const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 const FAR: std::time::Duration = std::time::Duration::from_secs(60);
 
 fn hanging(processes: &Processes) -> Child {
-    let program = Program {
-        path: fake_agent().into(),
-        args: vec!["hang".into()],
-        env: vec![],
-        cwd: "/".into(),
-        stdin: Stdin::Null,
-        stdout: Capture::nothing(),
-        stderr: Capture::nothing(),
-    };
+    let program = Program { args: vec!["hang".into()], ..Program::new(fake_agent(), "/") };
     processes.spawn(program).expect("the program cannot be started")
 }
 

@@ -38,13 +38,11 @@ fn shell(script: &str) -> Program {
 
 fn program(path: &Path, args: &[&str]) -> Program {
     Program {
-        path: path.to_owned(),
         args: args.iter().map(OsString::from).collect(),
         env: vec![("PATH".into(), "/usr/bin:/bin".into())],
-        cwd: "/".into(),
-        stdin: Stdin::Null,
         stdout: Keep::First(1 << 20).into(),
         stderr: Keep::Last(4096).into(),
+        ..Program::new(path, "/")
     }
 }
 
