@@ -8,7 +8,7 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use carried::Carried;
@@ -22,13 +22,12 @@ use offshoot_plugin_sdk::model::{
     RunStatus, SpawnRequest, Usage, ValueKind,
 };
 use offshoot_plugin_sdk::{
-    Abilities, BoxFuture, Error, Finished, FnRuntime, FutureExt, Host, JsonText, Launch, Level,
+    Abilities, BoxFuture, Error, Finished, FnRuntime, FutureExt, JsonText, Launch, Level,
     MergeFn, MergeInput, MergeSetup, NextTurn, Output, Plugin, RunContext, RunEvent, RunHost,
     Runtime, Stop, StopHandle, Turns, WaitAnswer, WaitFor, check_contract, export, json_of,
     value_of,
 };
-// No author of a plugin needs to name it.
-use offshoot_runtime::Ruling;
+use offshoot_test_support::Listener;
 use tokio::sync::Notify;
 
 /// Does what its task says.
@@ -375,23 +374,15 @@ async fn a_run_that_is_dropped_is_ended() {
     soon(gone.notified()).await;
 }
 
-/// Admits those that ask for `yes`, writes two letters, and lets a run go on once.
-struct Family {
-    rulings: Mutex<Vec<Ruling>>,
-}
-
 const CHILD: RunId = RunId::from_bytes([9; 16]);
 
-impl Host for Family {
-    fn hear(&self, _event: RunEvent) {}
-
-    fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
-        let refusal = || Refusal::new(RefusalCode::DepthLimit, "too deep");
-        let answer = if &*request.task == "yes" { Ok(CHILD) } else { Err(refusal()) };
-        async { answer }.boxed()
-    }
-
-    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
+/// A host that admits the child that asks for `yes`.
+fn family() -> Listener {
+    let spawn = |request: &SpawnRequest, _| match &*request.task {
+        "yes" => Ok(CHILD),
+        _ => Err(Refusal::new(RefusalCode::DepthLimit, "too deep")),
+    };
+    let wait = |wait: WaitFor| {
         let Some(&child) = wait.runs.first() else {
             let over = Refusal::new(RefusalCode::CallerEnded, "this session is over");
             return async { Err(over.with_hint("end too")) }.boxed();
@@ -401,12 +392,8 @@ impl Host for Family {
         let ending = offshoot_plugin_sdk::model::Ending::completed(Payload::text("grown up"));
         let ended = vec![Envelope::of(&ending, key, child, agent, 1)];
         async { Ok(WaitAnswer { ended, pending: Vec::new() }) }.boxed()
-    }
-
-    fn turn_ended(&self, _answer: Option<Arc<str>>, _taken: u32) -> BoxFuture<'static, Ruling> {
-        let ruling = self.rulings.lock().expect("one at a time").pop();
-        async { ruling.expect("as many as asked") }.boxed()
-    }
+    };
+    Listener::default().spawning(spawn).waiting(wait)
 }
 
 #[tokio::test]
@@ -414,8 +401,9 @@ async fn children_letters_and_turns_cross() {
     let carried =
         Carried { object: runtime(plugin(), "obedient"), abilities: Obedient.abilities() };
     let run = |task: &str, letter: Option<&str>| {
-        let rulings = Mutex::new(vec![Ruling::End, Ruling::Go(Some("results".into()))]);
-        let host = RunHost::new(Family { rulings });
+        let family = family();
+        family.goes_on("results");
+        let host = RunHost::new(family);
         let letters = offshoot_runtime::LetterBox::default();
         let turns = Turns::new(host.clone(), letters.clone());
         letter.into_iter().for_each(|letter| letters.put(letter.into()));

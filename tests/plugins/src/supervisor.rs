@@ -7,36 +7,19 @@
 use std::path::Path;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-use offshoot_model::{Refusal, RefusalCode, RunId, SpawnRequest};
 use offshoot_plugin_host::{Surroundings, shutdown_all};
-use offshoot_plugin_tests::{json, launch, load};
+use offshoot_plugin_tests::{Listener, json, launch, load};
 use offshoot_process::{KeeperCommand, Options, Processes};
-use offshoot_runtime::{
-    Host, RunContext, RunEvent, RunHost, Runtime, StopHandle, WaitAnswer, WaitFor,
-};
+use offshoot_runtime::{RunContext, RunEvent, RunHost, Runtime, StopHandle};
 
-struct Printer;
-
-impl Host for Printer {
-    fn hear(&self, event: RunEvent) {
-        match event {
-            RunEvent::Started(Some(process)) => println!("child {}", process.pid),
-            RunEvent::Progress(line) => println!("{line}"),
-            RunEvent::Started(None)
-            | RunEvent::ToolUsed(_)
-            | RunEvent::Used { .. }
-            | RunEvent::StrayEnded { .. } => {}
-        }
-    }
-
-    fn spawn(&self, _request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
-        let refusal = Refusal::new(RefusalCode::RecursionDisabled, "no children in this test");
-        Box::pin(async { Err(refusal) })
-    }
-
-    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
-        Box::pin(async { Ok(WaitAnswer::default()) })
+fn print(event: &RunEvent) {
+    match event {
+        RunEvent::Started(Some(process)) => println!("child {}", process.pid),
+        RunEvent::Progress(line) => println!("{line}"),
+        RunEvent::Started(None)
+        | RunEvent::ToolUsed(_)
+        | RunEvent::Used { .. }
+        | RunEvent::StrayEnded { .. } => {}
     }
 }
 
@@ -53,7 +36,7 @@ async fn main() {
 
     let command: Vec<&str> = command.iter().map(String::as_str).collect();
     let (_handle, stop) = StopHandle::new();
-    let cx = RunContext::new(RunHost::new(Printer), stop);
+    let cx = RunContext::new(RunHost::new(Listener::at(print)), stop);
     let mut run = exec.start(launch(folder, "the task", &command), cx);
     let input_ends = tokio::task::spawn_blocking(|| std::io::read_to_string(std::io::stdin()));
     tokio::select! {

@@ -17,7 +17,7 @@ mod timed;
 pub use control_group::control_group;
 pub use disk::Disk;
 pub use gone::Watched;
-pub use listener::{Listener, run};
+pub use listener::{Listener, Told, run};
 pub use loopback::alone_on_loopback;
 pub use named_pipe::named_pipe;
 pub use package::{bubblewrap, installed};

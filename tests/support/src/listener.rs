@@ -1,37 +1,105 @@
-//! A host for runs of a test: it notes what it is told and asked, and admits no children.
+//! A host for runs of a test: it notes what it is told and asked, and answers as the test says.
 
+use std::collections::VecDeque;
+use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use offshoot_model::{Refusal, RefusalCode, RunId, SpawnRequest};
+use offshoot_model::{Refusal, RefusalCode, RunId, SpawnRequest, Stream};
 use offshoot_runtime::{
-    Finished, Host, Launch, RunContext, RunEvent, RunHost, Runtime, StopHandle, WaitAnswer, WaitFor,
+    Finished, Host, Launch, Ruling, RunContext, RunEvent, RunHost, Runtime, StopHandle, WaitAnswer,
+    WaitFor,
 };
+use tokio::sync::{mpsc, oneshot};
 
-/// What was told and asked. Clones share it.
+/// A host that admits no child, ends each run with its first turn and notes everything, unless the test says otherwise.
+/// Clones share what was noted.
 #[derive(Clone, Default)]
 pub struct Listener {
     noted: Arc<Mutex<Noted>>,
     look: Option<Look>,
+    spawn: Option<Spawn>,
+    wait: Option<Wait>,
 }
 
 type Look = Arc<dyn Fn(&RunEvent) + Send + Sync>;
+type Spawn = Arc<dyn Fn(&SpawnRequest, usize) -> Result<RunId, Refusal> + Send + Sync>;
+type Wait = Arc<dyn Fn(WaitFor) -> WaitResult + Send + Sync>;
+type WaitResult = BoxFuture<'static, Result<WaitAnswer, Refusal>>;
 
 #[derive(Default)]
 struct Noted {
     events: Vec<RunEvent>,
+    said: Vec<(Stream, String)>,
     requests: Vec<SpawnRequest>,
+    answers: Vec<(Option<Arc<str>>, u32)>,
+    /// The rulings of the next turns.
+    rulings: VecDeque<oneshot::Receiver<Ruling>>,
+    watcher: Option<mpsc::UnboundedSender<Told>>,
+}
+
+/// A report of a run to a test that watches it.
+#[derive(Clone, Debug)]
+pub enum Told {
+    /// An event.
+    Event(RunEvent),
+    /// The end of a turn.
+    TurnEnded,
 }
 
 impl Listener {
     /// Calls this with each event as it comes.
     pub fn at(look: impl Fn(&RunEvent) + Send + Sync + 'static) -> Self {
-        Self { look: Some(Arc::new(look)), ..Self::default() }
+        Self::default().looking(look)
     }
 
-    /// What was told so far.
+    /// Calls this with each event as it comes.
+    pub fn looking(self, look: impl Fn(&RunEvent) + Send + Sync + 'static) -> Self {
+        Self { look: Some(Arc::new(look)), ..self }
+    }
+
+    /// Answers each request for a child in this way. The number counts the requests, from 1.
+    pub fn spawning(
+        self,
+        spawn: impl Fn(&SpawnRequest, usize) -> Result<RunId, Refusal> + Send + Sync + 'static,
+    ) -> Self {
+        Self { spawn: Some(Arc::new(spawn)), ..self }
+    }
+
+    /// Answers each wait in this way.
+    pub fn waiting(self, wait: impl Fn(WaitFor) -> WaitResult + Send + Sync + 'static) -> Self {
+        Self { wait: Some(Arc::new(wait)), ..self }
+    }
+
+    /// Returns a sender for the ruling of one more turn. The run waits for it; without one, its turn is the last.
+    pub fn rules(&self) -> oneshot::Sender<Ruling> {
+        let (sender, ruling) = oneshot::channel();
+        self.noted().rulings.push_back(ruling);
+        sender
+    }
+
+    /// Lets a run go on with one more turn, with this prompt.
+    pub fn goes_on(&self, prompt: &str) {
+        let ruling = Ruling::Go(Some(prompt.to_owned()));
+        self.rules().send(ruling).expect("the receiver stands in the list");
+    }
+
+    /// Returns what comes from now on, as it comes.
+    pub fn watch(&self) -> mpsc::UnboundedReceiver<Told> {
+        let (sender, told) = mpsc::unbounded_channel();
+        self.noted().watcher = Some(sender);
+        told
+    }
+
+    /// The events so far.
     pub fn heard(&self) -> Vec<RunEvent> {
         self.noted().events.clone()
+    }
+
+    /// The output so far, in the blocks in which it came.
+    pub fn said(&self) -> Vec<(Stream, String)> {
+        self.noted().said.clone()
     }
 
     /// The children that were asked for so far.
@@ -39,8 +107,31 @@ impl Listener {
         self.noted().requests.clone()
     }
 
+    /// The answers of the turns so far, each with the number of letters that the run had taken.
+    pub fn answers(&self) -> Vec<(Option<Arc<str>>, u32)> {
+        self.noted().answers.clone()
+    }
+
+    /// The processes that were started so far.
+    pub fn processes(&self) -> Vec<u32> {
+        let started = |event: &RunEvent| match event {
+            RunEvent::Started(process) => process.map(|process| process.pid),
+            _ => None,
+        };
+        self.noted().events.iter().filter_map(started).collect()
+    }
+
     fn noted(&self) -> MutexGuard<'_, Noted> {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Noted {
+    fn tell(&self, told: Told) {
+        if let Some(watcher) = &self.watcher {
+            // A test that has seen enough watches no longer.
+            let _ = watcher.send(told);
+        }
     }
 }
 
@@ -49,17 +140,46 @@ impl Host for Listener {
         if let Some(look) = &self.look {
             look(&event);
         }
-        self.noted().events.push(event);
+        let mut noted = self.noted();
+        noted.tell(Told::Event(event.clone()));
+        noted.events.push(event);
+    }
+
+    fn said(&self, stream: Stream, bytes: &[u8]) {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        self.noted().said.push((stream, text));
     }
 
     fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
-        self.noted().requests.push(request);
-        let refusal = Refusal::new(RefusalCode::RecursionDisabled, "no children in this test");
-        Box::pin(async { Err(refusal) })
+        let number = {
+            let mut noted = self.noted();
+            noted.requests.push(request.clone());
+            noted.requests.len()
+        };
+        let no_children =
+            || Refusal::new(RefusalCode::RecursionDisabled, "no children in this test");
+        let answer = match &self.spawn {
+            Some(spawn) => spawn(&request, number),
+            None => Err(no_children()),
+        };
+        ready(answer).boxed()
     }
 
-    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
-        Box::pin(async { Ok(WaitAnswer::default()) })
+    fn wait(&self, wait: WaitFor) -> WaitResult {
+        match &self.wait {
+            Some(answer) => answer(wait),
+            None => ready(Ok(WaitAnswer::default())).boxed(),
+        }
+    }
+
+    fn turn_ended(&self, answer: Option<Arc<str>>, taken: u32) -> BoxFuture<'static, Ruling> {
+        let mut noted = self.noted();
+        noted.answers.push((answer, taken));
+        noted.tell(Told::TurnEnded);
+        match noted.rulings.pop_front() {
+            Some(ruling) => async { ruling.await.unwrap_or(Ruling::End) }.boxed(),
+            None => ready(Ruling::End).boxed(),
+        }
     }
 }
 

@@ -1,107 +1,21 @@
 //! Turns after the first, letters into a turn, and what becomes of the process meanwhile.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use offshoot_fake_model_api::{Condition, Reply, Rule};
-use offshoot_model::{Refusal, RefusalCode, RunId, SpawnRequest, ToolUse};
+use offshoot_model::ToolUse;
 use offshoot_real_clients::{Clients, install};
 use offshoot_runtime::{
-    Finished, Host, Launch, LetterBox, Output, Ruling, RunContext, RunEvent, RunHost, Runtime,
-    Stop, StopHandle, Turns, WaitAnswer, WaitFor,
+    Finished, Launch, LetterBox, Output, Ruling, RunContext, RunEvent, RunHost, Runtime, Stop,
+    StopHandle, Turns,
 };
 use offshoot_runtime_claude::Parking;
-use offshoot_test_support::Watched;
+use offshoot_test_support::{Listener, Told, Watched};
 use serde_json::json;
-use tokio::sync::{mpsc, oneshot};
 
 use crate::Stage;
-
-/// An engine that rules as it is told to.
-#[derive(Clone, Default)]
-struct Engine(Arc<Mutex<State>>);
-
-#[derive(Default)]
-struct State {
-    events: Vec<RunEvent>,
-    /// Answers of the turns that ended, each with how many letters had been taken.
-    answers: Vec<(String, u32)>,
-    rulings: VecDeque<oneshot::Receiver<Ruling>>,
-    /// Hears of each event and each answer.
-    watcher: Option<mpsc::UnboundedSender<Told>>,
-}
-
-/// A report of a run.
-#[derive(Clone)]
-enum Told {
-    Event(RunEvent),
-    TurnEnded,
-}
-
-impl Host for Engine {
-    fn hear(&self, event: RunEvent) {
-        let mut state = self.0.lock().expect("no test panics while it holds this");
-        state.tell(Told::Event(event.clone()));
-        state.events.push(event);
-    }
-
-    fn spawn(&self, _request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
-        let refusal = Refusal::new(RefusalCode::RecursionDisabled, "no children in this test");
-        std::future::ready(Err(refusal)).boxed()
-    }
-
-    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
-        std::future::ready(Ok(WaitAnswer::default())).boxed()
-    }
-
-    fn turn_ended(&self, answer: Option<Arc<str>>, taken: u32) -> BoxFuture<'static, Ruling> {
-        let mut state = self.0.lock().expect("no test panics while it holds this");
-        state.answers.push((answer.as_deref().unwrap_or("nothing").to_owned(), taken));
-        state.tell(Told::TurnEnded);
-        match state.rulings.pop_front() {
-            Some(ruling) => async { ruling.await.unwrap_or(Ruling::End) }.boxed(),
-            None => std::future::ready(Ruling::End).boxed(),
-        }
-    }
-}
-
-impl State {
-    fn tell(&self, told: Told) {
-        self.watcher.iter().for_each(|watcher| drop(watcher.send(told.clone())));
-    }
-}
-
-impl Engine {
-    /// The ruling of a further turn.
-    fn rules(&self) -> oneshot::Sender<Ruling> {
-        let (tx, rx) = oneshot::channel();
-        self.0.lock().expect("no test panics while it holds this").rulings.push_back(rx);
-        tx
-    }
-
-    fn watch(&self) -> mpsc::UnboundedReceiver<Told> {
-        let (tx, rx) = mpsc::unbounded_channel();
-        self.0.lock().expect("no test panics while it holds this").watcher = Some(tx);
-        rx
-    }
-
-    fn answers(&self) -> Vec<(String, u32)> {
-        self.0.lock().expect("no test panics while it holds this").answers.clone()
-    }
-
-    /// The processes that were started.
-    fn processes(&self) -> Vec<u32> {
-        let state = self.0.lock().expect("no test panics while it holds this");
-        let started = |event: &RunEvent| match event {
-            RunEvent::Started(process) => process.map(|process| process.pid),
-            _ => None,
-        };
-        state.events.iter().filter_map(started).collect()
-    }
-}
 
 fn stage(clients: &Clients, parking: Parking, rules: impl IntoIterator<Item = Rule>) -> Stage {
     Stage::with(clients, rules, |options| options.parking = parking)
@@ -110,7 +24,7 @@ fn stage(clients: &Clients, parking: Parking, rules: impl IntoIterator<Item = Ru
 /// A run of this task under that engine, where letters to it are put, and how to stop it.
 fn start(
     stage: &Stage,
-    engine: &Engine,
+    engine: &Listener,
     task: &str,
 ) -> (BoxFuture<'static, Finished>, LetterBox, StopHandle) {
     let host = RunHost::new(engine.clone());
@@ -122,6 +36,14 @@ fn start(
         .claude
         .start(stage.place.launch(task), RunContext { turns, ..RunContext::new(host, stop) });
     (run, letters, handle)
+}
+
+/// Returns the answers of the turns, each with the number of letters that had been taken.
+fn answers(engine: &Listener) -> Vec<String> {
+    let told = |(answer, taken): (Option<Arc<str>>, u32)| {
+        format!("{}, {taken} letters", answer.as_deref().unwrap_or("nothing"))
+    };
+    engine.answers().into_iter().map(told).collect()
 }
 
 fn at(turn: usize, reply: &str) -> Rule {
@@ -136,15 +58,14 @@ fn text(text: &str) -> Output {
 async fn a_further_turn_goes_on_in_the_same_process() {
     let Some(clients) = install("a_further_turn_goes_on_in_the_same_process") else { return };
     let stage = stage(clients, Parking::Keep, [at(1, "one"), at(2, "two"), at(3, "{{prompt}}")]);
-    let engine = Engine::default();
+    let engine = Listener::default();
     for prompt in ["results", "/more"] {
-        engine.rules().send(Ruling::Go(Some(prompt.to_owned()))).expect("it will be asked");
+        engine.goes_on(prompt);
     }
     let (run, _letters, _handle) = start(&stage, &engine, "x");
     let finished = run.await;
     assert_eq!(finished.output, text(" /more"), "{:?}", finished.reason);
-    let answers = [("one".to_owned(), 0), ("two".to_owned(), 0), (" /more".to_owned(), 0)];
-    assert_eq!(engine.answers(), answers);
+    assert_eq!(answers(&engine), ["one, 0 letters", "two, 0 letters", " /more, 0 letters"]);
     assert_eq!(engine.processes().len(), 1);
     assert_eq!(finished.usage.expect("no usage was reported").total().known(), Some(45));
     assert_eq!(finished.cost.expect("no cost was reported").known_usd.as_micros(), 3 * 140);
@@ -155,7 +76,7 @@ async fn one_that_waits_is_ended_and_goes_on_in_another_process() {
     let name = "one_that_waits_is_ended_and_goes_on_in_another_process";
     let Some(clients) = install(name) else { return };
     let stage = stage(clients, Parking::Resume, [at(1, "one"), at(2, "two"), at(3, "three")]);
-    let engine = Engine::default();
+    let engine = Listener::default();
     let (first, second) = (engine.rules(), engine.rules());
     let mut told = engine.watch();
     let (run, _letters, _handle) = start(&stage, &engine, "x");
@@ -196,7 +117,7 @@ async fn a_letter_goes_into_the_turn_that_is_under_way() {
         Rule::when(Condition::Turn(1), Reply::call("Bash", json!({"command": "true"}))),
     ];
     let stage = stage(clients, Parking::Keep, rules);
-    let engine = Engine::default();
+    let engine = Listener::default();
     let mut told = engine.watch();
     let (run, letters, _handle) = start(&stage, &engine, "x");
     let write = async {
@@ -211,7 +132,7 @@ async fn a_letter_goes_into_the_turn_that_is_under_way() {
     };
     let (finished, ()) = tokio::join!(run, write);
     assert_eq!(finished.output, text("read in turn 1"), "{:?}", finished.reason);
-    assert_eq!(engine.answers(), [("read in turn 1".to_owned(), 1)]);
+    assert_eq!(answers(&engine), ["read in turn 1, 1 letters"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -221,7 +142,7 @@ async fn a_letter_that_comes_too_late_for_a_turn_gets_one_of_its_own() {
     let slow = Reply::Slow { text: "one two three four five six".into(), pause_ms: 300 };
     let letter = Rule::when(Condition::Turn(2), Reply::text("to {{prompt}}"));
     let stage = stage(clients, Parking::Keep, [Rule::when(Condition::Turn(1), slow), letter]);
-    let engine = Engine::default();
+    let engine = Listener::default();
     let mut told = engine.watch();
     let (run, letters, _handle) = start(&stage, &engine, "x");
     let write = async {
@@ -231,7 +152,7 @@ async fn a_letter_that_comes_too_late_for_a_turn_gets_one_of_its_own() {
     };
     let (finished, ()) = tokio::join!(run, write);
     assert_eq!(finished.output, text("to LETTER"), "{:?}", finished.reason);
-    assert_eq!(engine.answers(), [("to LETTER".to_owned(), 1)], "one end, when all is answered");
+    assert_eq!(answers(&engine), ["to LETTER, 1 letters"], "one end, when all is answered");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -239,7 +160,7 @@ async fn one_that_waits_can_be_stopped() {
     let Some(clients) = install("one_that_waits_can_be_stopped") else { return };
     for parking in [Parking::Keep, Parking::Resume] {
         let stage = stage(clients, parking, [at(1, "one")]);
-        let engine = Engine::default();
+        let engine = Listener::default();
         let _never = engine.rules();
         let mut told = engine.watch();
         let (run, _letters, handle) = start(&stage, &engine, "x");
@@ -262,7 +183,7 @@ async fn an_interrupted_run_goes_on_where_it_was() {
         Rule::when(Condition::Step(2), Reply::Hang),
     ];
     let stage = stage(clients, Parking::Keep, rules);
-    let run = |launch: Launch, engine: &Engine| {
+    let run = |launch: Launch, engine: &Listener| {
         let host = RunHost::new(engine.clone());
         let turns = Turns::new(host.clone(), LetterBox::default());
         let (handle, stop) = StopHandle::new();
@@ -272,7 +193,7 @@ async fn an_interrupted_run_goes_on_where_it_was() {
         )
     };
     let launch = stage.place.launch("count");
-    let (killed, handle) = run(launch.clone(), &Engine::default());
+    let (killed, handle) = run(launch.clone(), &Listener::default());
     let kill = async {
         // A request that looks, then the two questions of the run.
         stage.api.conversed(2).await;
@@ -280,7 +201,7 @@ async fn an_interrupted_run_goes_on_where_it_was() {
     };
     let (killed, ()) = tokio::join!(killed, kill);
     assert_eq!(killed.reason.code(), "cancelled");
-    let (again, _handle) = run(Launch { continues: true, ..launch }, &Engine::default());
+    let (again, _handle) = run(Launch { continues: true, ..launch }, &Listener::default());
     let finished = again.await;
     assert_eq!(finished.output, text("on in 2"), "{:?}", finished.reason);
     assert_eq!(
@@ -297,9 +218,9 @@ async fn one_that_was_interrupted_before_it_began_begins() {
     let stage = stage(clients, Parking::Keep, [at(1, "you said {{prompt}}")]);
     let mut launch = stage.place.launch("count");
     launch.continues = true;
-    let turns = Turns::new(RunHost::new(Engine::default()), LetterBox::default());
+    let turns = Turns::new(RunHost::new(Listener::default()), LetterBox::default());
     let (_handle, stop) = StopHandle::new();
-    let cx = RunContext { turns, ..RunContext::new(RunHost::new(Engine::default()), stop) };
+    let cx = RunContext { turns, ..RunContext::new(RunHost::new(Listener::default()), stop) };
     let finished = stage.place.claude.start(launch, cx).await;
     assert_eq!(finished.output, text("you said count"), "{:?}", finished.reason);
     assert_eq!(finished.usage.expect("no usage was reported").total().known(), Some(15));
@@ -310,16 +231,13 @@ async fn a_turn_that_fails_is_the_last() {
     let Some(clients) = install("a_turn_that_fails_is_the_last") else { return };
     let broken = Rule::when(Condition::Turn(2), Reply::invalid("no such thing"));
     let stage = stage(clients, Parking::Resume, [at(1, "one"), broken]);
-    let engine = Engine::default();
+    let engine = Listener::default();
     for _ in 0..2 {
-        engine.rules().send(Ruling::Go(Some("go on".to_owned()))).expect("it will be asked");
+        engine.goes_on("go on");
     }
     let (run, _letters, _handle) = start(&stage, &engine, "x");
     let finished = run.await;
     assert_eq!(finished.reason.code(), "runtime_error", "{finished:?}");
-    assert_eq!(
-        engine.answers(),
-        [("one".to_owned(), 0)],
-        "the engine is not asked after a failure"
-    );
+    let expected = ["one, 0 letters"];
+    assert_eq!(answers(&engine), expected, "the engine is not asked after a failure");
 }

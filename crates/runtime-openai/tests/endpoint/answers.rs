@@ -1,11 +1,11 @@
 //! Answers, tools and turns, against a scripted endpoint.
 
-use std::sync::Arc;
-
-use crate::common::{Listener, Place, launch, parent, progress, run_id, text};
+use crate::common::{Listener, Place, admitting, launch, parent, progress, run_id, text};
 use offshoot_fake_model_api::{Condition, Reply, Rule, ToolCall, Usage as Numbers};
-use offshoot_model::{AgentId, Cost, MicroUsd, Reason, Usage};
-use offshoot_runtime::{ContextFile, Launch, Output, OutputFormat, Pass, Ruling, RunEvent};
+use offshoot_model::{
+    AgentId, Cost, MicroUsd, Reason, Refusal, RefusalCode, SpawnRequest, Usage,
+};
+use offshoot_runtime::{ContextFile, Launch, LetterBox, Output, OutputFormat, Pass, RunEvent};
 use offshoot_runtime_openai::{AgentOptions, CostOption, Price};
 use serde_json::{Value, json};
 
@@ -143,10 +143,9 @@ async fn children_by_tools() {
     ]);
     let pass = Pass { socket: Arc::new("/socket".into()), ticket: "ticket-of-the-run".into() };
     let launch = Launch { pass: Some(pass), ..parent("split") };
-    let listener = Listener { admits: Some(2), ..Listener::default() };
-    let spawned = Arc::clone(&listener.spawned);
-    let (finished, events) = place.run_with(launch, listener).await;
-    let spawned = spawned.lock().expect("no listener panics");
+    let listener = admitting(2);
+    let (finished, events) = place.run_with(launch, listener.clone()).await;
+    let spawned = listener.asked();
     let tasks: Vec<_> = spawned.iter().map(|request| &*request.task).collect();
     assert_eq!(tasks, ["left", "right"]);
     assert_eq!(spawned[0].agent, AgentId::parse("scout").ok());
@@ -191,7 +190,7 @@ async fn children_that_are_waited_for_run_side_by_side() {
         Rule::when(Condition::Step(1), Reply::Calls(vec![spawn("a"), spawn("b"), spawn("c")])),
         Rule::always(Reply::text("{{result}}")),
     ]);
-    let listener = Listener { admits: Some(3), ..Listener::default() };
+    let listener = admitting(3);
     let (finished, _) = place.run_with(parent("split"), listener).await;
     let lines =
         text(&finished).lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
@@ -207,7 +206,11 @@ async fn a_refusal_is_the_answer_of_the_tool() {
     ]);
     // Whether the tool was on offer or not: admission has the last word.
     for launch in [parent("go"), launch("go")] {
-        let (finished, _) = place.run_with(launch, Listener::default()).await;
+        let refusal = |_: &SpawnRequest, _| {
+            let refusal = Refusal::new(RefusalCode::DepthLimit, "Cannot spawn deeper.");
+            Err(refusal.with_hint("Do it yourself."))
+        };
+        let (finished, _) = place.run_with(launch, Listener::default().spawning(refusal)).await;
         assert_eq!(text(&finished), "then I do it myself");
     }
     let offered: Vec<_> = place.api.conversations().iter().map(|seen| seen.tools.len()).collect();
@@ -234,7 +237,7 @@ async fn rounds_of_tools_have_an_end() {
     let place = Place::with([Rule::always(Reply::call("sessions_wait", json!({})))], |options| {
         options.max_rounds = 3
     });
-    let listener = Listener { admits: Some(0), ..Listener::default() };
+    let listener = admitting(0);
     let (finished, _) = place.run_with(parent("go"), listener).await;
     assert_eq!(finished.reason, Reason::TurnLimit);
     assert_eq!(place.api.requests().len(), 4);
@@ -242,7 +245,7 @@ async fn rounds_of_tools_have_an_end() {
         let own = AgentOptions { max_rounds: Some(1), ..AgentOptions::default() };
         options.agents.insert("main".to_owned(), own);
     });
-    let listener = Listener { admits: Some(0), ..Listener::default() };
+    let listener = admitting(0);
     let (finished, _) = place.run_with(parent("go"), listener).await;
     assert_eq!(finished.reason, Reason::TurnLimit);
     assert_eq!(place.api.requests().len(), 2, "an agent has a number of its own");
@@ -280,13 +283,12 @@ async fn a_further_turn_goes_on_with_the_conversation() {
         Rule::when(prompt("results"), Reply::text("with results")),
         Rule::always(Reply::text("started them")),
     ]);
-    let rulings = vec![Ruling::End, Ruling::Go(Some("here are the results".to_owned()))];
-    let listener = Listener { rulings: rulings.into(), ..Listener::default() };
-    let answers = Arc::clone(&listener.answers);
-    let (finished, _) = place.run_with(launch("go"), listener).await;
+    let listener = Listener::default();
+    listener.goes_on("here are the results");
+    let (finished, _) = place.run_with(launch("go"), listener.clone()).await;
     assert_eq!(text(&finished), "with results", "the last answer counts");
-    let answers = answers.lock().expect("no listener panics");
-    let answers: Vec<_> = answers.iter().map(|answer| answer.as_deref()).collect();
+    let answers = listener.answers();
+    let answers: Vec<_> = answers.iter().map(|(answer, _)| answer.as_deref()).collect();
     assert_eq!(answers, [Some("started them"), Some("with results")]);
     let second = &place.api.requests()[1].body["messages"];
     let roles: Vec<_> =
@@ -300,7 +302,8 @@ async fn letters_reach_a_turn_that_is_under_way() {
         Rule::when(prompt("hurry"), Reply::text("done in a hurry")),
         Rule::always(Reply::call("sessions_wait", json!({}))),
     ]);
-    let listener = Listener { admits: Some(0), letters: vec!["hurry up"], ..Listener::default() };
-    let (finished, _) = place.run_with(parent("go"), listener).await;
+    let letters = LetterBox::default();
+    letters.put("hurry up".into());
+    let (finished, _) = place.run_with_letters(parent("go"), admitting(0), letters).await;
     assert_eq!(text(&finished), "done in a hurry");
 }

@@ -1,21 +1,21 @@
 //! The parts that the test programs share: a scripted endpoint, and a host that listens and decides.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use offshoot_fake_model_api::{FakeModelApi, Rule, Script};
 use offshoot_model::{
-    AgentId, Ending, Envelope, Grant, Payload, Refusal, RefusalCode, RootId, RunId, SessionKey,
-    SpawnRequest, Stream,
+    AgentId, Ending, Envelope, Grant, Payload, RootId, RunId, SessionKey, SpawnRequest,
 };
 use offshoot_runtime::{
-    Finished, Host, Launch, LetterBox, Ruling, RunContext, RunEvent, RunHost, Runtime, StopHandle,
-    StopSignal, Turns, WaitAnswer, WaitFor,
+    Finished, Launch, LetterBox, RunContext, RunEvent, RunHost, Runtime, StopHandle, StopSignal,
+    Turns, WaitAnswer, WaitFor,
 };
 use offshoot_runtime_openai::{OpenAiOptions, OpenAiRuntime, Retries};
+pub(crate) use offshoot_test_support::Listener;
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::watch;
 use uuid::Uuid;
 
 /// A scripted endpoint, and a runtime that calls it.
@@ -66,89 +66,48 @@ impl Place {
         listener: Listener,
         stop: StopSignal,
     ) -> (Finished, Vec<RunEvent>) {
-        let heard = Arc::clone(&listener.heard);
-        let letters = listener.letters.clone();
-        let host = RunHost::new(listener);
-        let letter_box = LetterBox::default();
-        let turns = Turns::new(host.clone(), letter_box.clone());
-        letters.into_iter().for_each(|letter| letter_box.put(letter.into()));
-        let finished =
-            self.runtime.start(launch, RunContext { turns, ..RunContext::new(host, stop) }).await;
-        let events = heard.lock().expect("no listener panics").clone();
-        (finished, events)
+        self.run_in(launch, listener, LetterBox::default(), stop).await
+    }
+
+    /// Runs to the end, with these letters put in before it starts.
+    pub(crate) async fn run_with_letters(
+        &self,
+        launch: Launch,
+        listener: Listener,
+        letters: LetterBox,
+    ) -> (Finished, Vec<RunEvent>) {
+        self.run_in(launch, listener, letters, StopHandle::new().1).await
+    }
+
+    async fn run_in(
+        &self,
+        launch: Launch,
+        listener: Listener,
+        letters: LetterBox,
+        stop: StopSignal,
+    ) -> (Finished, Vec<RunEvent>) {
+        let host = RunHost::new(listener.clone());
+        let turns = Turns::new(host.clone(), letters);
+        let cx = RunContext { turns, ..RunContext::new(host, stop) };
+        let finished = self.runtime.start(launch, cx).await;
+        (finished, listener.heard())
     }
 }
 
-type At = Box<dyn Fn(&RunEvent) + Send + Sync>;
-
-/// Listens, looks at each event, answers for the engine.
-pub(crate) struct Listener {
-    pub(crate) heard: Arc<Mutex<Vec<RunEvent>>>,
-    /// The blocks that it said, as they came.
-    pub(crate) said: Arc<Mutex<Vec<(Stream, String)>>>,
-    pub(crate) at: At,
-    /// The requests for children.
-    pub(crate) spawned: Arc<Mutex<Vec<SpawnRequest>>>,
-    /// The number of children that are admitted at once; none where no child is. Each ends with its task in capitals, once so
-    /// many live.
-    pub(crate) admits: Option<usize>,
-    /// Rulings at the ends of turns, the last one first.
-    pub(crate) rulings: Mutex<Vec<Ruling>>,
-    /// Answers of turns.
-    pub(crate) answers: Arc<Mutex<Vec<Option<Arc<str>>>>>,
-    /// Put in before it starts.
-    pub(crate) letters: Vec<&'static str>,
-    /// Told when so many live.
-    pub(crate) live: Arc<tokio::sync::watch::Sender<usize>>,
-}
-
-impl Default for Listener {
-    fn default() -> Self {
-        Self {
-            heard: Arc::default(),
-            said: Arc::default(),
-            at: Box::new(|_| {}),
-            spawned: Arc::default(),
-            admits: None,
-            rulings: Mutex::default(),
-            answers: Arc::default(),
-            letters: Vec::new(),
-            live: Arc::new(tokio::sync::watch::channel(0).0),
-        }
-    }
-}
-
-impl Host for Listener {
-    fn hear(&self, event: RunEvent) {
-        (self.at)(&event);
-        self.heard.lock().expect("no listener panics").push(event);
-    }
-
-    fn said(&self, stream: Stream, bytes: &[u8]) {
-        let text = String::from_utf8(bytes.to_vec()).expect("whole characters");
-        self.said.lock().expect("no listener panics").push((stream, text));
-    }
-
-    fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
-        let mut spawned = self.spawned.lock().expect("no listener panics");
-        spawned.push(request);
-        let answer = match self.admits {
-            Some(_) => Ok(run_id(spawned.len())),
-            None => Err(Refusal::new(RefusalCode::DepthLimit, "Cannot spawn deeper.")
-                .with_hint("Do it yourself.")),
-        };
-        self.live.send_replace(spawned.len());
-        std::future::ready(answer).boxed()
-    }
-
-    fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
-        let spawned = Arc::clone(&self.spawned);
-        let together = self.admits.unwrap_or_default();
-        let mut live = self.live.subscribe();
+/// A host that admits children. Each ends with its task in capitals, once so many live.
+pub(crate) fn admitting(together: usize) -> Listener {
+    let children = Arc::new(watch::channel(Vec::<SpawnRequest>::new()).0);
+    let admitted = Arc::clone(&children);
+    let spawn = move |request: &SpawnRequest, number| {
+        admitted.send_modify(|children| children.push(request.clone()));
+        Ok(run_id(number))
+    };
+    let wait = move |wait: WaitFor| {
+        let mut children = children.subscribe();
         async move {
-            live.wait_for(|live| *live >= together).await.expect("the listener lives");
-            let spawned = spawned.lock().expect("no listener panics");
-            let ended = spawned.iter().enumerate().filter(|(index, _)| {
+            let children = children.wait_for(|children| children.len() >= together).await;
+            let children = children.expect("the sender lives");
+            let ended = children.iter().enumerate().filter(|(index, _)| {
                 wait.runs.is_empty() || wait.runs.contains(&run_id(index + 1))
             });
             let ended = ended.map(|(index, request)| {
@@ -159,13 +118,8 @@ impl Host for Listener {
             Ok(WaitAnswer { ended: ended.collect(), pending: Vec::new() })
         }
         .boxed()
-    }
-
-    fn turn_ended(&self, answer: Option<Arc<str>>, _taken: u32) -> BoxFuture<'static, Ruling> {
-        self.answers.lock().expect("no listener panics").push(answer);
-        let ruling = self.rulings.lock().expect("no listener panics").pop();
-        std::future::ready(ruling.unwrap_or(Ruling::End)).boxed()
-    }
+    };
+    Listener::default().spawning(spawn).waiting(wait)
 }
 
 /// The id of the n-th child.

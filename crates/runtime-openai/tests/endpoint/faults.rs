@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::common::{Listener, Place, launch, parent, progress, text};
+use crate::common::{Listener, Place, admitting, launch, parent, progress, text};
 use offshoot_fake_model_api::{ApiError, Break, Condition, Reply, Rule};
 use offshoot_model::{Reason, RunStatus, TokenCount, Usage};
 use offshoot_runtime::{RunContext, RunEvent, RunHost, Runtime, Stop, StopHandle, check_contract};
@@ -56,12 +56,12 @@ async fn the_service_says_when_and_all_runs_heed_it() {
     ]);
     let (told, hears) = tokio::sync::oneshot::channel();
     let told = std::sync::Mutex::new(Some(told));
-    let at = Box::new(move |event: &RunEvent| {
+    let at = move |event: &RunEvent| {
         if is_progress(event, "the service answered 429") {
             let told = told.lock().expect("no listener panics").take();
             told.expect("it is told once").send(()).expect("the other waits for it");
         }
-    });
+    };
     let second = async {
         hears.await.expect("the first is told");
         let begun = tokio::time::Instant::now();
@@ -69,7 +69,7 @@ async fn the_service_says_when_and_all_runs_heed_it() {
         assert_eq!(text(&finished), "at last");
         begun.elapsed()
     };
-    let first = place.run_with(launch("first"), Listener { at, ..Listener::default() });
+    let first = place.run_with(launch("first"), Listener::at(at));
     let ((first, _), waited) = tokio::join!(first, second);
     assert_eq!(text(&first), "at last");
     assert!(waited >= Duration::from_millis(900), "{waited:?}");
@@ -244,13 +244,13 @@ async fn a_request_to_stop_is_heard_at_any_moment() {
             });
             let (handle, signal) = StopHandle::new();
             let moment = *moment;
-            let at = Box::new(move |event: &RunEvent| {
+            let at = move |event: &RunEvent| {
                 if moment(event) {
                     handle.stop(stop);
                 }
-            });
+            };
             // More children than will ever live: a wait for them does not end.
-            let listener = Listener { at, admits: Some(99), ..Listener::default() };
+            let listener = admitting(99).looking(at);
             let (finished, events) = place.run_until(parent(task), listener, signal).await;
             assert_eq!(
                 finished.reason.status(),
@@ -268,12 +268,12 @@ async fn what_was_said_before_a_stop_is_kept() {
     let slow = Reply::Slow { text: "one\n two\n three".into(), pause_ms: 200 };
     let place = Place::new([Rule::always(slow)]);
     let (handle, signal) = StopHandle::new();
-    let at = Box::new(move |event: &RunEvent| {
+    let at = move |event: &RunEvent| {
         if is_progress(event, "one") {
             handle.stop(Stop::Firm);
         }
-    });
-    let listener = Listener { at, ..Listener::default() };
+    };
+    let listener = Listener::at(at);
     let (finished, _) = place.run_until(launch("go"), listener, signal).await;
     assert!(text(&finished).starts_with("one\n"), "{:?}", text(&finished));
     assert_eq!(finished.usage, Some(Usage::UNKNOWN));

@@ -1,6 +1,6 @@
 //! Conversations that grow beyond what is good for them.
 
-use crate::common::{Listener, Place, parent, progress, text};
+use crate::common::{Place, admitting, parent, progress, text};
 use offshoot_fake_model_api::{ApiError, Condition, Reply, Rule, Usage};
 use offshoot_model::Reason;
 use offshoot_runtime_openai::{AgentOptions, Compaction, OpenAiOptions, Pruning, SoftTrim};
@@ -34,7 +34,7 @@ async fn past_its_limit_it_is_summed_up() {
         ],
         at(1000),
     );
-    let listener = Listener { admits: Some(1), ..Listener::default() };
+    let listener = admitting(1);
     let (finished, events) = place.run_with(parent("the task"), listener).await;
     assert_eq!(text(&finished), "finished from notes");
     assert!(progress(&events)[0].starts_with("sums up a conversation of about 11"), "{events:?}");
@@ -65,7 +65,7 @@ async fn one_that_the_service_refuses_is_summed_up_too() {
         Rule::when(Condition::Step(2), Reply::Error(too_long.clone())),
         Rule::always(Reply::call("sessions_spawn", json!({"task": "x"}))),
     ]);
-    let listener = Listener { admits: Some(1), ..Listener::default() };
+    let listener = admitting(1);
     let (finished, _) = place.run_with(parent("go"), listener).await;
     assert_eq!(text(&finished), "done");
     // A first prompt that is too long has nothing that could be summed up.
@@ -93,7 +93,7 @@ async fn an_agent_may_have_its_own_settings() {
             options.agents.insert("main".into(), off);
         },
     );
-    let listener = Listener { admits: Some(1), ..Listener::default() };
+    let listener = admitting(1);
     let (finished, _) = place.run_with(parent("go"), listener).await;
     assert_eq!(text(&finished), "whole");
     assert_eq!(place.api.requests().len(), 2);
@@ -109,7 +109,7 @@ async fn a_summary_without_words_leaves_the_conversation() {
         ],
         at(1000),
     );
-    let listener = Listener { admits: Some(1), ..Listener::default() };
+    let listener = admitting(1);
     let (finished, _) = place.run_with(parent("go"), listener).await;
     assert_eq!(text(&finished), "whole");
     let asked = place.api.conversations().into_iter().filter(|seen| seen.prompt.contains(ASKS));
@@ -130,7 +130,7 @@ async fn old_results_are_cut_before_they_are_sent_again() {
         ],
         |options| options.context_pruning = pruning,
     );
-    let listener = Listener { admits: Some(1), ..Listener::default() };
+    let listener = admitting(1);
     place.run_with(parent("go"), listener).await;
     let last = &place.api.requests()[2].body["messages"];
     let result = |at: usize| last[at]["content"].as_str().expect("text").to_owned();

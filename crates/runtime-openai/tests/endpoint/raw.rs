@@ -1,7 +1,5 @@
 //! Answers byte for byte: what endpoints send that no scripted one would.
 
-use std::sync::Arc;
-
 use offshoot_model::{Reason, Stream, Usage};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
@@ -139,9 +137,8 @@ async fn words_are_told_as_they_come_without_secrets_across_their_borders() {
     let check = async |bits: &[&str], end: &str, expected: &str| {
         let body: String = bits.iter().map(|text| bit(text)).collect();
         let listener = Listener::default();
-        let said = Arc::clone(&listener.said);
-        drop(heard(EVENTS, &format!("{body}{end}"), listener).await);
-        let blocks = said.lock().expect("no listener panics").clone();
+        drop(heard(EVENTS, &format!("{body}{end}"), listener.clone()).await);
+        let blocks = listener.said();
         assert!(blocks.len() > 1, "they come one by one: {blocks:?}");
         assert!(blocks.iter().all(|(stream, _)| *stream == Stream::Stdout), "{blocks:?}");
         let text: String = blocks.into_iter().map(|(_, text)| text).collect();

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use offshoot_model::{
     AgentId, BudgetGrant, Cost, Ending, Envelope, Grant, MicroUsd, Reason, Refusal, RefusalCode,
-    RunId, SessionKey, SpawnRequest, TokenCount, Usage,
+    SessionKey, TokenCount, Usage,
 };
 use offshoot_plugin_host::{Checked, Plugin, PluginError, Surroundings};
 use offshoot_plugin_tests::{Listener, folder, json, launch, library, run};
 use offshoot_runtime::{
-    Finished, Host, Launch, Merge, MergeInput, MergeValue, Output, RunContext, RunEvent, RunHost,
+    Finished, Launch, Merge, MergeInput, MergeValue, Output, RunContext, RunEvent, RunHost,
     Runtime, StopHandle, WaitAnswer, WaitFor, check_contract,
 };
 use offshoot_test_support::{release_build, target_folder};
@@ -146,7 +146,7 @@ async fn counts(plugin: &Arc<Plugin>, place: &Path) {
     let grant = Grant { budget, run_timeout_seconds: 86_400, ..Grant::unbounded() };
     let launch = Launch { grant: Arc::new(grant), ..launch(place, "numbers", &[]) };
     let (listener, (_handle, stop)) = (Listener::default(), StopHandle::new());
-    let host = RunHost::new(Counting(listener.clone()));
+    let host = RunHost::new(listener.clone().waiting(one_child));
     let finished = runtime.start(launch, RunContext::new(host, stop)).await;
     let Finished { output: Output::Text(said), .. } = finished else {
         panic!("{}", finished.reason)
@@ -191,29 +191,16 @@ fn cost() -> Cost {
     Cost { estimated_usd: MicroUsd::from_micros(1), ..Cost::unknown() }
 }
 
-/// Notes what it hears, admits no child, and knows of one child that has ended.
-struct Counting(Listener);
-
-impl Host for Counting {
-    fn hear(&self, event: RunEvent) {
-        self.0.hear(event);
-    }
-
-    fn spawn(&self, _request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
-        let refusal = Refusal::new(RefusalCode::RecursionDisabled, "no children in this test");
-        Box::pin(async { Err(refusal) })
-    }
-
-    fn wait(&self, _wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
-        let run = Launch::bare("").run;
-        let key = SessionKey::parse("agent:main:subagent:x").expect("the key is malformed");
-        let ending = Ending {
-            usage: counted(),
-            cost: cost(),
-            execution_time_ms: u64::MAX,
-            ..Ending::of(Reason::ExitCode { code: -1 })
-        };
-        let ended = vec![Envelope::of(&ending, key, run, AgentId::main(), 1)];
-        Box::pin(async { Ok(WaitAnswer { ended, pending: Vec::new() }) })
-    }
+/// Returns what a wait finds: one child, with the largest and smallest numbers.
+fn one_child(_wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
+    let run = Launch::bare("").run;
+    let key = SessionKey::parse("agent:main:subagent:x").expect("the key is malformed");
+    let ending = Ending {
+        usage: counted(),
+        cost: cost(),
+        execution_time_ms: u64::MAX,
+        ..Ending::of(Reason::ExitCode { code: -1 })
+    };
+    let ended = vec![Envelope::of(&ending, key, run, AgentId::main(), 1)];
+    Box::pin(async { Ok(WaitAnswer { ended, pending: Vec::new() }) })
 }
