@@ -1,10 +1,13 @@
 //! Tasks that need each other beside tasks that do not.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use offshoot_merge::Strategy;
+use offshoot_model::{ContextEntry, ValueKind};
 use offshoot_spawner::{Piece, PieceNeed, RunSpec};
+use offshoot_store::NewValue;
 
 use super::Row;
 use super::first_start::until_first_start;
@@ -29,31 +32,56 @@ pub(crate) const START: Row = Row {
 
 const NEEDS: &str = "each needs one before it";
 const PLAIN: &str = "a plain fanout";
+/// A run that needs an answer reads it as a value of its context.
+const GIVEN: &str = "a plain fanout, each with one value of its context";
 /// The runs of one wave.
 const WAVE: u32 = 100;
 
 fn measure(setting: &Setting) -> Result<Outcome> {
     let count = setting.pick(10_000, 300);
     let program = &true_program()?;
-    let side = |name, chained| Side::new(name, move || run(setting, program, count, chained));
-    let sides = vec![side(NEEDS, true), side(PLAIN, false)];
+    let side = |name, kind| Side::new(name, move || run(setting, program, count, kind));
+    let sides =
+        vec![side(NEEDS, Kind::Chained), side(PLAIN, Kind::Plain), side(GIVEN, Kind::Given)];
     let samples = compare(setting, setting.few_rounds(), sides)?;
     Ok(Outcome::new(Unit::Seconds("process"), samples)
         .times(NEEDS, 1.1, PLAIN)
+        .times(NEEDS, 1.1, GIVEN)
         .note(format!("{count} runs in waves of {WAVE}; the record is in SQLite")))
 }
 
-fn run(setting: &Setting, program: &Path, count: u64, chained: bool) -> Result<f64> {
+/// The tasks of a fanout.
+#[derive(Clone, Copy)]
+enum Kind {
+    Plain,
+    Given,
+    Chained,
+}
+
+fn run(setting: &Setting, program: &Path, count: u64, kind: Kind) -> Result<f64> {
     let folder = setting.scratch()?;
     let command = program.to_str().ok_or("a program of ordinary name")?;
     setting.runtime()?.block_on(async {
         let engine = Engine::new(Record::Sqlite, folder.path(), config(8)?, exec()?)?;
         let run_spec = RunSpec::command("/", [command]);
-        let pieces = if chained { in_waves(count) } else { pieces(count) };
+        let pieces = match kind {
+            Kind::Plain => pieces(count),
+            Kind::Chained => in_waves(count),
+            Kind::Given => with_values(&engine, count).await?,
+        };
         let start = Instant::now();
         engine.run(pieces, run_spec, Strategy::Concatenate).await?;
         Ok(start.elapsed().as_secs_f64() / count as f64)
     })
+}
+
+/// So many pieces, each with the empty answer of `true` as a value of its context.
+async fn with_values(engine: &Engine, count: u64) -> Result<Vec<Piece>> {
+    let value = engine.store.put(NewValue::bytes(ValueKind::Text, Arc::from([]))).await?;
+    let context = vec![ContextEntry { name: "before".into(), value }];
+    let mut pieces = pieces(count);
+    pieces.iter_mut().for_each(|piece| piece.request.context.clone_from(&context));
+    Ok(pieces)
 }
 
 fn measure_start(setting: &Setting) -> Result<Outcome> {
