@@ -22,11 +22,12 @@ const GENERATED: &[Generated] = &[
     Generated { path: "docs/events.schema.json", make: || cargo::example("event_schema") },
     Generated { path: "docs/cli.md", make: || command_line::page(&cargo::offshoot) },
     Generated { path: "docs/mcp-tools.md", make: tools },
+    Generated { path: "docs/limits.md", make: || cargo::example("limits") },
     Generated { path: "docs/messages.md", make: || messages::page(&Workspace::read()?) },
 ];
 
 /// The examples that print pages.
-const EXAMPLES: &[&str] = &["layout", "protocol", "event_schema"];
+const EXAMPLES: &[&str] = &["layout", "protocol", "event_schema", "limits"];
 
 /// `docs/mcp-tools.md`: the tools for models.
 fn tools() -> Result<String> {

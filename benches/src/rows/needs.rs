@@ -77,7 +77,7 @@ fn run(setting: &Setting, program: &Path, count: u64, kind: Kind) -> Result<f64>
 
 /// So many pieces, each with the empty answer of `true` as a value of its context.
 async fn with_values(engine: &Engine, count: u64) -> Result<Vec<Piece>> {
-    let value = engine.store.put(NewValue::bytes(ValueKind::Text, Arc::from([]))).await?;
+    let value = engine.store.put(NewValue::bytes(ValueKind::Text, Arc::<[u8]>::from([]))).await?;
     let context = vec![ContextEntry { name: "before".into(), value }];
     let mut pieces = pieces(count);
     pieces.iter_mut().for_each(|piece| piece.request.context.clone_from(&context));

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use offshoot_merge::Strategy;
-use offshoot_process::{Exit, Keep, NeverStop, Program, Stdin};
+use offshoot_process::{Exit, Keep, NeverStop, Program};
 use offshoot_spawner::RunSpec;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;

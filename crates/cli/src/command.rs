@@ -47,8 +47,7 @@ use clap::error::ContextKind;
 use offshoot_process::run_keeper;
 
 use crate::arguments::{
-    Arguments, Command, DoctorArguments, KeeperArguments, PluginCommand, PluginSuiteArguments,
-    PluginTrialArguments,
+    Arguments, Command, KeeperArguments, PluginCommand, PluginSuiteArguments, PluginTrialArguments,
 };
 use crate::code::{FailureCode, NoteCode};
 use crate::completion;
@@ -163,7 +162,7 @@ fn run(command: Command, cx: &Invocation) -> Result<Exit, Failure> {
         Command::List(arguments) => return list::run(&arguments, cx),
         Command::Tree(arguments) => return tree::run(&arguments, cx),
         Command::Audit(arguments) => return audit::run(&arguments, cx),
-        Command::Doctor(DoctorArguments {}) => return doctor::run(cx),
+        Command::Doctor(arguments) => return doctor::run(&arguments, cx),
         Command::Key(arguments) => return key::run(arguments.command, cx),
         Command::Watch(arguments) => return watch::run(&arguments, cx),
         // Commands that are done, or have failed.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::{Isolation, RootId, RunId};
-use offshoot_process::{Capture, Exit, Keep, Kept, NeverStop, Program, Stdin};
+use offshoot_process::{Capture, Exit, Keep, Kept, NeverStop, Program};
 use tokio::time::timeout;
 
 use crate::error::IsolationError;

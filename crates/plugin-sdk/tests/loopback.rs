@@ -22,10 +22,9 @@ use offshoot_plugin_sdk::model::{
     RunStatus, SpawnRequest, Usage, ValueKind,
 };
 use offshoot_plugin_sdk::{
-    Abilities, BoxFuture, Error, Finished, FnRuntime, FutureExt, JsonText, Launch, Level,
-    MergeFn, MergeInput, MergeSetup, NextTurn, Output, Plugin, RunContext, RunEvent, RunHost,
-    Runtime, Stop, StopHandle, Turns, WaitAnswer, WaitFor, check_contract, export, json_of,
-    value_of,
+    Abilities, BoxFuture, Error, Finished, FnRuntime, FutureExt, JsonText, Launch, Level, MergeFn,
+    MergeInput, MergeSetup, NextTurn, Output, Plugin, RunContext, RunHost, Runtime, Stop,
+    StopHandle, Turns, WaitAnswer, WaitFor, check_contract, export, json_of, value_of,
 };
 use offshoot_test_support::Listener;
 use tokio::sync::Notify;

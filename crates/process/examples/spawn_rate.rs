@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_process::{
-    Exit, Keep, KeeperCommand, NeverStop, Options, Processes, Program, Stdin, run_keeper,
+    Exit, Keep, KeeperCommand, NeverStop, Options, Processes, Program, run_keeper,
 };
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;

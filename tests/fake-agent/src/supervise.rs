@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use offshoot_process::{
     Capture, Child, Finished, Keep, KeeperCommand, MARK_VARIABLE, NeverStop, Notice, Options,
-    Processes, Program, Stdin, make_room,
+    Processes, Program, make_room,
 };
 use tokio::sync::Notify;
 

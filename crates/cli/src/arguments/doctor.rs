@@ -2,13 +2,22 @@
 
 use clap::Args;
 
-/// Check that running trees can be cleaned up if their supervisors are killed
+/// Check that running trees can be cleaned up, or that limits hold
 ///
 /// Shows, for each supervisor of this user that runs, its keeper: the process that ends its agents if it is killed; and whether its
 /// agents are in a control group. Ends with 1 where a keeper is stopped or missing.
+///
+/// With --prove it tries the limits of the configuration that holds here, one by one: built-in agents ask for more than each limit
+/// allows, and the table shows what they got. No program and no model is started; it takes a few seconds. Ends with 1 where a limit
+/// does not hold.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   offshoot doctor
-  offshoot doctor --json")]
-pub(crate) struct DoctorArguments {}
+  offshoot doctor --prove
+  offshoot doctor --prove --config strict.toml --json")]
+pub(crate) struct DoctorArguments {
+    /// Try each limit of the configuration with built-in agents
+    #[arg(long)]
+    pub(crate) prove: bool,
+}

@@ -36,6 +36,8 @@ pub(crate) enum FailureCode {
     NoTreeRecord,
     /// The run has no event on record.
     NoRunRecord,
+    /// `doctor --prove` cannot open or record a tree of its own.
+    NotProved,
     /// `audit --sign` is given a tree that did not hold to its limits.
     TreeHasBreaches,
     /// `config check` finds a setting that the runtime of its agent refuses.

@@ -1,11 +1,14 @@
 //! `offshoot doctor`.
 
+mod prove;
+
 use std::path::PathBuf;
 
 use offshoot_door::{Registry, Supervisor};
 use offshoot_process::{KeeperState, has_control_group, keeper_of};
 use serde::Serialize;
 
+use crate::arguments::DoctorArguments;
 use crate::code::NoteCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -30,8 +33,11 @@ struct Keeper {
     state: &'static str,
 }
 
-/// Looks at each supervisor of the user.
-pub(crate) fn run(cx: &Invocation) -> Result<Exit, Failure> {
+/// Looks at each supervisor of the user, or tries the limits.
+pub(crate) fn run(arguments: &DoctorArguments, cx: &Invocation) -> Result<Exit, Failure> {
+    if arguments.prove {
+        return prove::run(cx);
+    }
     let registry = Registry::of_user(cx.environment.runtime_folder.as_deref());
     let mut supervisors = registry.supervisors();
     supervisors.sort_by_key(|supervisor| (supervisor.process.pid, supervisor.socket.clone()));

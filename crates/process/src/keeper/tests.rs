@@ -3,7 +3,7 @@
 use offshoot_test_support::{Watched, fake_agent};
 
 use super::*;
-use crate::{Capture, Child, Identity, Options, Processes, Program, Stdin};
+use crate::{Child, Identity, Options, Processes, Program};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 const FAR: std::time::Duration = std::time::Duration::from_secs(60);

@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use offshoot_process::{Child, Finished, Keep, NeverStop, Options, Processes, Program, Stdin};
+use offshoot_process::{Child, Finished, Keep, NeverStop, Options, Processes, Program};
 use offshoot_test_support::{Watched, fake_agent, named_pipe};
 
 /// Far longer than anything takes. It ends a test that would hang; none is as long as this unless it fails.

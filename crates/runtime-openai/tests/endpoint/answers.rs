@@ -1,10 +1,10 @@
 //! Answers, tools and turns, against a scripted endpoint.
 
+use std::sync::Arc;
+
 use crate::common::{Listener, Place, admitting, launch, parent, progress, run_id, text};
 use offshoot_fake_model_api::{Condition, Reply, Rule, ToolCall, Usage as Numbers};
-use offshoot_model::{
-    AgentId, Cost, MicroUsd, Reason, Refusal, RefusalCode, SpawnRequest, Usage,
-};
+use offshoot_model::{AgentId, Cost, MicroUsd, Reason, Refusal, RefusalCode, SpawnRequest, Usage};
 use offshoot_runtime::{ContextFile, Launch, LetterBox, Output, OutputFormat, Pass, RunEvent};
 use offshoot_runtime_openai::{AgentOptions, CostOption, Price};
 use serde_json::{Value, json};

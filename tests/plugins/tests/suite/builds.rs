@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use offshoot_model::{
-    AgentId, BudgetGrant, Cost, Ending, Envelope, Grant, MicroUsd, Reason, Refusal, RefusalCode,
-    SessionKey, TokenCount, Usage,
+    AgentId, BudgetGrant, Cost, Ending, Envelope, Grant, MicroUsd, Reason, Refusal, SessionKey,
+    TokenCount, Usage,
 };
 use offshoot_plugin_host::{Checked, Plugin, PluginError, Surroundings};
 use offshoot_plugin_tests::{Listener, folder, json, launch, library, run};

@@ -1,0 +1,68 @@
+//! `offshoot doctor --prove`.
+
+use offshoot_model::error_chain;
+use offshoot_proof::{Probe, Verdict, prove};
+use serde::Serialize;
+
+use crate::arguments::LimitArguments;
+use crate::code::FailureCode;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::load;
+use crate::work::engine::block_on;
+
+/// The proof, as JSON.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Proved {
+    /// True if no limit was seen to be broken.
+    holds: bool,
+    probes: Vec<Probe>,
+}
+
+/// Tries the limits of the configuration.
+pub(super) fn run(cx: &Invocation) -> Result<Exit, Failure> {
+    let loader = load::layers(cx, &LimitArguments::default())?;
+    // What is wrong in a file is said as for every other command.
+    load::finish(loader.clone())?;
+    let probes = block_on(async {
+        let failed =
+            |error| Failure::new(FailureCode::NotProved, Exit::AgentFailed, error_chain(&error));
+        prove(&loader).await.map_err(failed)
+    })?;
+    let holds = probes.iter().all(|probe| probe.verdict.is_fine());
+    let proved = Proved { holds, probes };
+    cx.output.result(&proved, || print(&proved, cx))?;
+    Ok(if holds { Exit::Done } else { Exit::AgentFailed })
+}
+
+fn print(proved: &Proved, cx: &Invocation) -> Result<(), Failure> {
+    let heading = ["LIMIT", "VALUE", "ASKED", "GOT", "ANSWER", "RESULT"].map(str::to_owned);
+    let mut rows = vec![heading];
+    rows.extend(proved.probes.iter().map(row));
+    cx.output.table(&rows)?;
+    let changed = proved.probes.iter().any(|probe| !probe.with.is_empty());
+    if changed {
+        cx.output.line("")?;
+        cx.output.line("Tried with other settings than those that hold:")?;
+        for probe in proved.probes.iter().filter(|probe| !probe.with.is_empty()) {
+            cx.output.line(format_args!("  {}: {}", probe.limit, probe.with.join(", ")))?;
+        }
+    }
+    Ok(())
+}
+
+fn row(probe: &Probe) -> [String; 6] {
+    let Probe { limit, value, asked, got, answer, verdict, .. } = probe;
+    let result = match verdict {
+        Verdict::Holds => "holds".to_owned(),
+        Verdict::Before { by } => format!("not reached: {by} comes first"),
+        Verdict::NotSet => "not set".to_owned(),
+        Verdict::NotTried { why } => format!("not tried: {why}"),
+        Verdict::Broken { why } => format!("BROKEN: {why}"),
+    };
+    let value = value.clone().unwrap_or_else(|| "none".to_owned());
+    let answer = answer.clone().unwrap_or_else(|| "–".to_owned());
+    [(*limit).to_owned(), value, asked.clone(), got.clone(), answer, result]
+}

@@ -1,0 +1,273 @@
+//! The limits, with what happens at each and how it is proved.
+
+use futures_util::future::BoxFuture;
+use offshoot_audit::Rule;
+use offshoot_model::RefusalCode;
+
+use crate::error::ProofError;
+use crate::probe::Probe;
+use crate::probes::{faults, money, numbers, slots, times};
+use crate::trial::Trial;
+
+/// A limit of a tree.
+#[derive(Clone, Copy, Debug)]
+pub struct Limit {
+    /// Its key below `agents.defaults.subagents`.
+    pub key: &'static str,
+    /// The effect on a run that asks for more, or reaches it.
+    pub at: AtLimit,
+    /// The rule of the audit that counts it again from the record; none where a record does not say it.
+    pub audited: Option<Rule>,
+    /// The way in which it is proved.
+    pub proof: Proof,
+}
+
+/// The effect of a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtLimit {
+    /// The request is refused with this code.
+    Refused(RefusalCode),
+    /// The run stands in line.
+    Waits,
+    /// The run ends with this code.
+    Ended(&'static str),
+    /// It is no limit of an amount: it says how something is done.
+    Manner(&'static str),
+}
+
+/// The proof of a limit, besides the audit.
+#[derive(Clone, Copy, Debug)]
+pub enum Proof {
+    /// A probe of this crate.
+    Probe(Try),
+    /// A test of this name.
+    Test(&'static str),
+}
+
+/// The way to try one limit.
+#[derive(Clone, Copy, derive_more::Debug)]
+#[debug("Try")]
+pub struct Try(
+    pub(crate) for<'a> fn(&'a Trial, &'static str) -> BoxFuture<'a, Result<Probe, ProofError>>,
+);
+
+/// All limits, in the order of the configuration. A test asks for each key of it.
+pub const LIMITS: &[Limit] = &[
+    limit(
+        "allowRecursiveSpawn",
+        AtLimit::Refused(RefusalCode::RecursionDisabled),
+        Some(Rule::Depth),
+        Proof::Probe(Try(numbers::recursion)),
+    ),
+    limit(
+        "maxDepth",
+        AtLimit::Refused(RefusalCode::DepthLimit),
+        Some(Rule::Depth),
+        Proof::Probe(Try(numbers::depth)),
+    ),
+    limit(
+        "maxConcurrent",
+        AtLimit::Waits,
+        Some(Rule::Concurrency),
+        Proof::Probe(Try(slots::in_all)),
+    ),
+    limit(
+        "maxConcurrentPerLevel",
+        AtLimit::Waits,
+        Some(Rule::Concurrency),
+        Proof::Probe(Try(slots::per_level)),
+    ),
+    limit(
+        "maxChildrenPerAgent",
+        AtLimit::Refused(RefusalCode::ChildrenLimit),
+        Some(Rule::Children),
+        Proof::Probe(Try(numbers::children)),
+    ),
+    limit(
+        "maxSpawns",
+        AtLimit::Refused(RefusalCode::SpawnLimit),
+        Some(Rule::Spawns),
+        Proof::Probe(Try(numbers::spawns)),
+    ),
+    limit(
+        "maxSpawnsPerMinute",
+        AtLimit::Refused(RefusalCode::SpawnRate),
+        Some(Rule::SpawnRate),
+        Proof::Probe(Try(numbers::rate)),
+    ),
+    limit(
+        "allowCycles",
+        AtLimit::Refused(RefusalCode::Cycle),
+        Some(Rule::Cycles),
+        Proof::Probe(Try(numbers::cycles)),
+    ),
+    limit(
+        "maxIdenticalDelegations",
+        AtLimit::Refused(RefusalCode::RepeatLimit),
+        Some(Rule::Cycles),
+        Proof::Probe(Try(numbers::repeats)),
+    ),
+    limit(
+        "runTimeoutSeconds",
+        AtLimit::Ended("timeout"),
+        Some(Rule::Time),
+        Proof::Probe(Try(times::of_a_run)),
+    ),
+    limit(
+        "idleTimeoutSeconds",
+        AtLimit::Ended("idle"),
+        Some(Rule::Time),
+        Proof::Probe(Try(times::of_silence)),
+    ),
+    limit(
+        "graceSeconds",
+        AtLimit::Ended("cancelled"),
+        None,
+        Proof::Test(
+            "crates/cli/tests/cli/endings.rs::a_subtree_of_several_runtimes_ends_within_its_grace",
+        ),
+    ),
+    limit(
+        "maxOutputBytes",
+        AtLimit::Ended("output_limit"),
+        None,
+        Proof::Test("crates/cli/tests/cli/disk.rs::an_answer_larger_than_the_disk_is_a_failure"),
+    ),
+    limit(
+        "announceTimeoutMs",
+        AtLimit::Manner("a result that was not taken comes again"),
+        Some(Rule::Delivery),
+        Proof::Test("crates/spawner/tests/suite/turns.rs"),
+    ),
+    limit(
+        "resultInlineBytes",
+        AtLimit::Manner("a larger result arrives as head, tail and reference"),
+        None,
+        Proof::Test("crates/spawner/tests/suite/turns.rs"),
+    ),
+    limit(
+        "cleanup",
+        AtLimit::Manner("the folder of the run is removed"),
+        None,
+        Proof::Test("crates/spawner/src/machine/tests/cleanup.rs"),
+    ),
+    limit(
+        "onParentEnd",
+        AtLimit::Manner("children end with their parent, or are let finish"),
+        Some(Rule::States),
+        Proof::Test(
+            "crates/cli/tests/cli/endings.rs::children_that_are_let_finish_outlive_their_parent",
+        ),
+    ),
+    limit(
+        "onInterrupt",
+        AtLimit::Manner("a run that was interrupted is lost, or begins again"),
+        Some(Rule::States),
+        Proof::Test(
+            "crates/cli/tests/cli/resume.rs::a_program_that_was_interrupted_is_lost_unless_it_may_run_again",
+        ),
+    ),
+    limit(
+        "budget.tokens",
+        AtLimit::Ended("budget"),
+        Some(Rule::Budget),
+        Proof::Probe(Try(money::tokens)),
+    ),
+    limit(
+        "budget.usd",
+        AtLimit::Ended("budget"),
+        Some(Rule::Budget),
+        Proof::Probe(Try(money::usd)),
+    ),
+    limit(
+        "budget.share",
+        AtLimit::Refused(RefusalCode::BudgetExhausted),
+        Some(Rule::Budget),
+        Proof::Test(
+            "crates/spawner/src/machine/tests/budgets.rs::pieces_of_a_pool_start_while_it_lasts",
+        ),
+    ),
+    limit(
+        "budget.keep",
+        AtLimit::Refused(RefusalCode::BudgetExhausted),
+        Some(Rule::Budget),
+        Proof::Test(
+            "crates/spawner/src/machine/tests/budgets.rs::pieces_divide_what_is_left_less_what_is_kept",
+        ),
+    ),
+    limit(
+        "budget.allowUnknownCost",
+        AtLimit::Refused(RefusalCode::CostUnbounded),
+        None,
+        Proof::Test("crates/policy/tests/admission/budgets.rs::an_unknown_cost_can_be_allowed"),
+    ),
+    limit(
+        "deadlineSeconds",
+        AtLimit::Ended("deadline"),
+        Some(Rule::Time),
+        Proof::Probe(Try(times::of_a_tree)),
+    ),
+    limit(
+        "breaker.failures",
+        AtLimit::Refused(RefusalCode::BreakerOpen),
+        Some(Rule::Breaker),
+        Proof::Probe(Try(faults::breaker)),
+    ),
+    limit(
+        "breaker.cooldownSeconds",
+        AtLimit::Waits,
+        Some(Rule::Breaker),
+        Proof::Test(
+            "crates/spawner/src/machine/tests/budgets.rs::a_breaker_holds_back_the_queue_and_lets_one_probe",
+        ),
+    ),
+    limit(
+        "retries.count",
+        AtLimit::Manner("the run ends with its fault"),
+        Some(Rule::Retries),
+        Proof::Probe(Try(faults::retries)),
+    ),
+    limit(
+        "retries.on",
+        AtLimit::Manner("other endings are final"),
+        Some(Rule::Retries),
+        Proof::Test("crates/spawner/src/machine/tests/retries.rs::nothing_else_is_tried_again"),
+    ),
+    limit(
+        "retries.backoffSeconds",
+        AtLimit::Waits,
+        None,
+        Proof::Test(
+            "crates/spawner/src/machine/retry.rs::waits_double_and_are_moved_within_their_share",
+        ),
+    ),
+    limit(
+        "retries.jitter",
+        AtLimit::Waits,
+        None,
+        Proof::Test(
+            "crates/spawner/src/machine/retry.rs::waits_double_and_are_moved_within_their_share",
+        ),
+    ),
+];
+
+const fn limit(key: &'static str, at: AtLimit, audited: Option<Rule>, proof: Proof) -> Limit {
+    Limit { key, at, audited, proof }
+}
+
+#[cfg(test)]
+mod tests {
+    use offshoot_config::SubagentSettings;
+
+    use super::*;
+
+    #[test]
+    fn each_limit_of_the_configuration_has_its_row() {
+        let keys: Vec<&str> = LIMITS.iter().map(|limit| limit.key).collect();
+        let mut declared = SubagentSettings::limits();
+        let mut rows: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+        declared.sort();
+        rows.sort();
+        assert_eq!(rows, declared);
+    }
+}
