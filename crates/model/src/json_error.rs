@@ -53,13 +53,35 @@ pub fn json_error(text: &str, error: &serde_json::Error) -> String {
         return known.map_or(message, |(_, plain)| plain).to_owned();
     }
     let message = plain(message);
-    let at = offset(text, error.line(), error.column());
-    let mut field = String::new();
-    descend(text, at, &mut field);
-    match field.as_str() {
+    match place(text, error).as_str() {
         "" => message,
         field => format!("`{field}`: {message}"),
     }
+}
+
+/// Returns the name of the field that is wrong, or that is missing; none where the text is no JSON, or is wrong as a whole.
+pub fn json_field(text: &str, error: &serde_json::Error) -> Option<String> {
+    if !error.is_data() {
+        return None;
+    }
+    let mut field = place(text, error);
+    let message = error.to_string();
+    let key = ["missing field `", "duplicate field `", "unknown field `"]
+        .into_iter()
+        .find_map(|start| message.strip_prefix(start)?.split('`').next());
+    // Where a key itself is wrong, the place is that of the object, or of the key.
+    if let Some(key) = key.filter(|key| field.rsplit('.').next() != Some(*key)) {
+        let dot = if field.is_empty() { "" } else { "." };
+        field = format!("{field}{dot}{key}");
+    }
+    (!field.is_empty()).then_some(field)
+}
+
+/// Returns the names of the fields in which an error lies.
+fn place(text: &str, error: &serde_json::Error) -> String {
+    let mut field = String::new();
+    descend(text, offset(text, error.line(), error.column()), &mut field);
+    field
 }
 
 /// The message in words of JSON.
@@ -146,6 +168,26 @@ mod tests {
     struct Outer {
         task: String,
         inner: Option<Inner>,
+    }
+
+    #[test]
+    fn the_field_is_named_for_programs() {
+        #[track_caller]
+        fn check(text: &str, expected: Option<&str>) {
+            let error = serde_json::from_str::<Outer>(text).expect_err("it is wrong");
+            assert_eq!(json_field(text, &error).as_deref(), expected, "{text}");
+        }
+        check(r#"{"task": 3}"#, Some("task"));
+        check("{}", Some("task"));
+        check(
+            r#"{"task": "x", "inner": {"seconds": 1, "words": ["a", 5]}}"#,
+            Some("inner.words[1]"),
+        );
+        check(r#"{"inner": {"seconds": 1}}"#, Some("inner.words"));
+        check(r#"{"tasks": "x"}"#, Some("tasks"));
+        check(r#"{"task": "x", "task": "y"}"#, Some("task"));
+        check("3", None);
+        check("{", None);
     }
 
     #[test]

@@ -77,7 +77,7 @@ pub use grant::{BudgetGrant, Grant, Pooled};
 pub use holds::{Holds, OpenBreaker};
 pub use id::{ContentHash, DeliveryId, ParseIdError, RootId, RunId};
 pub use isolation::{Isolation, ParseIsolationError};
-pub use json_error::json_error;
+pub use json_error::{json_error, json_field};
 pub use lowered_limit::LoweredLimit;
 pub use need::{Need, OnNeedFailed};
 pub use path_text::PathText;

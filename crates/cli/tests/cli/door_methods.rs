@@ -300,8 +300,13 @@ ask("spawn_many", children=[sh("echo 1"), {"task": ""}, {"task": "y", "context":
     wait={"merge": {"strategy": "sum"}, "progress": True})
 ask("spawn_many")
 ask("spawn", task="z", cwd="here")
+ask("spawn", task="z", budget={"tokens": "many"})
+ask("spawn", label="no task")
 "#,
     );
+    let (answers, wrong) = answers.split_at(answers.len() - 2);
+    let fields: Vec<&Value> = wrong.iter().map(|it| &it["field"]).collect();
+    assert_eq!(fields, [&json!("budget.tokens"), &json!("task")], "{wrong:?}");
     let (status, answers) = answers.split_first().expect("answers");
     assert_eq!((&status["depth"], &status["maySpawn"]), (&json!(0), &json!(true)));
     assert_eq!(status["budget"], json!({ "tokens": 1000 }));

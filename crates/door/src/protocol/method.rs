@@ -1,6 +1,6 @@
 //! The table of methods: a name, what it takes, what it answers.
 
-use offshoot_model::{Refusal, json_error};
+use offshoot_model::{Refusal, json_error, json_field};
 use serde_json::value::RawValue;
 
 use super::{
@@ -26,7 +26,11 @@ pub trait Ask: Into<Request> {
 #[derive(Debug)]
 pub(crate) enum ParamsError {
     UnknownMethod,
-    Invalid(String),
+    Invalid {
+        /// The field that is wrong; none where all of them are.
+        field: Option<String>,
+        message: String,
+    },
 }
 
 macro_rules! methods {
@@ -63,7 +67,10 @@ macro_rules! methods {
                     $( $name => serde_json::from_str(params).map(Self::$Request), )*
                     _ => return Err(ParamsError::UnknownMethod),
                 };
-                request.map_err(|error| ParamsError::Invalid(json_error(params, &error)))
+                request.map_err(|error| ParamsError::Invalid {
+                    field: json_field(params, &error),
+                    message: json_error(params, &error),
+                })
             }
 
             pub(crate) fn params(&self) -> Box<RawValue> {
@@ -168,8 +175,8 @@ methods! {
 
 impl ParamsError {
     /// The same as the refusal that a request gets which is wrong in itself.
-    pub(crate) fn refusal(error: &str) -> Refusal {
-        Refusal::invalid("params", error)
+    pub(crate) fn refusal(field: Option<String>, message: &str) -> Refusal {
+        Refusal::invalid(field.unwrap_or_else(|| "params".to_owned()), message)
     }
 }
 
@@ -187,17 +194,19 @@ mod tests {
                     request.params().get().to_owned()
                 }
                 Err(ParamsError::UnknownMethod) => "no such method".to_owned(),
-                Err(ParamsError::Invalid(error)) => error,
+                Err(ParamsError::Invalid { field, message }) => {
+                    format!("{}: {message}", field.unwrap_or_default())
+                }
             };
             assert_eq!(found, expected, "{method} {params}");
         }
         check("spawn", r#"{"task":"x"}"#, r#"{"task":"x"}"#);
         check("spawn", r#"{"task":"x","tomorrow":[1]}"#, r#"{"task":"x"}"#);
         check("spawn", r#"{"task":"x","agent":null}"#, r#"{"task":"x"}"#);
-        check("spawn", "{}", "the key `task` is missing");
+        check("spawn", "{}", "task: the key `task` is missing");
         check("wait", "{}", "{}");
         check("wait", r#"{"mode":"any","runs":["0198"]}"#, r#"{"runs":["0198"],"mode":"any"}"#);
-        check("wait", r#"{"mode":"most"}"#, "`mode`: found `most`, expected `all` or `any`");
+        check("wait", r#"{"mode":"most"}"#, "mode: `mode`: found `most`, expected `all` or `any`");
         check(
             "context.put",
             r#"{"name":"n","value":{"json":{"b":1,"a": 2}}}"#,

@@ -167,8 +167,8 @@ impl Connection {
             ParamsError::UnknownMethod => {
                 RawError::new(ErrorCode::MethodNotFound, format!("there is no method `{method}`"))
             }
-            ParamsError::Invalid(error) => {
-                let refusal = ParamsError::refusal(&error);
+            ParamsError::Invalid { field, message } => {
+                let refusal = ParamsError::refusal(field, &message);
                 RawError::new(ErrorCode::InvalidParams, refusal.message.clone()).with_data(&refusal)
             }
         })?;
