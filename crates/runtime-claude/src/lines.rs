@@ -3,6 +3,8 @@
 //! Types and fields that are not known here are passed over, and those that are may stand in any order: the program is
 //! older or newer than this crate.
 
+use std::time::Duration;
+
 use offshoot_model::ToolUse;
 use offshoot_runtime::Secrets;
 use serde_json::Value;
@@ -77,6 +79,14 @@ pub struct Retry {
     pub delay_ms: u64,
     /// The error: see [`Assistant::error`].
     pub error: String,
+}
+
+impl Retry {
+    /// The wait before the next attempt, where the service has more to do than it can: that concerns every run that calls it.
+    pub fn pressure(&self) -> Option<Duration> {
+        let is_pressure = ["rate_limit", "overloaded"].contains(&&*self.error);
+        is_pressure.then(|| Duration::from_millis(self.delay_ms))
+    }
 }
 
 /// A piece of an answer.

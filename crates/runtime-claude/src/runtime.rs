@@ -16,8 +16,8 @@ use offshoot_process::{
     Stray, boot_id, resolve_program,
 };
 use offshoot_runtime::{
-    Abilities, CostKnowledge, Finished, Launch, RunContext, RunHost, Runtime, SaidStream, Secrets,
-    Variable, pass_variables, system_prompt,
+    Abilities, CostKnowledge, Finished, Launch, Pressure, RunContext, RunHost, Runtime, SaidStream,
+    Secrets, Variable, pass_variables, system_prompt,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -53,6 +53,8 @@ struct Inner {
     search_path: Option<OsString>,
     superuser: bool,
     parked: KeptProcesses,
+    /// The service, as its runs have told.
+    pressure: Pressure,
 }
 
 /// A file that is removed after the run, because it holds a ticket.
@@ -76,6 +78,7 @@ impl ClaudeRuntime {
             search_path,
             superuser,
             parked: KeptProcesses::default(),
+            pressure: Pressure::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -120,7 +123,7 @@ impl ClaudeRuntime {
 
     /// One run; an error is the reason why nothing was started.
     async fn run(&self, launch: Launch, cx: RunContext) -> Result<Finished, Reason> {
-        let Inner { options, parked, .. } = &*self.inner;
+        let Inner { options, parked, pressure, .. } = &*self.inner;
         let own_server = options.own_server.is_some() && launch.pass.is_some();
         let (first, files) = prepare(&launch, options)
             .map_err(|error| cannot_start(format!("its files: {error}")))?;
@@ -170,6 +173,7 @@ impl ClaudeRuntime {
                 grace: Duration::from_secs(launch.grant.grace_seconds),
                 options,
                 parked,
+                pressure,
                 thread: &mut thread,
             };
             let (ended, next) = tokio::join!(child.wait(ear), process.run(&prompt));
@@ -218,8 +222,13 @@ impl ClaudeRuntime {
         own_server: bool,
         host: &RunHost,
     ) -> Result<(Child, mpsc::UnboundedReceiver<Line>), Reason> {
-        let Inner { processes, options, superuser, .. } = &*self.inner;
+        let Inner { processes, options, superuser, pressure, .. } = &*self.inner;
         let superuser = *superuser;
+        if let Some(left) = pressure.left() {
+            let seconds = left.as_secs_f64();
+            host.progress(format!("the service has too much to do; begins in {seconds:.1} s"));
+            pressure.passes(Pressure::chance(launch.run)).await;
+        }
         let args = argv(Parts { launch, options, files, session, own_server, superuser })?;
         let (feed, lines) = session::feed(self.secrets(launch), host.clone());
         let said = SaidStream::new(host.clone(), Stream::Stderr, self.secrets(launch));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use offshoot_model::{RunId, Stream, ToolUse};
 use offshoot_process::{Identity, Lines, Stop, StopHandle, StopReceiver, StopSignal};
 use offshoot_runtime::{
-    NextTurn, RunHost, Secrets, Stop as RunStopRequest, StopSignal as RunStop, Turns,
+    NextTurn, Pressure, RunHost, Secrets, Stop as RunStopRequest, StopSignal as RunStop, Turns,
     UsageListener, UsageRequest,
 };
 use tokio::io::AsyncWriteExt;
@@ -51,6 +51,7 @@ pub(crate) struct Session<'a> {
     pub(crate) grace: Duration,
     pub(crate) options: &'a ClaudeOptions,
     pub(crate) parked: &'a KeptProcesses,
+    pub(crate) pressure: &'a Pressure,
     /// The state that outlives the process.
     pub(crate) thread: &'a mut Thread,
 }
@@ -159,7 +160,13 @@ impl Session<'_> {
                 }
             };
             self.host.sign();
-            match self.thread.talk.hear(line?) {
+            let line = line?;
+            if let Line::Retry(retry) = &line
+                && let Some(wait) = retry.pressure()
+            {
+                self.pressure.rises(wait);
+            }
+            match self.thread.talk.hear(line) {
                 None => {}
                 Some(Effect::Told { line, tools }) => tell(&self.host, line, tools),
                 Some(Effect::Used) => self.used(),

@@ -102,6 +102,38 @@ async fn its_secrets_are_not_in_what_its_tools_are_given() {
 }
 
 #[tokio::test]
+async fn a_service_that_has_too_much_to_do_holds_back_what_begins() {
+    let retry = |error: &str, ms: u32| {
+        format!(
+            r#"echo '{{"type":"system","subtype":"api_retry","attempt":1,"max_retries":10,"retry_delay_ms":{ms},"error":"{error}"}}'"#
+        )
+    };
+    let held = async |error: &str, ms: u32| {
+        let script = Script::new(&[INIT, &retry(error, ms), ANSWER]);
+        let run = async || script.place.run(script.place.launch("x")).await;
+        let (first, _) = run().await;
+        assert_eq!(first.reason.status(), RunStatus::Completed);
+        let (second, events) = run().await;
+        assert_eq!(second.reason.status(), RunStatus::Completed);
+        let is_held = |event: &RunEvent| match event {
+            RunEvent::Progress(line) => {
+                line.starts_with("the service has too much to do; begins in")
+            }
+            _ => false,
+        };
+        let started = events.iter().position(|event| matches!(event, RunEvent::Started(_)));
+        let held = events.iter().position(is_held);
+        assert!(held.is_none() || held < started, "before anything runs: {events:?}");
+        held.is_some()
+    };
+    assert!(held("overloaded", 2000).await);
+    assert!(held("rate_limit", 2000).await);
+    // What concerns one call alone, and a wait that is over.
+    assert!(!held("server_error", 2000).await);
+    assert!(!held("overloaded", 0).await);
+}
+
+#[tokio::test]
 async fn its_complaints_explain_it() {
     let script = Script::new(&["echo 'error: unknown option --session-id' >&2", "exit 1"]);
     let (finished, _) = script.place.run(script.place.launch("x")).await;

@@ -36,7 +36,6 @@ mod failure;
 mod history;
 mod meter;
 mod options;
-mod pressure;
 mod pruning;
 mod reply;
 mod retry;

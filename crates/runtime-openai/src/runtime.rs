@@ -7,7 +7,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use offshoot_model::{JsonText, Reason};
 use offshoot_runtime::{
-    Abilities, CostKnowledge, Finished, Launch, RunContext, Runtime, Secrets, system_prompt,
+    Abilities, CostKnowledge, Finished, Launch, Pressure, RunContext, Runtime, Secrets,
+    system_prompt,
 };
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -16,7 +17,6 @@ use crate::compaction::Due;
 use crate::endpoint::EndpointError;
 use crate::history::History;
 use crate::meter::{Meter, Pricing};
-use crate::pressure::Pressure;
 use crate::service::Service;
 use crate::session::{RESPONSE_FORMAT, Session};
 use crate::{CostOption, OpenAiOptions, context, tools};
@@ -91,7 +91,7 @@ impl OpenAiRuntime {
             due: Due::new(compaction.limit()),
             meter: Meter::new(options.pricing(model)),
             models: options.fallback_models(&launch.agent).iter().cloned().collect(),
-            chance: chance(&launch),
+            chance: Pressure::chance(launch.run),
             said: String::new(),
             has_answered: false,
             counted: None,
@@ -152,12 +152,6 @@ fn response_format(options: &OpenAiOptions, schema: Option<&JsonText>) -> Option
     let format =
         json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}});
     (!is_set).then_some(format)
-}
-
-/// A number from 0 to 1 that runs do not share. The last bits of an id are random.
-fn chance(launch: &Launch) -> f64 {
-    let [.., a, b] = launch.run.as_uuid().into_bytes();
-    f64::from(u16::from_be_bytes([a, b])) / f64::from(u16::MAX)
 }
 
 fn cannot_start(message: String) -> Reason {

@@ -8,8 +8,8 @@ use futures_util::FutureExt;
 use futures_util::future::join_all;
 use offshoot_model::{CancelledBy, JsonText, Reason, Stream, error_chain};
 use offshoot_runtime::{
-    Finished, NextTurn, Output, OutputFormat, RunHost, SaidStream, Secrets, Turns, WaitFor,
-    WaitMode,
+    Finished, NextTurn, Output, OutputFormat, Pressure, RunHost, SaidStream, Secrets, Turns,
+    WaitFor, WaitMode,
 };
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -20,7 +20,6 @@ use crate::context::Sources;
 use crate::failure::Failure;
 use crate::history::{History, Message};
 use crate::meter::{Bound, Meter};
-use crate::pressure::Pressure;
 use crate::reply::{Call, Reply};
 use crate::service::Service;
 use crate::tools::{self, Tool};
