@@ -2,6 +2,7 @@
 //! peers do, what the numbers should be.
 
 mod append;
+mod choose;
 mod concatenate;
 mod cut;
 mod first_start;
@@ -27,6 +28,7 @@ mod variable;
 mod vote;
 mod waiting;
 mod watch;
+mod worktrees;
 
 use crate::Result;
 use crate::outcome::Outcome;
@@ -53,6 +55,8 @@ pub(crate) const ALL: &[Row] = &[
     first_start::ROW,
     needs::ROW,
     needs::START,
+    choose::ROW,
+    worktrees::ROW,
     variable::ROW,
     concatenate::ROW,
     cut::ROW,
