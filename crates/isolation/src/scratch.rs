@@ -11,7 +11,7 @@ use crate::removal::remove_file;
 use crate::shelf::Shelf;
 
 /// The part of a name by which such files are known; git adds an ending of its own while it writes.
-const MARK: &str = ".scratch";
+pub(crate) const MARK: &str = ".scratch";
 
 /// A file that only this process uses.
 pub(crate) struct Scratch {

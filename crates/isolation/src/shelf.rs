@@ -19,6 +19,7 @@ use offshoot_model::{Isolation, RootId, RunId, path_text};
 use serde::{Deserialize, Serialize};
 
 use crate::error::IsolationError;
+use crate::scratch::MARK;
 
 /// A folder of folders.
 #[derive(Clone, Debug)]
@@ -107,8 +108,12 @@ impl Shelf {
     /// Writes it, so that it survives a crash.
     pub(crate) fn note(&self, about: &About) -> Result<(), IsolationError> {
         let path = self.beside(about.run, "json");
+        // What is left of it by a process that is killed is removed as what it leaves for git.
+        let lock = self.lock_file()?;
         let write = || -> io::Result<()> {
-            let mut file = tempfile::Builder::new().prefix("unfinished-").tempfile_in(&*self.0)?;
+            lock.lock_shared()?;
+            let mut file = tempfile::Builder::new();
+            let mut file = file.prefix("unfinished-").suffix(MARK).tempfile_in(&*self.0)?;
             file.write_all(&serde_json::to_vec(about)?)?;
             file.as_file().sync_all()?;
             file.persist(&path).map_err(io::Error::from)?;

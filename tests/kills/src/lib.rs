@@ -10,6 +10,8 @@
 //! Promise: a seed chooses the same share of the tree's time again. The moment itself is the machine's, so that many
 //! seeds on different machines try many moments.
 
+mod isolated;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -21,6 +23,8 @@ use offshoot_test_support::{offshoot, offshoot_at_home};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use tempfile::TempDir;
+
+pub use isolated::{ISOLATED_RUNS, Kept, Victim, kill_isolated, undisturbed_isolated};
 
 /// Runs of one tree.
 pub const RUNS: u32 = 200;

@@ -1,6 +1,6 @@
 //! A sample of what `cargo xtask soak` tries.
 
-use offshoot_kills::{Survived, kill, undisturbed};
+use offshoot_kills::{Kept, Survived, kill, kill_isolated, undisturbed, undisturbed_isolated};
 
 #[test]
 fn a_tree_survives_its_supervisor_at_random_moments() {
@@ -9,4 +9,14 @@ fn a_tree_survives_its_supervisor_at_random_moments() {
     let resumed = |survived: &Survived| matches!(survived, Survived::Resumed { .. });
     let times = (1000..1010).map(survived).filter(resumed).count();
     assert!(times > 0, "no moment fell into the life of a tree");
+}
+
+#[test]
+fn what_isolated_runs_wrote_survives_their_kills() {
+    let within = undisturbed_isolated().expect("an undisturbed tree");
+    let kept =
+        |seed| kill_isolated(seed, within).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    let all: Vec<Kept> = (1000..1012).map(kept).collect();
+    assert!(all.iter().any(|kept| kept.kills > 0), "no moment fell into the life of a tree");
+    assert!(all.iter().any(|kept| kept.cut_off > 0), "no run was cut off at its work");
 }
