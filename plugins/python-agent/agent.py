@@ -1,7 +1,7 @@
 """The runtime `python-agent` for offshoot: one JSON object a line, on standard input and standard output.
 
-It says its task in upper case. Three tasks do something else: `wait` waits until it is stopped, `ask TEXT` answers with what a
-child says of TEXT, and `fail` fails. Change `work` until it does what you want; the rest carries lines.
+It says its task in upper case. Four tasks do something else: `wait` waits until it is stopped, `ask TEXT` answers with what a
+child says of TEXT, `delegate TEXT` has the preferred agent that fits do TEXT, and `fail` fails. Change `work` until it does what you want; the rest carries lines.
 """
 
 import json
@@ -53,6 +53,15 @@ def turn(run, prompt):
             return asked["refusal"]["message"]
         ended = run.call("wait", {"v": 1, "runs": [asked["run"]], "mode": "all"})["ended"]
         return (ended[0]["data"] or {}).get("text", ended[0]["status"])
+    if verb == "delegate":
+        handed = run.call("delegate", {"v": 1, "request": {"task": rest, "type": "louder"}})
+        if handed["status"] == "accepted":
+            ended = run.call("wait", {"v": 1, "runs": [handed["run"]], "mode": "all"})["ended"]
+            return (ended[0]["data"] or {}).get("text", ended[0]["status"])
+        # No agent fits, or there can be no child: it does the task itself, and says when that is done.
+        if "observation" in handed:
+            run.call("observed", {"v": 1, "observation": handed["observation"], "success": True})
+        return f"{rest.upper()} ({handed['reason']})"
     run.event(1, "saying it louder")
     # A tool that is used, with its input: shown, and kept in the record.
     run.event(2, {"v": 1, "name": "upper", "input": {"text": prompt}})

@@ -16,6 +16,8 @@ pub const MAX_CONCURRENT: NonZeroU32 = NonZeroU32::new(8).expect("8 is not zero"
 pub const MAX_SPAWNS: NonZeroU32 = NonZeroU32::new(64).expect("64 is not zero");
 /// A chain that returns to an agent is nearly always two agents handing the same task to each other.
 pub const ALLOW_CYCLES: bool = false;
+/// An agent that does otherwise than the last time, with the same task, is asked for and not found by accident.
+pub const LEARN_DELEGATION: bool = false;
 /// Twice can be a retry; the same words a fourth time are a loop.
 pub const MAX_IDENTICAL_DELEGATIONS: NonZeroU32 = NonZeroU32::new(3).expect("3 is not zero");
 /// Half an hour: the longest single task that people leave alone.

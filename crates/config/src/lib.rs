@@ -71,7 +71,7 @@
 //! |---|---|
 //! | counts, sizes, shares, amounts | it is greater |
 //! | `runTimeoutSeconds`, `idleTimeoutSeconds`, `archiveAfterMinutes`, `deadlineSeconds`, `breaker.failures` | it is greater; 0 means none, which is greater than all |
-//! | `allowRecursiveSpawn`, `allowCycles`, `budget.allowUnknownCost` | it is true and the ceiling is false |
+//! | `allowRecursiveSpawn`, `allowCycles`, `learnDelegation`, `budget.allowUnknownCost` | it is true and the ceiling is false |
 //! | `allowAgents` | it names an agent that the ceiling does not |
 //! | `tools`, `toolsByDepth` | it permits something that the ceiling does not |
 //!

@@ -55,6 +55,10 @@ section! {
         /// The number of times that the same delegation may stand in one chain.
         pub max_identical_delegations: Option<Valued<NonZeroU32>> = "maxIdenticalDelegations",
             built_in built_in::MAX_IDENTICAL_DELEGATIONS, limit count();
+        /// True if a task with a type that is handed on goes by how earlier tasks of the type went, once there are ten that were done
+        /// directly and ten that were delegated.
+        pub learn_delegation: Option<Valued<bool>> = "learnDelegation",
+            built_in built_in::LEARN_DELEGATION, limit permission();
         /// Ids of the agents that may be spawned, or `*` for any; unset is the agent itself.
         pub allow_agents: Option<Valued<AllowAgents>> = "allowAgents", bound agents();
         /// The model of sub-agents; unset inherits.

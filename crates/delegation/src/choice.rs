@@ -23,6 +23,8 @@ pub struct Decision {
     pub choice: Choice,
     /// The candidates that have a word in common with the task, the best 20 first; those that fit equally well by their names.
     pub scores: Vec<FitScore>,
+    /// The numbers of earlier tasks of the type, in a sentence, where these were asked ([`Decision::learn`]).
+    pub learned: Option<String>,
 }
 
 /// The outcome of a comparison.
@@ -36,6 +38,8 @@ pub enum Choice {
     NoMatch,
     /// Agents that fit equally well, and better than all others; at least two.
     Tie(Vec<AgentId>),
+    /// Earlier tasks of the type went better where none was handed on; the numbers in a sentence.
+    Directly(String),
 }
 
 impl Choice {
@@ -56,6 +60,7 @@ impl Choice {
                 let message = format!("{} fit the task equally well", names.join(", "));
                 Err((Directly::Tie, message))
             }
+            Self::Directly(numbers) => Err((Directly::Learned, numbers.clone())),
         }
     }
 }
@@ -74,7 +79,7 @@ pub fn choose<'a>(task: &str, candidates: impl IntoIterator<Item = Candidate<'a>
     candidates.sort_by_key(|candidate| candidate.agent);
     candidates.dedup_by_key(|candidate| candidate.agent);
     if candidates.is_empty() {
-        return Decision { choice: Choice::NoCandidates, scores: Vec::new() };
+        return Decision { choice: Choice::NoCandidates, scores: Vec::new(), learned: None };
     }
     let words = Words::new();
     let texts: Vec<String> = candidates.iter().map(text).collect();
@@ -92,7 +97,8 @@ pub fn choose<'a>(task: &str, candidates: impl IntoIterator<Item = Candidate<'a>
         let words = asked.iter().filter(|word| known.contains(word)).cloned().collect();
         FitScore { agent: agent(place), score, words }
     };
-    Decision { choice, scores: ranked.into_iter().take(MOST_SCORES).map(score).collect() }
+    let scores = ranked.into_iter().take(MOST_SCORES).map(score).collect();
+    Decision { choice, scores, learned: None }
 }
 
 /// The texts that have a word in common with the task, by their places: the best first, equal ones in their order.

@@ -125,6 +125,18 @@ impl Experience {
     pub fn of_type(&self, task_type: &TaskType) -> Option<TypeSummary> {
         self.0.get_key_value(task_type).map(|(task_type, of_type)| summary(task_type, of_type))
     }
+
+    /// Returns the numbers of a type together with further observations; zeros where there is neither.
+    pub fn with(
+        &self,
+        task_type: &TaskType,
+        more: impl IntoIterator<Item = Observation>,
+    ) -> TypeSummary {
+        let own = self.0.get(task_type).cloned().unwrap_or_default();
+        let mut both = Self(BTreeMap::from([(task_type.clone(), own)]));
+        both.extend(more.into_iter().filter(|it| it.task_type == *task_type));
+        summary(task_type, &both.0[task_type])
+    }
 }
 
 impl Extend<Observation> for Experience {
@@ -219,32 +231,37 @@ impl fmt::Display for Side {
     }
 }
 
+impl TypeSummary {
+    /// The number that decides, in a sentence with the numbers of both sides; what is missing where nothing decides yet.
+    pub fn reason(&self) -> String {
+        let Self { task_type, directly, delegated, advice, .. } = self;
+        let why = match advice {
+            Advice::Unknown { directly_missing, delegated_missing } => {
+                return format!(
+                    "{directly_missing} more done directly and {delegated_missing} more delegated are needed"
+                );
+            }
+            Advice::Prefer { because, .. } => match because {
+                Because::Success => "more of them succeed",
+                Because::Time => "it takes less time",
+                Because::Cost => "it costs less",
+                Because::Equal => "there is no difference",
+            },
+        };
+        format!("of the type `{task_type}` {why} (directly {directly}; delegated {delegated})")
+    }
+}
+
 impl fmt::Display for TypeSummary {
     /// The recommendation in a sentence, with the numbers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { task_type, directly, delegated, advice, .. } = self;
-        match advice {
-            Advice::Unknown { directly_missing, delegated_missing } => write!(
-                f,
-                "no recommendation for `{task_type}` yet: {directly_missing} more done directly and {delegated_missing} more \
-                 delegated are needed"
-            ),
-            Advice::Prefer { way, because } => {
-                let what = match way {
-                    Way::Directly => "do it directly",
-                    Way::Delegated => "delegate it",
-                };
-                let why = match because {
-                    Because::Success => "more of them succeed",
-                    Because::Time => "it takes less time",
-                    Because::Cost => "it costs less",
-                    Because::Equal => "there is no difference",
-                };
-                write!(
-                    f,
-                    "{what}: of the type `{task_type}` {why} (directly {directly}; delegated {delegated})"
-                )
+        let reason = self.reason();
+        match self.advice {
+            Advice::Unknown { .. } => {
+                write!(f, "no recommendation for `{}` yet: {reason}", self.task_type)
             }
+            Advice::Prefer { way: Way::Directly, .. } => write!(f, "do it directly: {reason}"),
+            Advice::Prefer { way: Way::Delegated, .. } => write!(f, "delegate it: {reason}"),
         }
     }
 }

@@ -26,12 +26,14 @@
 //!
 //! Earlier tasks of a type are counted by [`TreeObservations`] from the records of trees, and compared by [`Experience`]: how
 //! many were done, in which time and at which cost, where the agent that had the task did it itself and where a child did.
+//! [`Decision::learn`] decides by these numbers, once there are enough of them.
 //!
 //! Words are compared by their English stems (`formatting` is `format`), without those that say nothing (`the`), and weighed by
 //! BM25 (Robertson and others, 1994): a word that few candidates have counts more. The length of a text changes nothing.
 
 mod choice;
 mod experience;
+mod learned;
 mod observation;
 mod words;
 

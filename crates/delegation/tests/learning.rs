@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use offshoot_delegation::{
-    Advice, Because, ENOUGH, Experience, Observation, Side, TreeObservations, Way,
+    Advice, Because, Candidate, Choice, Decision, ENOUGH, Experience, Observation, Side,
+    TreeObservations, Way, choose,
 };
 use offshoot_model::{
-    AgentId, CancelledBy, Cost, EventKind, MicroUsd, Particulars, Reason, RunId, TaskType,
+    AgentId, CancelledBy, Cost, Directly, EventKind, MicroUsd, Particulars, Reason, RunId, TaskType,
 };
 use offshoot_test_support::Timed;
 
@@ -247,4 +248,68 @@ fn numbers_are_those_of_a_type_by_agent_and_way() {
          most $0.000006; delegated 8 of 10 succeeded, half within 0.5 s, half for at most $0.000005)"
     );
     assert!(experience.of_type(&"other".parse().expect("a type")).is_none());
+}
+
+#[test]
+fn a_choice_goes_by_enough_observations_and_names_their_numbers() {
+    let ids = ["a", "b", "c"].map(|id| AgentId::parse(id).expect("an id"));
+    /// Observations of an agent, so many, of which so many succeeded, in this time each.
+    type Row = (&'static str, Way, u64, u64, u64);
+    let decide = |task: &str, rows: &[Row]| -> Decision {
+        let mut experience = Experience::default();
+        for &(agent, way, count, succeeded, ms) in rows {
+            experience.extend((0..count).map(|number| Observation {
+                task_type: a_type(),
+                agent: AgentId::parse(agent).expect("an id"),
+                way,
+                success: number < succeeded,
+                time: Duration::from_millis(ms),
+                cost: Cost::NONE,
+            }));
+        }
+        let candidates =
+            [(&ids[0], "For reviews"), (&ids[1], "For reviews"), (&ids[2], "For tests")];
+        let candidates = candidates.map(|(agent, why)| Candidate { agent, description: None, why });
+        let summary = experience.with(&a_type(), []);
+        choose(task, candidates).learn(&summary, &ids)
+    };
+    #[track_caller]
+    fn check(decision: &Decision, choice: Choice, learned: &str) {
+        assert_eq!(decision.choice, choice);
+        assert_eq!(decision.learned.as_deref(), Some(learned));
+    }
+    let agent = |at: usize| Choice::Agent(ids[at].clone());
+    let tie = || Choice::Tie(vec![ids[0].clone(), ids[1].clone()]);
+    let directly = ("main", Way::Directly, 10, 10, 2000);
+    let of = |agent, ms| (agent, Way::Delegated, 10, 10, ms);
+
+    let none = "no recommendation for `validate` yet: 10 more done directly and 10 more delegated are needed";
+    check(&decide("test it", &[]), agent(2), none);
+    check(&decide("review it", &[]), tie(), none);
+    let nine = "no recommendation for `validate` yet: 0 more done directly and 1 more delegated are needed";
+    check(&decide("test it", &[directly, ("c", Way::Delegated, 9, 0, 1)]), agent(2), nine);
+
+    // Better done directly: whatever the words say.
+    let slow = "of the type `validate` it takes less time (directly 10 of 10 succeeded, half within 2.0 s; delegated 10 of 10 \
+                succeeded, half within 3.0 s)";
+    let decision = decide("test it", &[directly, of("c", 3000)]);
+    check(&decision, Choice::Directly(slow.to_owned()), &format!("do it directly: {slow}"));
+    assert_eq!(decision.choice.agent(), Err((Directly::Learned, slow.to_owned())));
+    assert_eq!(decision.scores.len(), 1, "the words are told all the same");
+
+    // Better delegated: the words choose; where they do not, who has done best. The others are not asked.
+    let fast = "delegate it: of the type `validate` it takes less time (directly 10 of 10 succeeded, half within 2.0 s; delegated 20 \
+                of 20 succeeded, half within 5 ms)";
+    let rows = [directly, of("b", 5), of("c", 5)];
+    check(&decide("test it", &rows), agent(2), fast);
+    let best = format!("{fast}; `b` has done best of those: 10 of 10 succeeded, half within 5 ms");
+    check(&decide("review it", &rows), agent(1), &best);
+    // None has a word in common, and two are equally good.
+    check(&decide("translate it", &rows), Choice::NoMatch, fast);
+    let rows =
+        [directly, of("b", 5), ("c", Way::Delegated, 10, 8, 4), ("x", Way::Delegated, 30, 30, 1)];
+    assert_eq!(decide("translate it", &rows).choice, agent(1));
+    // Fewer than ten are not enough to stand out.
+    let few = [directly, ("a", Way::Delegated, 9, 9, 5), ("b", Way::Delegated, 9, 9, 6)];
+    assert_eq!(decide("review it", &few).choice, tie());
 }

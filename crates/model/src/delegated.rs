@@ -24,6 +24,10 @@ pub enum Delegated {
         /// The candidates that fit, the best first; empty where the agent was named.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         scores: Vec<FitScore>,
+        /// What earlier tasks of the type say, in a sentence with their numbers; where `subagents.learnDelegation` is on and the task
+        /// has a type.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        learned: Option<String>,
     },
     /// The agent that fits; nothing was started, as was asked for.
     Chosen {
@@ -32,6 +36,10 @@ pub enum Delegated {
         /// The candidates that fit, the best first; empty where the agent was named.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         scores: Vec<FitScore>,
+        /// What earlier tasks of the type say, in a sentence with their numbers; where `subagents.learnDelegation` is on and the task
+        /// has a type.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        learned: Option<String>,
     },
     /// The agent that asks does the task itself. No error.
     ExecuteDirectly {
@@ -46,6 +54,10 @@ pub enum Delegated {
         /// The candidates that fit, the best first.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         scores: Vec<FitScore>,
+        /// What earlier tasks of the type say, in a sentence with their numbers; where `subagents.learnDelegation` is on and the task
+        /// has a type.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        learned: Option<String>,
     },
 }
 
@@ -77,6 +89,8 @@ pub enum Directly {
     NoMatch,
     /// Several fit equally well.
     Tie,
+    /// Earlier tasks of the type went better where they were not handed on.
+    Learned,
 }
 
 impl Directly {
@@ -105,7 +119,7 @@ mod tests {
         };
         let score = FitScore { agent: scout.clone(), score: 0.5, words: vec!["look".to_owned()] };
         check(
-            Delegated::Chosen { agent: scout, scores: vec![score] },
+            Delegated::Chosen { agent: scout, scores: vec![score], learned: None },
             r#"{"status":"chosen","agent":"scout","scores":[{"agent":"scout","score":0.5,"words":["look"]}]}"#,
         );
         let message = "no preferred agent has a word in common with the task".to_owned();
@@ -115,6 +129,7 @@ mod tests {
                 message,
                 observation: Some(2),
                 scores: Vec::new(),
+                learned: None,
             },
             r#"{"status":"execute_directly","reason":"no_match","message":"no preferred agent has a word in common with the task","observation":2}"#,
         );

@@ -11,6 +11,7 @@
 //!   promises least, and the word is kept in the text that goes with it.
 //! - a word in a document that asks for something (an input, a wait, a change of a group): the document is refused, by name.
 
+pub mod delegate;
 pub mod event;
 pub mod finished;
 pub mod group;
@@ -42,6 +43,10 @@ pub const NOTHING: &str = r#"{"v":1}"#;
 pub mod op {
     /// `RunHost`: waits for children. See [`wait`](super::wait).
     pub const WAIT: &str = "wait";
+    /// `RunHost`: hands a task on. See [`delegate`](super::delegate).
+    pub const DELEGATE: &str = "delegate";
+    /// `RunHost`: is over with a task that it did itself. See [`delegate`](super::delegate).
+    pub const OBSERVED: &str = "observed";
     /// `RunHost`: a turn is over. See [`turn`](super::turn).
     pub const TURN_ENDED: &str = "turn_ended";
     /// `Run`: a letter to it. See [`turn`](super::turn).

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use offshoot_plugin_abi::abi_stable::sabi_trait::TD_Opaque;
 use offshoot_plugin_abi::abi_stable::std_types::{RResult, RStr, RString};
 use offshoot_plugin_abi::async_ffi::FutureExt;
-use offshoot_plugin_abi::wire::{event, group, offshoot, op, orphans, refused, spawn, turn, wait};
+use offshoot_plugin_abi::wire::{
+    NOTHING, delegate, event, group, offshoot, op, orphans, refused, spawn, turn, wait,
+};
 use offshoot_plugin_abi::{
     AbiError, Answer, Host, Host_TO, HostRef, Later, RunHost, RunHost_TO, RunHostRef,
     event as kinds,
@@ -247,6 +249,23 @@ impl RunsHost {
                 self.home.later(async move {
                     let answer = host.wait(order?).await.map_err(refused::encode)?;
                     Ok(wait::encode_answer(answer)?.into())
+                })
+            }
+            op::DELEGATE => {
+                let (host, order) = (self.host.clone(), delegate::decode(args_json.as_str()));
+                self.home.later(async move {
+                    let (request, choose_only) = order?;
+                    let answer = host.delegate(request, choose_only).await;
+                    Ok(delegate::encode_answer(answer.map_err(refused::encode)?).into())
+                })
+            }
+            op::OBSERVED => {
+                let (host, told) =
+                    (self.host.clone(), delegate::decode_observed(args_json.as_str()));
+                self.home.later(async move {
+                    let (observation, success) = told?;
+                    host.observed(observation, success).await.map_err(refused::encode)?;
+                    Ok(NOTHING.into())
                 })
             }
             op::TURN_ENDED => {

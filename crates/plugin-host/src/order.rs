@@ -4,7 +4,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
-use offshoot_model::{Cost, JsonText, Refusal, RunId, SpawnRequest, Stream, TokenCount, Usage};
+use offshoot_model::{
+    Cost, Delegated, JsonText, Refusal, RunId, SpawnRequest, Stream, TokenCount, Usage,
+};
 use offshoot_runtime::{Finished, Host, Ruling, RunEvent, RunHost, ToolOffer, WaitAnswer, WaitFor};
 
 /// Stands before the host of a run.
@@ -106,6 +108,20 @@ impl Host for InOrder {
     fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
         let host = self.host.clone();
         Box::pin(async move { host.spawn(request).await })
+    }
+
+    fn delegate(
+        &self,
+        request: SpawnRequest,
+        choose_only: bool,
+    ) -> BoxFuture<'static, Result<Delegated, Refusal>> {
+        let host = self.host.clone();
+        Box::pin(async move { host.delegate(request, choose_only).await })
+    }
+
+    fn observed(&self, observation: u32, success: bool) -> BoxFuture<'static, Result<(), Refusal>> {
+        let host = self.host.clone();
+        Box::pin(async move { host.observed(observation, success).await })
     }
 
     fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {

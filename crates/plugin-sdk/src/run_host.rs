@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use offshoot_model::{JsonText, Refusal, RefusalCode, RunId, SpawnRequest, Stream};
+use offshoot_model::{Delegated, JsonText, Refusal, RefusalCode, RunId, SpawnRequest, Stream};
 use offshoot_plugin_abi::wire::{self, op};
 use offshoot_plugin_abi::{AbiError, Answer, RunHostRef, event};
 use offshoot_runtime::{Host, Ruling, RunEvent, Stop, StopHandle, ToolOffer, WaitAnswer, WaitFor};
@@ -72,6 +72,30 @@ impl Host for Link {
         async move {
             let answer = asked.await.and_then(|json| wire::spawn::decode_answer(&json));
             answer.unwrap_or_else(|error| Err(refusal(&error)))
+        }
+        .boxed()
+    }
+
+    fn delegate(
+        &self,
+        request: SpawnRequest,
+        choose_only: bool,
+    ) -> BoxFuture<'static, Result<Delegated, Refusal>> {
+        let json = wire::delegate::encode(request, choose_only);
+        let asked = self.ask(|host| host.call(op::DELEGATE.into(), json.as_str().into()));
+        async move {
+            let answer = asked.await.and_then(|json| wire::delegate::decode_answer(&json));
+            answer.map_err(|error| wire::refused::decode(&error).unwrap_or_else(|| refusal(&error)))
+        }
+        .boxed()
+    }
+
+    fn observed(&self, observation: u32, success: bool) -> BoxFuture<'static, Result<(), Refusal>> {
+        let json = wire::delegate::encode_observed(observation, success);
+        let asked = self.ask(|host| host.call(op::OBSERVED.into(), json.as_str().into()));
+        async move {
+            let heard = asked.await.map(drop);
+            heard.map_err(|error| wire::refused::decode(&error).unwrap_or_else(|| refusal(&error)))
         }
         .boxed()
     }

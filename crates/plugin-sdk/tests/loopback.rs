@@ -18,8 +18,8 @@ use offshoot_plugin_sdk::abi::abi_stable::std_types::RStr;
 use offshoot_plugin_sdk::abi::wire::{self, manifest};
 use offshoot_plugin_sdk::abi::{self, AbiError, Later, PluginRef, RuntimeRef, event};
 use offshoot_plugin_sdk::model::{
-    AgentId, CancelledBy, Cost, Envelope, MicroUsd, Payload, Reason, Refusal, RefusalCode, RunId,
-    RunStatus, SpawnRequest, Usage, ValueKind,
+    AgentId, CancelledBy, Cost, Delegated, Directly, Envelope, MicroUsd, Payload, Reason, Refusal,
+    RefusalCode, RunId, RunStatus, SpawnRequest, Usage, ValueKind,
 };
 use offshoot_plugin_sdk::{
     Abilities, BoxFuture, Error, Finished, FnRuntime, FutureExt, JsonText, Launch, Level, MergeFn,
@@ -84,6 +84,19 @@ impl Runtime for Obedient {
                     let wait = WaitFor { runs: vec![child], ..WaitFor::default() };
                     let ended = host.wait(wait).await.expect("it is waited for").ended;
                     Finished::text(format!("{} {:?}", refused.code, ended[0].data))
+                }
+                "old host" => {
+                    let refused = host.delegate(request("yes"), false).await.expect_err("refused");
+                    Finished::text(format!("{}: {}", refused.code, refused.message))
+                }
+                "hands on" => {
+                    let refused = host.delegate(request("no"), false).await.expect_err("refused");
+                    let chosen = host.delegate(request("yes"), true).await.expect("chosen");
+                    let own = host.delegate(request("mine"), false).await.expect("an answer");
+                    host.observed(1, true).await.expect("it is open");
+                    let closed = host.observed(1, true).await.expect_err("it is closed");
+                    let told = (refused.code, closed.field);
+                    Finished::text(format!("{told:?}, {chosen:?}, {own:?}"))
                 }
                 "late" => match host.wait(WaitFor::default()).await {
                     Ok(answer) => Finished::text(format!("{answer:?}")),
@@ -392,7 +405,26 @@ fn family() -> Listener {
         let ended = vec![Envelope::of(&ending, key, child, agent, 1)];
         async { Ok(WaitAnswer { ended, pending: Vec::new() }) }.boxed()
     };
-    Listener::default().spawning(spawn).waiting(wait)
+    let delegate = |request: &SpawnRequest, choose_only| match &*request.task {
+        "yes" if choose_only => {
+            let agent = "main".parse().expect("an agent");
+            Ok(Delegated::Chosen { agent, scores: Vec::new(), learned: None })
+        }
+        "mine" => Ok(Delegated::ExecuteDirectly {
+            reason: Directly::Tie,
+            message: "two fit".to_owned(),
+            observation: Some(1),
+            scores: Vec::new(),
+            learned: Some("nothing yet".to_owned()),
+        }),
+        _ => Err(Refusal::new(RefusalCode::BudgetExhausted, "nothing is left")),
+    };
+    let open = Mutex::new(Some(1));
+    let observe = move |observation, _success| match open.lock().expect("one at a time").take() {
+        Some(open) if open == observation => Ok(()),
+        _ => Err(Refusal::invalid("observation", "it is not open")),
+    };
+    Listener::default().spawning(spawn).waiting(wait).delegating(delegate).observing(observe)
 }
 
 #[tokio::test]
@@ -416,6 +448,8 @@ async fn children_letters_and_turns_cross() {
     };
     let text = |text: &str| Output::Text(text.into());
     assert_eq!(soon(run("family", None)).await, text(r#"depth_limit Some(Text("grown up"))"#));
+    let handed_on = r#"(BudgetExhausted, Some("observation")), Chosen { agent: AgentId("main"), scores: [], learned: None }, ExecuteDirectly { reason: Tie, message: "two fit", observation: Some(1), scores: [], learned: Some("nothing yet") }"#;
+    assert_eq!(soon(run("hands on", None)).await, text(handed_on));
     // What cannot be waited for is no wait in which nothing has ended, or a loop over it would spin.
     let refused = r#"caller_ended: this session is over (Some("end too"))"#;
     assert_eq!(soon(run("late", None)).await, text(refused));
@@ -429,6 +463,16 @@ async fn a_host_that_knows_no_wait_refuses_it() {
     let outcome = soon(run.outcome()).await.into_result().expect("it completed");
     let finished = wire::finished::decode(outcome).expect("what was encoded");
     let said = "cannot_delegate: the host could not be asked: unsupported operation `wait` (None)";
+    assert_eq!(finished.output, Output::Text(said.into()));
+}
+
+#[tokio::test]
+async fn a_host_that_hands_nothing_on_refuses_it() {
+    let run = runtime(plugin(), "obedient")
+        .start(json(launch("old host")).as_rstr(), Recorder::default().as_ref());
+    let outcome = soon(run.outcome()).await.into_result().expect("it completed");
+    let finished = wire::finished::decode(outcome).expect("what was encoded");
+    let said = "cannot_delegate: the host could not be asked: unsupported operation `delegate`";
     assert_eq!(finished.output, Output::Text(said.into()));
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use offshoot_model::{
-    Cost, Envelope, JsonText, ProcessIdentity, Refusal, RunId, SpawnRequest, Stream, ToolUse,
-    Usage, WaitMode,
+    Cost, Delegated, Directly, Envelope, JsonText, ProcessIdentity, Refusal, RunId, SpawnRequest,
+    Stream, ToolUse, Usage, WaitMode,
 };
 
 use crate::Ruling;
@@ -85,6 +85,24 @@ pub trait Host: Send + Sync {
     /// Asks for a child.
     fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>>;
 
+    /// Hands a task on to the agent that fits it; with `choose_only` nothing is started. A host that chooses no agents leaves the task to
+    /// the run.
+    fn delegate(
+        &self,
+        request: SpawnRequest,
+        choose_only: bool,
+    ) -> BoxFuture<'static, Result<Delegated, Refusal>> {
+        let _ = (request, choose_only);
+        Box::pin(async { Ok(no_choice()) })
+    }
+
+    /// Hears that the run is over with a task that it was told to do itself: the number of the observation, and whether it is done.
+    fn observed(&self, observation: u32, success: bool) -> BoxFuture<'static, Result<(), Refusal>> {
+        let _ = success;
+        let message = format!("this session has no open observation {observation}");
+        Box::pin(async { Err(Refusal::invalid("observation", message)) })
+    }
+
     /// Waits for children. The caller's slot is lent meanwhile. A refusal is an answer: nothing was waited for, and asking
     /// again brings the same.
     fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>>;
@@ -112,6 +130,16 @@ pub trait Host: Send + Sync {
     ) -> BoxFuture<'static, Ruling> {
         let _ = (answer, letters_taken);
         Box::pin(async { Ruling::End })
+    }
+}
+
+fn no_choice() -> Delegated {
+    Delegated::ExecuteDirectly {
+        reason: Directly::NoPreferred,
+        message: "no agent is chosen here".to_owned(),
+        observation: None,
+        scores: Vec::new(),
+        learned: None,
     }
 }
 
@@ -181,6 +209,28 @@ impl RunHost {
     /// Asks for a child; a refusal is an answer.
     pub async fn spawn(&self, request: SpawnRequest) -> Result<RunId, Refusal> {
         self.0.spawn(request).await
+    }
+
+    /// Hands a task on to the agent that the request names, else to the preferred one that fits it; with `choose_only` nothing is
+    /// started. Where no agent fits and where the run may have no child, the answer is that the run does the task itself.
+    ///
+    /// # Errors
+    /// The refusals of [`spawn`](Self::spawn) that mean something else, such as a budget that is used up.
+    pub async fn delegate(
+        &self,
+        request: SpawnRequest,
+        choose_only: bool,
+    ) -> Result<Delegated, Refusal> {
+        self.0.delegate(request, choose_only).await
+    }
+
+    /// Tells that the run is over with a task that it was told to do itself, by the number of the observation. What is not told ends
+    /// with the turn.
+    ///
+    /// # Errors
+    /// Fails if the observation is not open.
+    pub async fn observed(&self, observation: u32, success: bool) -> Result<(), Refusal> {
+        self.0.observed(observation, success).await
     }
 
     /// Waits for children, with the slot lent.

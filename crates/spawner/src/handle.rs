@@ -10,9 +10,8 @@ mod notebook;
 mod session;
 mod tree_state;
 
-pub use agents::{Accepted, Agents, ChildRequest, SpawnAllowance, allowed_agents};
+pub use agents::{Accepted, Agents, ChildRequest, Sibling, SpawnAllowance};
 pub(crate) use asked_merge::HELD_BYTES;
-pub use delegation::choose_among;
 pub use external_merge::ExternalMerge;
 pub use fan::{Fan, FanAnswer, FanOut, Piece, PieceNeed, PieceOutcome, Refused};
 pub use gathering::Gathering;

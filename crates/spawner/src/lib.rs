@@ -81,15 +81,16 @@ pub use event_stream::{EventStream, LiveEvent, LiveEvents};
 pub use excerpt::Excerpt;
 pub use handle::{
     Accepted, Agents, ChildRequest, ExternalMerge, Fan, FanAnswer, FanOut, Gathering, Notebook,
-    Piece, PieceNeed, PieceOutcome, Refused, Session, SpawnAllowance, Stopper, Trouble,
-    allowed_agents, choose_among,
+    Piece, PieceNeed, PieceOutcome, Refused, Session, Sibling, SpawnAllowance, Stopper, Trouble,
 };
 pub use kept_values::KeptValue;
 pub use machine::{NotReopened, Unknown, WhatIf};
+pub use message::hand_on::{allowed_agents, choose_among};
 pub use message::{Asking, Counts};
 pub use root_kind::RootKind;
 pub use run_spec::{RunSpec, program_cost};
 pub use spawner::{AbandonedTree, RootSpec, Spawner, SpawnerBuilder};
 pub use stored_values::StoredValues;
 pub use ticket_issuer::TicketIssuer;
+pub use tree_context::read_past_tasks;
 pub use workspaces::{LeftChanges, WorkspaceOrder, Workspaces};

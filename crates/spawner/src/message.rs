@@ -1,6 +1,7 @@
 //! Messages to the supervisor, and its answers.
 
 pub(crate) mod call;
+pub(crate) mod hand_on;
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -73,7 +73,7 @@ pub(crate) struct Ask {
     pub(crate) place: u32,
     /// The number among all pieces that the owner has asked for; none for a request that is no piece.
     pub(crate) number: Option<u32>,
-    /// The pieces that it needs, which are asked for before.
+    /// The others that it needs, which are asked for before: of a piece by their numbers, of a child by their places in the request.
     pub(crate) needs: Vec<NeededPiece>,
     /// The fate of the run when one of them does not complete.
     pub(crate) on_need_failed: OnNeedFailed,

@@ -30,7 +30,8 @@ use crate::runtimes::Runtimes;
 use crate::supervisor::{Entering, RecordedPieces, Supervisor};
 use crate::ticket_issuer::TicketIssuer;
 use crate::tree_context::{
-    Answers, Contexts, Gauge, KnownTree, MergeThreads, PROGRESS_LINES, READS, TreeContext,
+    Answers, Contexts, Gauge, KnownTree, MergeThreads, PROGRESS_LINES, PastTasks, READS,
+    TreeContext,
 };
 use crate::workspaces::{Workplaces, Workspaces};
 
@@ -207,6 +208,7 @@ impl Spawner {
             contexts: Contexts::default(),
             answers: Answers::default(),
             kept_values: KeptValues::default(),
+            past_tasks: PastTasks::default(),
             known: KnownTree::default(),
             chosen: OnceLock::new(),
             progress: Arc::new(Semaphore::new(PROGRESS_LINES)),

@@ -3,6 +3,7 @@
 mod answers;
 mod known_tree;
 mod merge_threads;
+mod past_tasks;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -31,6 +32,8 @@ use crate::workspaces::{Workplaces, Workspaces};
 pub(crate) use answers::Answers;
 pub(crate) use known_tree::KnownTree;
 pub(crate) use merge_threads::MergeThreads;
+pub(crate) use past_tasks::PastTasks;
+pub use past_tasks::read_past_tasks;
 
 /// Of a task that several runs have in common, this much stands in the record of each. A longer one is kept once and
 /// named.
@@ -65,6 +68,8 @@ pub(crate) struct TreeContext {
     /// Answers for runs that need them.
     pub(crate) answers: Answers,
     pub(crate) kept_values: KeptValues,
+    /// Observations, where tasks are handed on by them.
+    pub(crate) past_tasks: PastTasks,
     pub(crate) known: KnownTree,
     /// Of a tree that was read back: what pieces were admitted with, by their place.
     pub(crate) chosen: OnceLock<HashMap<u32, Chosen>>,
@@ -194,6 +199,31 @@ impl TreeContext {
                 Arc::new(RunSpec { working_folder, ..(*self.run_spec).clone() })
             }
             None => Arc::clone(&self.run_spec),
+        }
+    }
+
+    /// Returns the settings of a child of a run that asks for this agent, in this folder where one is named; else in the folder that
+    /// the definition of the agent names. Nothing below a run with a folder of its own leaves that.
+    pub(crate) fn run_spec_for(
+        &self,
+        caller: RunId,
+        agent: &AgentId,
+        folder: Option<PathBuf>,
+    ) -> Arc<RunSpec> {
+        let run_spec = self.run_spec_below(caller);
+        // A program that asks in its own folder asks for no other one.
+        let folder = folder.filter(|folder| *folder != *run_spec.working_folder);
+        let own = || {
+            let folder = self.config.agent(agent)?.cwd.as_ref()?;
+            let usual = &self.run_spec.working_folder;
+            let is_apart = self.workplaces.is_apart(caller);
+            (!is_apart).then(|| folder.origin.project().unwrap_or(usual).join(&folder.value))
+        };
+        match folder.or_else(own) {
+            Some(folder) => {
+                Arc::new(RunSpec { working_folder: Arc::new(folder), ..(*run_spec).clone() })
+            }
+            None => run_spec,
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use offshoot_model::{Refusal, RefusalCode, RunId, SpawnRequest, Stream};
+use offshoot_model::{Delegated, Refusal, RefusalCode, RunId, SpawnRequest, Stream};
 use offshoot_runtime::{
     Finished, Host, Launch, Ruling, RunContext, RunEvent, RunHost, Runtime, StopHandle, WaitAnswer,
     WaitFor,
@@ -21,11 +21,15 @@ pub struct Listener {
     look: Option<Look>,
     spawn: Option<Spawn>,
     wait: Option<Wait>,
+    delegate: Option<Delegate>,
+    observe: Option<Observe>,
 }
 
 type Look = Arc<dyn Fn(&RunEvent) + Send + Sync>;
 type Spawn = Arc<dyn Fn(&SpawnRequest, usize) -> Result<RunId, Refusal> + Send + Sync>;
 type Wait = Arc<dyn Fn(WaitFor) -> WaitResult + Send + Sync>;
+type Delegate = Arc<dyn Fn(&SpawnRequest, bool) -> Result<Delegated, Refusal> + Send + Sync>;
+type Observe = Arc<dyn Fn(u32, bool) -> Result<(), Refusal> + Send + Sync>;
 type WaitResult = BoxFuture<'static, Result<WaitAnswer, Refusal>>;
 
 #[derive(Default)]
@@ -70,6 +74,22 @@ impl Listener {
     /// Answers each wait in this way.
     pub fn waiting(self, wait: impl Fn(WaitFor) -> WaitResult + Send + Sync + 'static) -> Self {
         Self { wait: Some(Arc::new(wait)), ..self }
+    }
+
+    /// Answers each task that is handed on in this way. The flag says that nothing is to be started.
+    pub fn delegating(
+        self,
+        delegate: impl Fn(&SpawnRequest, bool) -> Result<Delegated, Refusal> + Send + Sync + 'static,
+    ) -> Self {
+        Self { delegate: Some(Arc::new(delegate)), ..self }
+    }
+
+    /// Answers in this way what is told of a task that the run did itself: its observation, and whether it is done.
+    pub fn observing(
+        self,
+        observe: impl Fn(u32, bool) -> Result<(), Refusal> + Send + Sync + 'static,
+    ) -> Self {
+        Self { observe: Some(Arc::new(observe)), ..self }
     }
 
     /// Returns a sender for the ruling of one more turn. The run waits for it; without one, its turn is the last.
@@ -163,6 +183,23 @@ impl Host for Listener {
             None => Err(no_children()),
         };
         ready(answer).boxed()
+    }
+
+    fn delegate(
+        &self,
+        request: SpawnRequest,
+        choose_only: bool,
+    ) -> BoxFuture<'static, Result<Delegated, Refusal>> {
+        let unasked =
+            || Err(Refusal::new(RefusalCode::RecursionDisabled, "no agents in this test"));
+        let delegate = self.delegate.as_ref();
+        ready(delegate.map_or_else(unasked, |delegate| delegate(&request, choose_only))).boxed()
+    }
+
+    fn observed(&self, observation: u32, success: bool) -> BoxFuture<'static, Result<(), Refusal>> {
+        let unasked = || Err(Refusal::invalid("observation", "none is open in this test"));
+        let observe = self.observe.as_ref();
+        ready(observe.map_or_else(unasked, |observe| observe(observation, success))).boxed()
     }
 
     fn wait(&self, wait: WaitFor) -> WaitResult {

@@ -13,7 +13,8 @@ use super::SpawnArguments;
 /// have no children, `execute_directly` is printed, with the reason on standard error and exit code 0: do the task yourself.
 ///
 /// A task may have a type. One that the session is to do itself has then a number, its observation, on standard error and in the answer as
-/// JSON; `delegate --done ID` closes it, and else the end of the turn. `offshoot stats --delegation` compares.
+/// JSON; `delegate --done ID` closes it, and else the end of the turn. `offshoot stats --delegation` compares,
+/// and with `subagents.learnDelegation` the choice goes by it.
 ///
 /// Agents are preferred by `preferred_subagents` in their definition (see docs/delegation.md). With --dry-run nothing is started, and
 /// outside of an agent the choice is made for the agent that --from names.
@@ -32,7 +33,8 @@ Examples:
   See who would get a task, and why:
     offshoot delegate --dry-run --explain --from chezmoi-workflow \"format the commit\"")]
 pub(crate) struct DelegateArguments {
-    /// Print the agents that fit on standard error, each with its score and the words that it has in common with the task
+    /// Print the agents that fit on standard error, each with its score and the words that it has in common with the task, and what earlier
+    /// tasks of the type say, where the choice goes by them
     #[arg(long)]
     pub(crate) explain: bool,
 

@@ -44,7 +44,7 @@ pub(crate) enum FailureCode {
     ///
     /// Text: the setting, the runtime, and the reason
     SettingImpossible,
-    /// Tasks that need each other, or stages of a map, are asked for inside an agent.
+    /// Stages of a map are asked for inside an agent.
     NoOrderInside,
     /// `map` is given `--then` without a command before or behind it.
     StageWithoutCommand,

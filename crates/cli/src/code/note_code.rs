@@ -44,6 +44,8 @@ pub(crate) enum NoteCode {
     NothingCompared,
     /// `delegate --explain` shows how well each agent fits.
     AgentScore,
+    /// `delegate --explain` shows what earlier tasks of the type say, where the choice goes by them.
+    LearnedChoice,
     /// `events -f` follows a tree whose supervisor has gone.
     SupervisorOver,
     /// `events -f` follows a tree whose supervisor has gone.

@@ -1,9 +1,10 @@
 //! `offshoot delegate`.
 
+use offshoot_delegation::Decision;
 use offshoot_door::{Delegate, Delegated, Observed};
 use offshoot_model::{AgentId, FitScore};
 use offshoot_policy::Terms;
-use offshoot_spawner::{allowed_agents, choose_among};
+use offshoot_spawner::{allowed_agents, choose_among, read_past_tasks};
 
 use super::spawn::{answer_of, complete, request};
 use crate::arguments::{DelegateArguments, LimitArguments};
@@ -13,6 +14,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::load;
+use crate::record::Record;
 use crate::work::engine::block_on;
 
 /// Hands a task on.
@@ -39,9 +41,10 @@ pub(crate) fn run(arguments: &DelegateArguments, cx: &Invocation) -> Result<Exit
         let spawn = complete(&supervisor, spawn, &child.context, cx).await?;
         let delegated = supervisor.call(Delegate { spawn, choose_only: false }).await?;
         match delegated {
-            Delegated::Accepted { run_id, agent, lowered, scores, .. } if child.wait => {
+            Delegated::Accepted { run_id, agent, lowered, scores, learned, .. } if child.wait => {
                 lowered.iter().for_each(|limit| cx.output.warning(NoteCode::LimitLowered, limit));
-                say(&agent, &scores, *explain, cx);
+                explain_choice(&scores, learned.as_deref(), *explain, cx);
+                cx.output.note(NoteCode::HandedOn, format_args!("handed on to `{agent}`"));
                 answer_of(&supervisor, run_id, cx).await
             }
             other => print(&other, *explain, cx),
@@ -67,15 +70,23 @@ fn choose_for(
     let from = from.map_or_else(|| Ok(AgentId::main()), |from| load::agent(&config, from))?;
     if let Some(agent) = &arguments.child.agent {
         let agent = load::agent(&config, agent)?;
-        return Ok(Delegated::Chosen { agent, scores: Vec::new() });
+        return Ok(Delegated::Chosen { agent, scores: Vec::new(), learned: None });
     }
-    let agents = allowed_agents(&Terms::root(&config, &from), &config);
-    let decision = choose_among(&arguments.child.task, &agents);
-    let scores = decision.scores;
-    Ok(match decision.choice.agent() {
-        Ok(agent) => Delegated::Chosen { agent: agent.clone(), scores },
+    let terms = Terms::root(&config, &from);
+    let agents = allowed_agents(&terms, &config);
+    let past = match &arguments.child.task_type {
+        Some(task_type) if terms.learn_delegation() => {
+            let past = Record::open(cx)?.map(|record| read_past_tasks(&**record.store()));
+            Some(past.unwrap_or_default().with(task_type, []))
+        }
+        Some(_) | None => None,
+    };
+    let Decision { choice, scores, learned } =
+        choose_among(&arguments.child.task, &agents, past.as_ref());
+    Ok(match choice.agent() {
+        Ok(agent) => Delegated::Chosen { agent: agent.clone(), scores, learned },
         Err((reason, message)) => {
-            Delegated::ExecuteDirectly { reason, message, observation: None, scores }
+            Delegated::ExecuteDirectly { reason, message, observation: None, scores, learned }
         }
     })
 }
@@ -83,17 +94,18 @@ fn choose_for(
 /// Prints what became of the task: the id of a run, the name of an agent, or `execute_directly`.
 fn print(delegated: &Delegated, explain: bool, cx: &Invocation) -> Result<Exit, Failure> {
     let line = match delegated {
-        Delegated::Accepted { run_id, agent, lowered, scores, .. } => {
+        Delegated::Accepted { run_id, agent, lowered, scores, learned, .. } => {
             lowered.iter().for_each(|limit| cx.output.warning(NoteCode::LimitLowered, limit));
-            say(agent, scores, explain, cx);
+            explain_choice(scores, learned.as_deref(), explain, cx);
+            cx.output.note(NoteCode::HandedOn, format_args!("handed on to `{agent}`"));
             run_id.to_string()
         }
-        Delegated::Chosen { agent, scores } => {
-            explain_scores(scores, explain, cx);
+        Delegated::Chosen { agent, scores, learned } => {
+            explain_choice(scores, learned.as_deref(), explain, cx);
             agent.to_string()
         }
-        Delegated::ExecuteDirectly { message, observation, scores, .. } => {
-            explain_scores(scores, explain, cx);
+        Delegated::ExecuteDirectly { message, observation, scores, learned, .. } => {
+            explain_choice(scores, learned.as_deref(), explain, cx);
             cx.output.note(NoteCode::DoItYourself, format_args!("do it yourself: {message}"));
             if let Some(number) = observation {
                 let text = format_args!("when it is over: offshoot delegate --done {number}");
@@ -106,12 +118,7 @@ fn print(delegated: &Delegated, explain: bool, cx: &Invocation) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
-fn say(agent: &AgentId, scores: &[FitScore], explain: bool, cx: &Invocation) {
-    explain_scores(scores, explain, cx);
-    cx.output.note(NoteCode::HandedOn, format_args!("handed on to `{agent}`"));
-}
-
-fn explain_scores(scores: &[FitScore], explain: bool, cx: &Invocation) {
+fn explain_choice(scores: &[FitScore], learned: Option<&str>, explain: bool, cx: &Invocation) {
     if !explain {
         return;
     }
@@ -124,5 +131,8 @@ fn explain_scores(scores: &[FitScore], explain: bool, cx: &Invocation) {
     for FitScore { agent, score, words } in scores {
         cx.output
             .note(NoteCode::AgentScore, format_args!("{agent}  {score:.3}  {}", words.join(", ")));
+    }
+    if let Some(learned) = learned {
+        cx.output.note(NoteCode::LearnedChoice, format_args!("learned: {learned}"));
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use offshoot_config::Config;
 use offshoot_door::{Client, ContextGrant, Spawn, SpawnInput, Status};
 use offshoot_host::runtimes::EXEC;
-use offshoot_model::{BudgetRequest, InputRange};
+use offshoot_model::{BudgetRequest, InputRange, Need};
 use offshoot_runtime::OutputFormat;
 use offshoot_split::{self as split, InputFile};
 
@@ -68,10 +68,11 @@ pub(super) fn fanout(
             if task.runtime.is_some_and(|runtime| *runtime != *EXEC.name) {
                 return Err(of_the_root("the `runtime` of a task"));
             }
-            if !task.needs.is_empty() {
-                return Err(no_order("the `needs` of a task"));
-            }
             let mut context = template.context.clone();
+            for id in &task.needs {
+                let answer = Need::variable(id);
+                context.retain(|grant| grant.name != answer);
+            }
             for ContextArgument { name, path } in task.files {
                 // Values of the session have one name each; the children may know several by the same. That of no other fanout.
                 let own = format!("fanout {}, task {place}: {name}", std::process::id());
@@ -82,6 +83,7 @@ pub(super) fn fanout(
             children.push(Spawn {
                 task: task.task,
                 label: task.label,
+                task_type: task.task_type,
                 agent: task.agent.or_else(|| template.agent.clone()),
                 run_timeout_seconds: task.timeout.or(template.run_timeout_seconds),
                 context,
@@ -92,6 +94,9 @@ pub(super) fn fanout(
                 schema: task.schema.or_else(|| template.schema.clone()),
                 isolation: task.isolation.or_else(|| template.isolation.clone()),
                 tools: task.tools,
+                id: task.id,
+                needs: task.needs,
+                on_need_failed: task.on_need_failed,
                 cwd: task.cwd.map(|folder| cx.absolute(folder)).or_else(|| template.cwd.clone()),
                 ..Spawn { budget: None, ..template.clone() }
             });
@@ -114,7 +119,7 @@ pub(super) fn map(
     }
     inside(cx, async |supervisor| {
         if !stages::split(command)?.1.is_empty() {
-            return Err(no_order("--then"));
+            return Err(no_stages());
         }
         let mut order = Order::of(pieces, cx)?;
         let template = template(&supervisor, work, command, cx).await?;
@@ -242,12 +247,12 @@ pub(super) fn only_of_the_tree(plugins: &PluginPathArguments) -> Result<(), Fail
     if plugins.plugin_path.is_empty() { Ok(()) } else { Err(of_the_root("--plugin-path")) }
 }
 
-/// Inside an agent nothing puts children in an order but the agent itself.
-fn no_order(what: &str) -> Failure {
-    Failure::input(FailureCode::NoOrderInside, format_args!(
-        "{what} is for the root of a tree, and this process runs inside one"
-    ))
-    .hint("run what comes first, wait for its answer, and then run what needs it; stages of one piece fit into one command: `sh -c '...'`")
+fn no_stages() -> Failure {
+    Failure::input(
+        FailureCode::NoOrderInside,
+        "--then is for the root of a tree, and this process runs inside one",
+    )
+    .hint("stages of one piece fit into one command: `sh -c '...'`; tasks of a `fanout --tasks` may need the answers of others")
 }
 
 /// Inside an agent: an option of `run`, `map` or `fanout` that only the root of a tree can follow.

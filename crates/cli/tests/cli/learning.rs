@@ -124,3 +124,84 @@ fn a_run_with_a_type_is_an_observation_whichever_asks_for_it() {
         wrong.stderr
     );
 }
+
+#[test]
+fn what_was_learned_decides_where_it_is_asked_for() {
+    let place = place();
+    // Directly 9 of 10 fail, the scanner does all that it gets.
+    let script = format!(
+        r#"for n in 1 2 3 4 5 6 7 8 9 10; do
+            {DIRECT}
+            if [ "$n" = 1 ]; then "$OFFSHOOT" delegate --done "$id"; else "$OFFSHOOT" delegate --done "$id" --failed; fi
+            [ "$n" = 10 ] || "$OFFSHOOT" -q delegate --type scan --wait "look for secrets" >> answers
+        done"#
+    );
+    as_lead(&place, &script);
+    // It is off: the words choose.
+    let words = r#""$OFFSHOOT" -q delegate --type scan --wait "translate it""#;
+    assert_eq!(as_lead(&place, words), "execute_directly\n");
+    place
+        .file("team.toml", &format!("[agents.defaults.subagents]\nlearnDelegation = true\n{TEAM}"));
+    // Nine are not enough; the tenth is made in this very tree, and seen by the next that asks in it.
+    let said = as_lead(
+        &place,
+        &format!(
+            r#"exec 2>&1
+            "$OFFSHOOT" delegate --explain --dry-run --type scan "translate it"
+            "$OFFSHOOT" -q delegate --type scan --wait "look for secrets"
+            "$OFFSHOOT" delegate --explain --type scan --wait "translate it"
+            "$OFFSHOOT" -q delegate --json --type scan "translate it" | grep -c '"learned": "delegate it: .*(directly 2 of 11'
+            "$OFFSHOOT" -q delegate --json --type other "look for secrets" | grep -c '"learned": "no recommendation'
+            "$OFFSHOOT" -q delegate --json "look for secrets" | grep -c learned
+            "$OFFSHOOT" wait > /dev/null"#
+        ),
+    );
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines[0], "no agent was compared, or none has a word in common with the task");
+    let missing = "learned: no recommendation for `scan` yet: 0 more done directly and 1 more delegated are needed";
+    assert_eq!(lines[1], missing, "{said}");
+    assert_eq!(lines[3..5], ["execute_directly", "safe"], "{said}");
+    let learned =
+        lines.iter().find(|line| line.starts_with("learned: delegate it: of the type `scan` more"));
+    let learned = learned.expect("the numbers");
+    assert!(learned.contains("; `scanner` has done best of those: 10 of 10 succeeded"), "{said}");
+    assert!(lines.contains(&"handed on to `scanner`"), "{said}");
+    assert_eq!(lines[lines.len() - 4..], ["safe", "1", "1", "0"], "{said}");
+    place.run(&["audit", "last"]).expect_code(0);
+    // Without an agent that asks, the whole record decides.
+    let ask =
+        ["delegate", "--config", "team.toml", "--dry-run", "--from", "lead", "--type", "scan"];
+    let chosen = place.run(&[&ask[..], &["translate it"]].concat()).expect_code(0);
+    assert_eq!(chosen.stdout(), "scanner\n");
+}
+
+#[test]
+fn what_went_better_directly_is_not_handed_on() {
+    let place = place();
+    let failing = TEAM.replace("echo safe", "exit 1");
+    place.file(
+        "team.toml",
+        &format!("[agents.defaults.subagents]\nlearnDelegation = true\n{failing}"),
+    );
+    let script = format!(
+        r#"for n in 1 2 3 4 5 6 7 8 9 10; do
+            {DIRECT}
+            "$OFFSHOOT" delegate --done "$id"
+            "$OFFSHOOT" -q delegate --type scan --wait "look for secrets" >> answers 2>&1
+        done
+        "$OFFSHOOT" -q --json delegate --type scan "look for secrets"
+        "$OFFSHOOT" delegate --agent scanner --type scan "look for secrets" > named"#
+    );
+    let answer: Value = serde_json::from_str(&as_lead(&place, &script)).expect("one answer");
+    assert_eq!(
+        (&answer["status"], &answer["reason"]),
+        (&"execute_directly".into(), &"learned".into())
+    );
+    let message = answer["message"].as_str().expect("a sentence");
+    let numbers = "of the type `scan` more of them succeed (directly 10 of 10 succeeded";
+    assert!(message.starts_with(numbers), "{message}");
+    assert_eq!(answer["learned"], format!("do it directly: {message}"));
+    assert_eq!(answer["observation"], 11);
+    let tree = place.run(&["tree", "last"]).expect_code(0);
+    assert_eq!(tree.stdout().matches("scanner").count(), 11, "a named agent gets it all the same");
+}

@@ -59,6 +59,7 @@ const BLOCKS: &[(&str, &str, Way)] = &[
     ("docs/delegation.md", "cd examples/delegation\noffshoot trust", After(EXAMPLE)),
     ("docs/delegation.md", "mkdir -p .offshoot/agents", After("")),
     ("docs/delegation.md", "offshoot run \"check the files\"", After("")),
+    ("docs/delegation.md", "printf '[agents.defaults", After("")),
     ("docs/delegation.md", "seq 8 > pieces", After("")),
     ("docs/delegation.md", "offshoot run \"commit all of it\"", After("")),
     ("docs/delegation.md", "offshoot run \"north south\"", After("")),

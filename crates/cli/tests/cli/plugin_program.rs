@@ -91,6 +91,55 @@ fn usage_cost_turns_and_children(name: &str, file: &str) {
 }
 
 #[test]
+fn a_program_hands_a_task_on_to_the_agent_that_fits() {
+    let place = Place::new();
+    python(&place, "plugins");
+    let team = r#"
+[plugins]
+path = ["plugins"]
+
+[agents.defaults.subagents]
+budget.allowUnknownCost = true
+
+[[agents.list]]
+id = "main"
+runtime = "python-agent"
+preferredSubagents = [{ shouter = "To shout what it is told" }, { guide = "To say where it is" }]
+
+[[agents.list]]
+id = "shouter"
+runtime = "python-agent"
+
+[[agents.list]]
+id = "guide"
+runtime = "exec"
+command = ["pwd"]
+cwd = "below"
+"#;
+    place.file("below/file", "");
+    place.file("p.toml", team);
+    let run = |task: &str| place.run(&["run", "--config", "p.toml", task]).expect_code(0);
+    assert_eq!(run("delegate shout: this").stdout(), "SHOUT: THIS\n");
+    let tree = place.run(&["tree", "last"]).expect_code(0);
+    assert!(tree.stdout().contains("shouter"), "{}", tree.stdout());
+    assert_eq!(run("delegate translate").stdout(), "TRANSLATE (no_match)\n");
+    // As any child, it works in the folder of its agent.
+    let below = place.path().join("below");
+    assert_eq!(run("delegate say where").stdout(), format!("{}\n", below.display()));
+    // A child of a session that may have none does it itself.
+    assert_eq!(run("ask delegate shout").stdout(), "SHOUT (recursion_disabled)\n");
+    let page = place.run(&["stats", "--delegation", "--json"]).expect_code(0).json();
+    let louder = &page["types"][0];
+    assert_eq!(
+        (&louder["type"], &louder["delegated"]["observations"]),
+        (&"louder".into(), &2.into())
+    );
+    assert_eq!(louder["directly"]["observations"], 2, "{page}");
+    assert_eq!(louder["directly"]["succeeded"], 2, "{page}");
+    place.run(&["audit", "last"]).expect_code(0);
+}
+
+#[test]
 fn a_program_of_a_project_is_trusted_with_its_files() {
     let place = Place::new();
     let folder = python(&place, ".offshoot/plugins");

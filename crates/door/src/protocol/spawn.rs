@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use offshoot_model::{
-    AgentId, BudgetRequest, Cleanup, Isolation, JsonText, LoweredLimit, OutputFormat, Rights,
-    RunId, SessionKey, TaskType, path_text,
+    AgentId, BudgetRequest, Cleanup, Isolation, JsonText, LoweredLimit, OnNeedFailed, OutputFormat,
+    Rights, RunId, SessionKey, TaskType, path_text,
 };
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +61,15 @@ pub struct Spawn {
     pub isolation: Option<Isolation>,
     /// The treatment of its session afterwards.
     pub cleanup: Option<Cleanup>,
+    /// Of one of the `children` of a `spawn_many`: the name by which others of them need it.
+    pub id: Option<String>,
+    /// Of one of the `children` of a `spawn_many`: the ids of those that it needs. It starts when these have completed, and reads the
+    /// answer of `a` as the value `need_a`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
+    /// What becomes of it when one that it needs does not complete; it is skipped where absent.
+    #[serde(default, skip_serializing_if = "OnNeedFailed::is_skip")]
+    pub on_need_failed: OnNeedFailed,
 }
 
 /// One value that a child may read.

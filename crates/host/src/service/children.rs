@@ -8,9 +8,9 @@ use offshoot_door::{
     Spawned, SpawnedMany, Split,
 };
 use offshoot_model::{
-    ContextEntry, InputRange, Refusal, RunId, SpawnRequest, ValueKind, VariableRef,
+    ContextEntry, InputRange, OnNeedFailed, Refusal, RunId, SpawnRequest, ValueKind, VariableRef,
 };
-use offshoot_spawner::{Accepted, ChildRequest};
+use offshoot_spawner::{Accepted, ChildRequest, Sibling};
 use offshoot_split as split;
 use offshoot_store::{DataFolder, NewValue, ValueReader};
 
@@ -22,12 +22,10 @@ const MOST_CHILDREN: usize = 1000;
 /// A label has at most so many characters.
 const LABEL: usize = 100;
 
-/// A child that was asked for and could not even be asked on.
-type Asked = Result<ChildRequest, Refusal>;
-
 impl TreeService {
     /// One child.
     pub(super) async fn spawn(&self, caller: RunId, spawn: Spawn) -> Result<Spawned, CallError> {
+        is_single(&spawn)?;
         let child = self.child(caller, spawn).await?;
         let Accepted { run, key, lowered } = self.agents.spawn(caller, child).await?;
         Ok(Spawned { run_id: run, session_key: key, lowered })
@@ -39,6 +37,7 @@ impl TreeService {
         caller: RunId,
         Delegate { spawn, choose_only }: Delegate,
     ) -> Result<Delegated, CallError> {
+        is_single(&spawn)?;
         let child = self.child(caller, spawn).await?;
         Ok(self.agents.delegate(caller, child, choose_only).await?)
     }
@@ -75,7 +74,7 @@ impl TreeService {
             Some(wait) => self.order_of(caller, wait).await?,
             None => None,
         };
-        let answers = self.ask_all(caller, asked).await?;
+        let answers = self.agents.spawn_many(caller, asked).await?;
         let runs: Vec<RunId> = answers.iter().flatten().map(|accepted| accepted.run).collect();
         let children = answers.into_iter().map(answer).collect();
         let waited = match wait {
@@ -85,31 +84,21 @@ impl TreeService {
         Ok(SpawnedMany { children, waited })
     }
 
-    /// The same step for all that can be asked on; what cannot keeps its place.
-    async fn ask_all(
-        &self,
-        caller: RunId,
-        asked: Vec<Asked>,
-    ) -> Result<Vec<Result<Accepted, Refusal>>, CallError> {
-        let sound = asked.iter().flatten().cloned().collect();
-        let mut answers = self.agents.spawn_many(caller, sound).await?.into_iter();
-        let mut place = |asked: Asked| {
-            asked.and_then(|_| answers.next().expect("one answer for each that was asked"))
-        };
-        Ok(asked.into_iter().map(&mut place).collect())
-    }
-
-    async fn each(&self, caller: RunId, children: Vec<Spawn>) -> Result<Vec<Asked>, CallError> {
+    /// What cannot even be asked on keeps its place.
+    async fn each(&self, caller: RunId, children: Vec<Spawn>) -> Result<Vec<Sibling>, CallError> {
         if children.len() > MOST_CHILDREN {
             return Err(too_many("children"));
         }
         let mut asked = Vec::with_capacity(children.len());
-        for spawn in children {
-            asked.push(match self.child(caller, spawn).await {
+        for mut spawn in children {
+            let (id, needs) = (spawn.id.take(), std::mem::take(&mut spawn.needs));
+            let on_need_failed = std::mem::take(&mut spawn.on_need_failed);
+            let child = match self.child(caller, spawn).await {
                 Ok(child) => Ok(child),
                 Err(CallError::Refused(refusal)) => Err(*refusal),
                 Err(error) => return Err(error),
-            });
+            };
+            asked.push(Sibling { child, id, needs, on_need_failed });
         }
         Ok(asked)
     }
@@ -120,7 +109,8 @@ impl TreeService {
         caller: RunId,
         template: Spawn,
         split: Split,
-    ) -> Result<Vec<Asked>, CallError> {
+    ) -> Result<Vec<Sibling>, CallError> {
+        is_single(&template)?;
         let Split { name, by } = split;
         let by: split::Split = by
             .parse()
@@ -146,7 +136,7 @@ impl TreeService {
             child.request.label = Some(label(title, number).into());
             child.request.context.retain(|entry| *entry.name != *name);
             child.request.context.push(ContextEntry { name: name.as_str().into(), value });
-            asked.push(Ok(child));
+            asked.push(child.into());
         }
         Ok(asked)
     }
@@ -237,6 +227,17 @@ fn answer(answer: Result<Accepted, Refusal>) -> ChildAnswer {
             ChildAnswer { refusal: Some(Box::new((&refusal).into())), ..ChildAnswer::default() }
         }
     }
+}
+
+/// Refuses needs where there are no others that could be needed.
+fn is_single(spawn: &Spawn) -> Result<(), CallError> {
+    let field = match spawn {
+        Spawn { id: Some(_), .. } => "id",
+        Spawn { needs, .. } if !needs.is_empty() => "needs",
+        Spawn { on_need_failed: OnNeedFailed::Run, .. } => "onNeedFailed",
+        _ => return Ok(()),
+    };
+    Err(invalid(field, "only the `children` of one `spawn_many` can need each other"))
 }
 
 /// A name for people: that of the whole, and the piece's number.

@@ -100,6 +100,7 @@ impl Service for Fake {
                         message,
                         observation: delegate.spawn.task_type.map(|_| 1),
                         scores,
+                        learned: None,
                     })
                 }
                 Request::SpawnMany(many) => return Ok(SpawnMany::respond(spawned_many(*many))),

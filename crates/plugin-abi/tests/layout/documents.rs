@@ -17,7 +17,8 @@ use offshoot_model::*;
 use offshoot_plugin_abi::wire::manifest::{self, Manifest, MergeEntry, Panic, RuntimeEntry};
 use offshoot_plugin_abi::wire::probe::{self, Probe};
 use offshoot_plugin_abi::wire::{
-    event, finished, group, launch, merge, offshoot, orphans, refused, shutdown, spawn, turn, wait,
+    delegate, event, finished, group, launch, merge, offshoot, orphans, refused, shutdown, spawn,
+    turn, wait,
 };
 use offshoot_plugin_abi::{AbiError, Outcome, event as kind};
 use offshoot_runtime::*;
@@ -368,6 +369,40 @@ fn requests(files: &mut Files) {
     files.both_ways("spawn-refusal", Err(refusal()), write, spawn::decode_answer);
     let invalid = Refusal::invalid("task", "it is empty");
     files.both_ways("spawn-invalid", Err(invalid), write, spawn::decode_answer);
+    let request = SpawnRequest {
+        task: "format the commit".into(),
+        task_type: "format".parse().ok(),
+        ..SpawnRequest::default()
+    };
+    let write = |(request, only): &(SpawnRequest, bool)| delegate::encode(request.clone(), *only);
+    files.both_ways("delegate", (request.clone(), false), write, delegate::decode);
+    files.both_ways("delegate-choose", (request, true), write, delegate::decode);
+    let agent = || AgentId::parse("git-coordinator").expect("an id");
+    let score = FitScore { agent: agent(), score: 2.5, words: vec!["commit".to_owned()] };
+    let learned = || Some("delegate it: of the type `format` it takes less time".to_owned());
+    let write = |answer: &Delegated| delegate::encode_answer(answer.clone());
+    let accepted = Delegated::Accepted {
+        run_id: RUN,
+        session_key: launch().key,
+        agent: agent(),
+        lowered: Vec::new(),
+        scores: vec![score.clone()],
+        learned: learned(),
+    };
+    files.both_ways("delegate-accepted", accepted, write, delegate::decode_answer);
+    let chosen = Delegated::Chosen { agent: agent(), scores: vec![score], learned: None };
+    files.both_ways("delegate-chosen", chosen, write, delegate::decode_answer);
+    let directly = Delegated::ExecuteDirectly {
+        reason: Directly::Learned,
+        message: "it takes less time".to_owned(),
+        observation: Some(2),
+        scores: Vec::new(),
+        learned: learned(),
+    };
+    files.both_ways("delegate-directly", directly, write, delegate::decode_answer);
+    let write = |(number, success): &(u32, bool)| delegate::encode_observed(*number, *success);
+    files.both_ways("observed", (2, true), write, delegate::decode_observed);
+
     let write = |refusal: &Option<Refusal>| {
         refused::encode(refusal.clone().expect("one")).detail_json.into_string()
     };
@@ -471,6 +506,7 @@ fn documents_of_a_later_version_are_read_as_far_as_they_can_be() {
     let ended: Read = |json| shown(finished::decode(outcome(json, "so far")));
     let result: Read = |json| shown(merge::decode(json));
     let spawned: Read = |json| shown(spawn::decode_answer(json));
+    let delegated: Read = |json| shown(delegate::decode_answer(json));
     let refused: Read = |json| shown(Ok(refused::decode(&refused_by(json))));
     let waited: Read = |json| shown(wait::decode_answer(json));
     let letter: Read = |json| shown(turn::decode_letter(json));
@@ -507,6 +543,10 @@ fn documents_of_a_later_version_are_read_as_far_as_they_can_be() {
         r#"CannotDelegate, field: None, message: "not tonight (full_moon)", hint: Some("wait")"#;
     check("spawn-refusal", spawned, Ok(&[why]));
     check("wait-refusal", refused, Ok(&[why]));
+    let words = ["ExecuteDirectly", "reason: NoMatch", "it may not (its reason is `full_moon`)"];
+    check("delegate-reason", delegated, Ok(&words));
+    let words = ["ExecuteDirectly", "message: \" (its status is `auctioned`)\""];
+    check("delegate-status", delegated, Ok(&words));
     check(
         "wait-answer",
         waited,
@@ -564,6 +604,11 @@ fn what_a_reader_must_know_is_asked_for_in_every_document() {
             "raw" => event::decode(kind::RAW, &json).map(drop),
             "spawn" if name == "spawn" => spawn::decode(&json).map(drop),
             "spawn" => spawn::decode_answer(&json).map(drop),
+            "delegate" if ["delegate", "delegate-choose"].contains(&&*name) => {
+                delegate::decode(&json).map(drop)
+            }
+            "delegate" => delegate::decode_answer(&json).map(drop),
+            "observed" => delegate::decode_observed(&json).map(drop),
             "wait" if name == "wait-answer" => wait::decode_answer(&json).map(drop),
             "wait" if name == "wait-refusal" => {
                 assert_eq!(refused::decode(&refused_by(&json)), None, "the text is left");

@@ -6,7 +6,7 @@ use offshoot_plugin_abi::wire::line::{
     self, Asked, HostLine, Line, Order, Request, op, raw, read, read_host,
 };
 use offshoot_plugin_abi::wire::{
-    event, finished, group, launch, manifest, merge, spawn, turn, wait,
+    delegate, event, finished, group, launch, manifest, merge, spawn, turn, wait,
 };
 use offshoot_plugin_abi::{AbiError, event as kinds};
 
@@ -135,6 +135,8 @@ fn write_plugin(line: &Line<'_>) -> Vec<u8> {
         Asked::Call(name, text) => {
             let is_read = match &**name {
                 "wait" => wait::decode(text).is_ok(),
+                "delegate" => delegate::decode(text).is_ok(),
+                "observed" => delegate::decode_observed(text).is_ok(),
                 "turn_ended" => turn::decode(text).is_ok(),
                 "offshoot" => true,
                 _ => group::decode(text).is_ok(),

@@ -93,6 +93,28 @@ impl abi::RunHost for HostSide {
                 }
                 .into_ffi()
             }
+            op::DELEGATE => {
+                let order = wire::delegate::decode(args_json.as_str());
+                let (request, choose_only) = order.expect("what was encoded");
+                async move {
+                    match host.delegate(request, choose_only).await {
+                        Ok(answer) => RResult::ROk(wire::delegate::encode_answer(answer).into()),
+                        Err(refusal) => RResult::RErr(wire::refused::encode(refusal)),
+                    }
+                }
+                .into_ffi()
+            }
+            op::OBSERVED => {
+                let told = wire::delegate::decode_observed(args_json.as_str());
+                let (observation, success) = told.expect("what was encoded");
+                async move {
+                    match host.observed(observation, success).await {
+                        Ok(()) => RResult::ROk(wire::NOTHING.into()),
+                        Err(refusal) => RResult::RErr(wire::refused::encode(refusal)),
+                    }
+                }
+                .into_ffi()
+            }
             op::TURN_ENDED => {
                 let ended = wire::turn::decode(args_json.as_str()).expect("what was encoded");
                 async move {

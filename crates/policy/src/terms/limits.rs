@@ -140,6 +140,8 @@ const _: fn(&SubagentSettings) = |settings| {
         // Of deliveries, which the audit counts without them.
         announce_timeout_ms: _,
         result_inline_bytes: _,
+        // Of what an agent is advised to do, which nothing holds it to.
+        learn_delegation: _,
     } = settings;
 };
 

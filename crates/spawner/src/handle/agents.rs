@@ -1,17 +1,17 @@
 //! The engine as running agents reach it from outside: by the run that asks, which the caller has verified.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_config::Config;
 use offshoot_model::{
-    Admitted, AgentId, AgentSummary, BudgetGrant, CancelledBy, ContextEntry, Envelope, InputRange,
-    LoweredLimit, Origin, Refusal, RootId, RunId, SessionKey, SpawnRequest, Timestamp, Tree,
-    VariableRef, error_chain,
+    Admitted, AgentSummary, BudgetGrant, CancelledBy, ContextEntry, Envelope, InputRange,
+    LoweredLimit, Need, OnNeedFailed, Origin, Refusal, RootId, RunId, SessionKey, SpawnRequest,
+    Timestamp, Tree, VariableRef, error_chain,
 };
-use offshoot_policy::Terms;
+use offshoot_policy::needs::{self, Named};
+use offshoot_policy::{Terms, check_label};
 use offshoot_runtime::{WaitAnswer, WaitFor};
 use offshoot_store::{DataFolder, Store, StoreError};
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -19,13 +19,13 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use crate::announce;
 use crate::event_stream::{LiveEvents, News};
 use crate::kept_values::KeptValue;
-use crate::machine::Reach;
+use crate::machine::{NeededPiece, Reach};
 use crate::message::call::{spawn, wait_for, write};
+use crate::message::hand_on::{HandOn, allowed_agents};
 use crate::message::{Asking, Children, Message, over};
 use crate::request::{Ask, Unresolved};
-use crate::run_spec::RunSpec;
 use crate::stored_values::recorded;
-use crate::tree_context::{MergeThreads, TreeContext, summary};
+use crate::tree_context::{MergeThreads, TreeContext};
 
 /// The longest report. It is a line for people, and stands in the record as it is.
 const REPORT_BYTES: usize = 4096;
@@ -62,6 +62,20 @@ pub struct ChildRequest {
     pub input: Option<InputRange>,
 }
 
+/// One of several children that are asked for in one step, and may need the answers of others.
+#[derive(Clone, Debug)]
+pub struct Sibling {
+    /// The child; or why it cannot be asked for, which is its answer then.
+    pub child: Result<ChildRequest, Refusal>,
+    /// The name by which others of the request need it.
+    pub id: Option<String>,
+    /// The names of those that it needs. It starts when these have completed, and reads their answers by
+    /// [`Need::variable`](offshoot_model::Need::variable).
+    pub needs: Vec<String>,
+    /// The fate of the child when one of those does not complete.
+    pub on_need_failed: OnNeedFailed,
+}
+
 /// Budget and agents that a session may still give to children.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpawnAllowance {
@@ -69,12 +83,6 @@ pub struct SpawnAllowance {
     pub budget: BudgetGrant,
     /// The agents that it may name.
     pub agents: Vec<AgentSummary>,
-}
-
-/// The agents that may be started under these terms, with what is known of each.
-pub fn allowed_agents(terms: &Terms, config: &Config) -> Vec<AgentSummary> {
-    let allowed = terms.allowed_agents(config);
-    allowed.into_iter().map(|id| summary(id, terms.agent(), config)).collect()
 }
 
 /// Returns the limits that a request names, which admission may lower; none where it names none.
@@ -92,9 +100,51 @@ fn limits_of(request: &SpawnRequest) -> Option<Box<SpawnRequest>> {
     named.then(|| Box::new(limits()))
 }
 
+/// Returns the places of the children that each child needs.
+///
+/// # Errors
+///
+/// Ids that are none, names that mean none or several, children that need each other in a cycle, and a value of the context under
+/// the name of an answer.
+fn needed(children: &[Sibling]) -> Result<Vec<Vec<usize>>, Refusal> {
+    let is_wrong = |it: &Sibling| it.id.as_ref().is_some_and(|id| check_label(id).is_err());
+    if let Some(at) = children.iter().position(is_wrong) {
+        let message = "an id has 1 to 100 characters, and no control characters";
+        return Err(Refusal::invalid(format!("children[{at}].id"), message));
+    }
+    let named: Vec<Named<'_>> =
+        children.iter().map(|it| Named { id: it.id.as_deref(), needs: &it.needs }).collect();
+    let places = needs::places(&named).map_err(|error| {
+        let at = format!("children[{}].needs", error.at());
+        Refusal::invalid(at, error.to_string())
+    })?;
+    for (at, Sibling { child, needs, .. }) in children.iter().enumerate() {
+        let Ok(child) = child else { continue };
+        for id in needs {
+            let variable = Need::variable(id);
+            if child.request.context.iter().any(|entry| *entry.name == *variable) {
+                let message = format!("`{variable}` is the name of the answer of `{id}`");
+                return Err(Refusal::invalid(format!("children[{at}].context"), message));
+            }
+        }
+    }
+    Ok(places)
+}
+
+fn place_of(place: usize) -> u32 {
+    u32::try_from(place).expect("a request has fewer than 2^32 children")
+}
+
 impl From<SpawnRequest> for ChildRequest {
     fn from(request: SpawnRequest) -> Self {
         Self { request, folder: None, input: None }
+    }
+}
+
+impl From<ChildRequest> for Sibling {
+    fn from(child: ChildRequest) -> Self {
+        let on_need_failed = OnNeedFailed::default();
+        Self { child: Ok(child), id: None, needs: Vec::new(), on_need_failed }
     }
 }
 
@@ -230,9 +280,10 @@ impl Agents {
         self.ask(|reply| Message::Allowance { run, reply }).await?.ok_or_else(over)
     }
 
-    /// The configuration of the tree.
-    pub(super) fn config(&self) -> &Config {
-        &self.tree.config
+    /// A session that hands a task on.
+    pub(super) fn hand_on(&self, caller: RunId, choose_only: bool) -> Result<HandOn, Refusal> {
+        let sender = self.sender.upgrade().ok_or_else(over)?;
+        Ok(HandOn { tree: Arc::clone(&self.tree), sender, caller, choose_only })
     }
 
     /// Asks for a child.
@@ -250,25 +301,44 @@ impl Agents {
     }
 
     /// Asks for several children in one step: those that name no budget share what the caller has left, less what it
-    /// keeps. One answer for each, in this order; a refusal undoes nothing.
-    pub async fn spawn_many(
+    /// keeps. One answer for each, in this order; a refusal undoes nothing, but stops what needs the child.
+    ///
+    /// # Errors
+    ///
+    /// `caller_ended` where the session is over, `invalid_request` where the children need each other in no order.
+    pub async fn spawn_many<C: Into<Sibling>>(
         &self,
         caller: RunId,
-        children: Vec<ChildRequest>,
+        children: Vec<C>,
     ) -> Result<Vec<Result<Accepted, Refusal>>, Refusal> {
+        let children: Vec<Sibling> = children.into_iter().map(Into::into).collect();
+        let needed = needed(&children)?;
         let asking = self.session(caller).await?;
         let (mut asks, mut answers) = (Vec::new(), Vec::new());
-        for child in children {
-            answers.push(match self.resolve(caller, &asking, child).await {
+        for ((place, sibling), needs) in (0..).zip(children).zip(&needed) {
+            let Sibling { child, needs: names, on_need_failed, .. } = sibling;
+            let resolved = match child {
+                Ok(child) => self.resolve(caller, &asking, child).await,
+                Err(refusal) => Err(refusal),
+            };
+            answers.push(match resolved {
                 Ok(ask) => {
                     let (reply, answer) = oneshot::channel();
                     let limits = limits_of(&ask.request);
-                    asks.push((ask, reply));
+                    let need = |(name, &place): (String, &usize)| NeededPiece {
+                        name: name.into(),
+                        place: place_of(place),
+                    };
+                    let needs = names.into_iter().zip(needs).map(need).collect();
+                    asks.push((Ask { place, needs, on_need_failed, ..ask }, reply));
                     Ok((answer, limits))
                 }
                 Err(refusal) => Err(refusal),
             });
         }
+        let order = needs::order(&needed).expect("the needs were checked");
+        let rank: HashMap<u32, usize> = order.into_iter().map(place_of).zip(0..).collect();
+        asks.sort_by_key(|(ask, _)| rank[&ask.place]);
         asking.settle_up().await;
         self.tell(Message::SpawnMany { caller: asking.index, asks })?;
         let mut accepted = Vec::with_capacity(answers.len());
@@ -292,14 +362,8 @@ impl Agents {
         child: ChildRequest,
     ) -> Result<Ask, Refusal> {
         let ChildRequest { request, folder, input } = child;
-        let mut run_spec = self.tree.run_spec_below(caller);
         let runs = request.agent.as_ref().unwrap_or(&asking.agent);
-        // A program that asks in its own folder asks for no other one.
-        let folder = folder.filter(|folder| *folder != *run_spec.working_folder);
-        if let Some(folder) = folder.or_else(|| self.own_folder(caller, runs)) {
-            run_spec =
-                Arc::new(RunSpec { working_folder: Arc::new(folder), ..(*run_spec).clone() });
-        }
+        let run_spec = self.tree.run_spec_for(caller, runs, folder);
         let unresolved = Unresolved {
             caller: asking.index,
             agent: &asking.agent,
@@ -310,14 +374,6 @@ impl Agents {
         };
         let ask = unresolved.resolve(&self.tree).await?;
         Ok(Ask { input, ..ask })
-    }
-
-    /// The folder that the definition of an agent names. Nothing below a run with a folder of its own leaves that.
-    fn own_folder(&self, caller: RunId, agent: &AgentId) -> Option<PathBuf> {
-        let folder = self.tree.config.agent(agent)?.cwd.as_ref()?;
-        let usual = &self.tree.run_spec.working_folder;
-        let is_apart = self.tree.workplaces.is_apart(caller);
-        (!is_apart).then(|| folder.origin.project().unwrap_or(usual).join(&folder.value))
     }
 
     /// The answer for a child that was admitted, with the limits of its request that were lowered.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use offshoot_merge::{Fold, MergeError};
 use offshoot_model::{
-    Envelope, JsonText, Payload, Refusal, RefusalCode, RunId, RunStatus, SpawnRequest, Stream,
-    ValueKind, VariableRef,
+    Delegated, Envelope, JsonText, Payload, Refusal, RefusalCode, RunId, RunStatus, SpawnRequest,
+    Stream, ValueKind, VariableRef,
 };
 use offshoot_runtime::{
     Host, Merge, MergeFault, MergeInput, MergeJob, MergeValue, Ruling, RunEvent, RunHost,
@@ -242,6 +242,32 @@ impl Host for MergeHost {
             Self::Run { agents, caller } => {
                 let (agents, caller) = (agents.clone(), *caller);
                 Box::pin(async move { Ok(agents.spawn(caller, request).await?.run) })
+            }
+            Self::NoAgents => Box::pin(async { no_agents() }),
+        }
+    }
+
+    fn delegate(
+        &self,
+        request: SpawnRequest,
+        choose_only: bool,
+    ) -> BoxFuture<'static, Result<Delegated, Refusal>> {
+        match self {
+            Self::Root(root) => root.delegate(request, choose_only),
+            Self::Run { agents, caller } => {
+                let (agents, caller) = (agents.clone(), *caller);
+                Box::pin(async move { agents.delegate(caller, request.into(), choose_only).await })
+            }
+            Self::NoAgents => Box::pin(async { no_agents() }),
+        }
+    }
+
+    fn observed(&self, observation: u32, success: bool) -> BoxFuture<'static, Result<(), Refusal>> {
+        match self {
+            Self::Root(root) => root.observed(observation, success),
+            Self::Run { agents, caller } => {
+                let (agents, caller) = (agents.clone(), *caller);
+                Box::pin(async move { agents.observed(caller, observation, success).await })
             }
             Self::NoAgents => Box::pin(async { no_agents() }),
         }

@@ -138,7 +138,7 @@ impl Machine {
             input,
             place,
             instead,
-            needs: self.needed_runs(&needs),
+            needs,
             on_need_failed,
             particulars,
             grant: Arc::clone(&admission.grant),

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use offshoot_model::{
     AgentId, BudgetGrant, CancelledBy, Ending, InputRange, JsonText, KeeperFault, MergeSummary,
-    OnNeedFailed, Origin, Payload, Reason, RunId, SpawnRequest, TaskType, Timestamp, VariableRef,
+    Need, OnNeedFailed, Origin, Payload, Reason, RunId, SpawnRequest, TaskType, Timestamp,
+    VariableRef,
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_runtime::RunEvent;
 
-use super::{Busy, Letter, NeededPiece, NewWait, Outcome, RunIndex, TurnEnd, WaitId};
+use super::{Busy, Letter, NewWait, Outcome, RunIndex, TurnEnd, WaitId};
 use crate::root_kind::RootKind;
 
 /// Everything that can happen to a tree. Closed: one match sees it all.
@@ -89,8 +90,8 @@ pub(crate) struct Spawn {
     pub(crate) place: Option<u32>,
     /// For a piece that runs again: the run that had its place.
     pub(crate) instead: Option<RunId>,
-    /// For a piece: the pieces that it needs, which were asked for before.
-    pub(crate) needs: Vec<NeededPiece>,
+    /// The runs that it needs, which were asked for before: pieces of the owner for a piece, and else children of the caller.
+    pub(crate) needs: Vec<Need>,
     /// The fate of the run when one that it needs does not complete.
     pub(crate) on_need_failed: OnNeedFailed,
     /// Another folder than the tree's.

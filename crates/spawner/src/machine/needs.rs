@@ -1,7 +1,7 @@
 //! Runs that need the answers of others. Such a run stands in no line before all that it needs is over; where one of these did
 //! not complete, it is skipped unless it was asked for in another way. An edge costs the same however many there are.
 //!
-//! A piece is asked for behind all that it needs, so what it needs is known here, or was refused.
+//! A run is asked for behind all that it needs, so what it needs is known here, or was refused.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -73,7 +73,7 @@ impl Needs {
 
 impl Machine {
     /// Returns the needed pieces as the record names them: each by its last run.
-    pub(super) fn needed_runs(&self, pieces: &[NeededPiece]) -> Vec<Need> {
+    pub(crate) fn needed_runs(&self, pieces: &[NeededPiece]) -> Vec<Need> {
         let run = |place: u32| Some(self.id((*self.needs.places.get(place as usize)?)?));
         let need = |piece: &NeededPiece| Need { name: piece.name.clone(), run: run(piece.place) };
         pieces.iter().map(need).collect()

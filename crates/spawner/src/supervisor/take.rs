@@ -1,9 +1,10 @@
 //! Taking messages: what each means to the machine.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use offshoot_model::{CancelledBy, Refusal, RunId};
+use offshoot_model::{CancelledBy, Need, Refusal, RunId};
 use offshoot_runtime::WaitFor;
 use tokio::sync::mpsc;
 
@@ -11,7 +12,8 @@ use super::entries::{Entry, Follower};
 use super::outbox::Released;
 use super::{Act, Allowed, Asked, Asker, BATCH, Recorded, Supervisor};
 use crate::machine::{
-    Effect, Input, Letter, NewWait, Past, Reach, ReplyId, RunIndex, Session, Spawn, TurnEnd,
+    Effect, Input, Letter, NeededPiece, NewWait, Past, Reach, ReplyId, RunIndex, Session, Spawn,
+    TurnEnd,
 };
 use crate::message::{Asking, Children, Counts, FanEvent, FanId, Message, over};
 use crate::request::Ask;
@@ -22,8 +24,19 @@ impl Supervisor {
             Message::Spawn { ask, reply } => self.ask(*ask, Asker::One(reply)),
             Message::SpawnMany { caller, mut asks } => {
                 self.divide_budget(caller, asks.iter_mut().map(|(ask, _)| ask));
+                // By their places. A need that was refused is none of the tree.
+                let mut asked: HashMap<u32, RunId> = HashMap::new();
                 for (ask, reply) in asks {
-                    self.ask(ask, Asker::One(reply));
+                    let run = |place: u32| asked.get(&place).copied();
+                    let admitted = |run: &RunId| self.machine.find(*run).is_some();
+                    let need = |need: &NeededPiece| Need {
+                        name: Arc::clone(&need.name),
+                        run: run(need.place).filter(admitted),
+                    };
+                    let needs = ask.needs.iter().map(need).collect();
+                    let place = ask.place;
+                    let run = self.ask_for(ask, needs, Asker::One(reply));
+                    asked.insert(place, run);
                 }
             }
             Message::Fan { id, caller, mut asks, follower, max_fail, numbers, permit } => {
@@ -342,7 +355,14 @@ impl Supervisor {
         self.machine.divide(now, caller, wanted.collect());
     }
 
-    fn ask(&mut self, mut ask: Ask, to: Asker) {
+    /// Asks for a run whose needs are pieces of the owner.
+    fn ask(&mut self, ask: Ask, to: Asker) {
+        let needs = self.machine.needed_runs(&ask.needs);
+        self.ask_for(ask, needs, to);
+    }
+
+    /// Returns the id that the run has if it is admitted.
+    fn ask_for(&mut self, mut ask: Ask, needs: Vec<Need>, to: Asker) -> RunId {
         if let Some(above) = self.runs.get(ask.caller).and_then(|entry| entry.model_choice.as_ref())
         {
             above.hand_down(ask.runtime.name(), &mut ask.request);
@@ -355,7 +375,7 @@ impl Supervisor {
         let reply = ReplyId(self.next_reply);
         self.asked.push_back(Asked { reply, prepared: ask.prepared(), to });
         let Ask { caller, request, task, input, origin, facts, number, run_spec, .. } = ask;
-        let (needs, on_need_failed) = (ask.needs, ask.on_need_failed);
+        let on_need_failed = ask.on_need_failed;
         let usual = &self.tree.run_spec.working_folder;
         let folder =
             (run_spec.working_folder != *usual).then(|| Arc::clone(&run_spec.working_folder));
@@ -382,6 +402,7 @@ impl Supervisor {
             // Before its start is performed, if it has a slot already.
             self.step(Input::Cancel { run, reach: Reach::Subtree, by });
         }
+        run
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use offshoot_model::{AgentId, JsonText, Origin, Refusal, RunId, SpawnRequest, Stream};
+use offshoot_model::{AgentId, Delegated, JsonText, Origin, Refusal, RunId, SpawnRequest, Stream};
 use offshoot_runtime::{Host, Output, Ruling, RunEvent, ToolOffer, WaitAnswer, WaitFor};
 use offshoot_store::AttemptOutput;
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -15,7 +15,8 @@ use crate::announce;
 use crate::attempt_watch::AttemptWatch;
 use crate::machine::{RunIndex, WaitId};
 use crate::message::call::{GiveUp, spawn, tree_over, wait_for};
-use crate::message::{Message, Waited, busy};
+use crate::message::hand_on::{Admitted, HandOn};
+use crate::message::{Message, Waited, busy, over};
 use crate::request::Unresolved;
 use crate::tree_context::TreeContext;
 
@@ -41,6 +42,14 @@ pub(crate) struct AgentHost {
 
 /// More uses of tools by one run than this, on their way to the supervisor at once, are more than a record takes at once.
 pub(crate) const TOOL_USES: usize = 128;
+
+impl AgentHost {
+    /// The run, where it hands a task on.
+    fn hand_on(&self, choose_only: bool) -> HandOn {
+        let (tree, sender) = (Arc::clone(&self.tree), self.sender.clone());
+        HandOn { tree, sender, caller: self.id, choose_only }
+    }
+}
 
 #[deny(clippy::missing_trait_methods, reason = "a run may ask for all that there is")]
 impl Host for AgentHost {
@@ -85,13 +94,48 @@ impl Host for AgentHost {
                 caller,
                 agent: &agent,
                 origin: Origin::Agent,
+                run_spec: tree.run_spec_for(id, request.agent.as_ref().unwrap_or(&agent), None),
                 request,
-                run_spec: tree.run_spec_below(id),
                 decides: false,
             };
             spawn(&sender, unresolved.resolve(&tree).await?).await
         }
         .boxed()
+    }
+
+    fn delegate(
+        &self,
+        request: SpawnRequest,
+        choose_only: bool,
+    ) -> BoxFuture<'static, Result<Delegated, Refusal>> {
+        let hand_on = self.hand_on(choose_only);
+        let (caller, agent) = (self.run, self.agent.clone());
+        async move {
+            let (tree, sender) = (&hand_on.tree, &hand_on.sender);
+            let spawn = async |request: SpawnRequest| {
+                let runs = request.agent.as_ref().unwrap_or(&agent);
+                let run_spec = tree.run_spec_for(hand_on.caller, runs, None);
+                let unresolved = Unresolved {
+                    caller,
+                    agent: &agent,
+                    origin: Origin::Agent,
+                    request,
+                    run_spec,
+                    decides: false,
+                };
+                let run = spawn(sender, unresolved.resolve(tree).await?).await?;
+                let admitted = tree.store.admitted(tree.root, run).ok().flatten();
+                let key = admitted.ok_or_else(over)?.key;
+                Ok(Admitted { run, key, lowered: Vec::new() })
+            };
+            hand_on.delegate(request, spawn).await
+        }
+        .boxed()
+    }
+
+    fn observed(&self, observation: u32, success: bool) -> BoxFuture<'static, Result<(), Refusal>> {
+        let hand_on = self.hand_on(false);
+        async move { hand_on.observed(observation, success).await }.boxed()
     }
 
     fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {

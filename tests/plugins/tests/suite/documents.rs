@@ -1,7 +1,8 @@
 //! The documents that `docs/plugins.md` shows are those that cross.
 
 use offshoot_plugin_abi::wire::{
-    event, finished, group, launch, manifest, merge, offshoot, probe, shutdown, spawn, turn, wait,
+    delegate, event, finished, group, launch, manifest, merge, offshoot, probe, shutdown, spawn,
+    turn, wait,
 };
 use offshoot_plugin_abi::{AbiError, Outcome, event as kind};
 
@@ -24,6 +25,8 @@ const DOCUMENTS: &[(Read, &str)] = &[
     (|json| event::decode(kind::STATUS, json).map(|read| format!("{read:?}")), "4711"),
     (|json| event::decode(kind::USAGE, json).map(|read| format!("{read:?}")), "Known(12)"),
     (|json| spawn::decode(json).map(|read| format!("{read:?}")), "count the words"),
+    (|json| delegate::decode(json).map(|read| format!("{read:?}")), "format the commit"),
+    (|json| delegate::decode_observed(json).map(|read| format!("{read:?}")), "2"),
     (|json| wait::decode(json).map(|read| format!("{read:?}")), "All"),
     (|json| turn::decode(json).map(|read| format!("{read:?}")), "so far"),
     (|json| turn::decode_letter(json).map(|read| read.to_string()), "one more thing"),

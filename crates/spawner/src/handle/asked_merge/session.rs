@@ -59,7 +59,7 @@ async fn by_session(
         }
         ChildRequest { input, ..request.into() }
     };
-    let children = questions.into_iter().map(child).collect();
+    let children: Vec<ChildRequest> = questions.into_iter().map(child).collect();
     let refused = |refusal: Refusal| MergeError::Elsewhere { message: refusal.message };
     let accepted = agents.spawn_many(caller, children).await.map_err(refused)?;
     let runs: Vec<RunId> = accepted.iter().flatten().map(|accepted| accepted.run).collect();

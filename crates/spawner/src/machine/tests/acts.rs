@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::{
-    AgentId, BudgetGrant, CancelledBy, Cost, Ending, OnNeedFailed, Origin, Payload, Reason,
+    AgentId, BudgetGrant, CancelledBy, Cost, Ending, Need, OnNeedFailed, Origin, Payload, Reason,
     Refusal, RefusalCode, RunId, SpawnRequest, Timestamp, ToolUse,
 };
 use offshoot_runtime::{RunEvent, WaitMode};
 
-use super::super::run::SlotState;
+use super::super::run::{Run, SlotState};
 use super::super::{
     Busy, Input, Letter, NeededPiece, NewWait, Outcome, Reach, ReplyId, RunIndex, Spawn, TurnEnd,
     WaitId,
@@ -122,6 +122,24 @@ impl World {
         self.needs.insert(place, (needs.into_iter().collect(), on_failed));
     }
 
+    /// Other children of the caller that its next child is going to need, whether or not they are over.
+    fn needed_siblings(&mut self, caller: RunIndex) -> (Vec<Need>, OnNeedFailed) {
+        let random = matches!(self.behaviour, Behaviour::Random);
+        if !random || !self.seed.one_in(4) {
+            return Default::default();
+        }
+        let is_sibling = |run: &&Run| run.parent == Some(caller);
+        let siblings: Vec<RunId> =
+            self.machine.runs.iter().filter(is_sibling).map(|run| run.id).collect();
+        let mut needs = BTreeSet::new();
+        for _ in 0..siblings.len().min(2) {
+            needs.insert(self.seed.pick(&siblings));
+        }
+        let need = |run: RunId| Need { name: run.to_string().into(), run: Some(run) };
+        let on_failed = self.seed.pick(&[OnNeedFailed::Skip, OnNeedFailed::Run]);
+        (needs.into_iter().map(need).collect(), on_failed)
+    }
+
     /// The owner asks again for a piece that runs again; answers whether there was one.
     pub(super) fn ask_again(&mut self) -> bool {
         let Some((place, instead)) = self.again.pop_first() else { return false };
@@ -144,9 +162,16 @@ impl World {
         self.minted += 1;
         let reply = self.minted;
         self.asked_places.extend(place);
-        let (needs, on_need_failed) =
-            place.and_then(|place| self.needs.get(&place)).cloned().unwrap_or_default();
-        let piece = |place: u32| NeededPiece { name: place.to_string().into(), place };
+        let (needs, on_need_failed) = match origin {
+            Origin::Agent => self.needed_siblings(caller),
+            Origin::Root | Origin::Piece => {
+                let needs = place.and_then(|place| self.needs.get(&place)).cloned();
+                let (places, on_failed) = needs.unwrap_or_default();
+                let piece = |place: u32| NeededPiece { name: place.to_string().into(), place };
+                let pieces: Vec<_> = places.into_iter().map(piece).collect();
+                (self.machine.needed_runs(&pieces), on_failed)
+            }
+        };
         let task: Arc<str> = format!("task {reply}").into();
         let spawn = Spawn {
             caller,
@@ -156,7 +181,7 @@ impl World {
             input: None,
             place,
             instead,
-            needs: needs.into_iter().map(piece).collect(),
+            needs,
             on_need_failed,
             folder: None,
             origin,

@@ -1,0 +1,189 @@
+//! A task that a session hands on without naming the agent: the choice, and what follows from it.
+
+use std::sync::Arc;
+
+use offshoot_config::Config;
+use offshoot_delegation::{Candidate, Decision, TypeSummary, choose};
+use offshoot_model::{
+    AgentId, AgentSummary, Delegated, Directly, FitScore, LoweredLimit, Refusal, RunId, SessionKey,
+    SpawnRequest, TaskType,
+};
+use offshoot_policy::Terms;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{Asking, Message, over};
+use crate::tree_context::{TreeContext, summary};
+
+/// A child that was admitted for the task.
+pub(crate) struct Admitted {
+    pub(crate) run: RunId,
+    pub(crate) key: SessionKey,
+    pub(crate) lowered: Vec<LoweredLimit>,
+}
+
+/// A session that hands a task on.
+pub(crate) struct HandOn {
+    pub(crate) tree: Arc<TreeContext>,
+    pub(crate) sender: mpsc::UnboundedSender<Message>,
+    pub(crate) caller: RunId,
+    /// True: nothing is started.
+    pub(crate) choose_only: bool,
+}
+
+/// The agent that gets a task, or the answer that the session does it itself.
+enum Chosen {
+    Agent { agent: AgentId, scores: Vec<FitScore>, learned: Option<String> },
+    Directly(Delegated),
+}
+
+impl HandOn {
+    /// Chooses, and lets `spawn` ask for the child.
+    pub(crate) async fn delegate<F>(
+        &self,
+        mut request: SpawnRequest,
+        spawn: impl FnOnce(SpawnRequest) -> F,
+    ) -> Result<Delegated, Refusal>
+    where
+        F: Future<Output = Result<Admitted, Refusal>>,
+    {
+        if request.task.is_empty() {
+            return Err(Refusal::invalid("task", "the task is empty"));
+        }
+        let task_type = request.task_type.clone().filter(|_| !self.choose_only);
+        let mut delegated = match self.choose(&request).await? {
+            Chosen::Directly(answer) => answer,
+            Chosen::Agent { agent, scores, learned } if self.choose_only => {
+                Delegated::Chosen { agent, scores, learned }
+            }
+            Chosen::Agent { agent, scores, learned } => {
+                request.agent = Some(agent.clone());
+                match spawn(request).await {
+                    Ok(Admitted { run: run_id, key: session_key, lowered }) => {
+                        Delegated::Accepted { run_id, session_key, agent, lowered, scores, learned }
+                    }
+                    Err(refusal) => match Directly::of_refusal(refusal.code) {
+                        Some(reason) => directly(reason, refusal.message, scores, learned),
+                        None => return Err(refusal),
+                    },
+                }
+            }
+        };
+        if let (Delegated::ExecuteDirectly { observation, .. }, Some(task_type)) =
+            (&mut delegated, task_type)
+        {
+            *observation = self.observe(task_type).await?;
+        }
+        Ok(delegated)
+    }
+
+    /// Closes an observation.
+    pub(crate) async fn observed(&self, number: u32, success: bool) -> Result<(), Refusal> {
+        // What the task has used belongs to it.
+        self.session().await?.settle_up().await;
+        let run = self.caller;
+        self.ask(|reply| Message::Observed { run, number, success, reply }).await?
+    }
+
+    async fn observe(&self, task_type: TaskType) -> Result<Option<u32>, Refusal> {
+        // What was used before is not used for the task.
+        self.session().await?.settle_up().await;
+        let run = self.caller;
+        self.ask(|reply| Message::Observe { run, task_type, reply }).await
+    }
+
+    async fn choose(&self, request: &SpawnRequest) -> Result<Chosen, Refusal> {
+        if let Some(agent) = request.agent.clone() {
+            return Ok(Chosen::Agent { agent, scores: Vec::new(), learned: None });
+        }
+        let (asking, run) = (self.session().await?, self.caller);
+        let allowance = self.ask(|reply| Message::Allowance { run, reply }).await?;
+        let (_, terms) = allowance.ok_or_else(over)?;
+        if let Some((reason, message)) = no_child(&asking, &terms) {
+            return Ok(Chosen::Directly(directly(reason, message, Vec::new(), None)));
+        }
+        let agents = allowed_agents(&terms, &self.tree.config);
+        let past = match &request.task_type {
+            Some(task_type) if terms.learn_delegation() => {
+                Some(self.past_tasks(task_type.clone()).await)
+            }
+            Some(_) | None => None,
+        };
+        let Decision { choice, scores, learned } =
+            choose_among(&request.task, &agents, past.as_ref());
+        Ok(match choice.agent() {
+            Ok(agent) => Chosen::Agent { agent: agent.clone(), scores, learned },
+            Err((reason, message)) => Chosen::Directly(directly(reason, message, scores, learned)),
+        })
+    }
+
+    /// Returns the numbers of earlier tasks of a type.
+    async fn past_tasks(&self, task_type: TaskType) -> TypeSummary {
+        let tree = Arc::clone(&self.tree);
+        let read = move || tree.past_tasks.of_type(&tree.store, tree.root, &task_type);
+        tokio::task::spawn_blocking(read).await.expect("reading the record does not panic")
+    }
+
+    async fn session(&self) -> Result<Asking, Refusal> {
+        let run = self.caller;
+        self.ask(|reply| Message::Find { run, reply }).await?.ok_or_else(over)
+    }
+
+    async fn ask<A>(
+        &self,
+        message: impl FnOnce(oneshot::Sender<A>) -> Message,
+    ) -> Result<A, Refusal> {
+        let (reply, answer) = oneshot::channel();
+        self.sender.send(message(reply)).map_err(|_| over())?;
+        answer.await.map_err(|_| over())
+    }
+}
+
+fn directly(
+    reason: Directly,
+    message: String,
+    scores: Vec<FitScore>,
+    learned: Option<String>,
+) -> Delegated {
+    Delegated::ExecuteDirectly { reason, message, observation: None, scores, learned }
+}
+
+/// The reason for which a session can have no child whatever it asks for, in the order in which admission asks.
+fn no_child(session: &Asking, terms: &Terms) -> Option<(Directly, String)> {
+    let Asking { depth, agent, grant, .. } = session;
+    if *depth > 0 && !terms.allow_recursive_spawn() {
+        let message = "sub-agents may have no children here: allowRecursiveSpawn is off";
+        return Some((Directly::RecursionDisabled, message.to_owned()));
+    }
+    if *depth >= grant.max_depth {
+        let message = format!("depth {depth} is the deepest level that this session may reach");
+        return Some((Directly::DepthLimit, message));
+    }
+    if !grant.may_spawn {
+        return Some((
+            Directly::CannotDelegate,
+            format!("the agent `{agent}` may have no children"),
+        ));
+    }
+    None
+}
+
+/// The agents that may be started under these terms, with what is known of each.
+pub fn allowed_agents(terms: &Terms, config: &Config) -> Vec<AgentSummary> {
+    let allowed = terms.allowed_agents(config);
+    allowed.into_iter().map(|id| summary(id, terms.agent(), config)).collect()
+}
+
+/// Chooses among the agents that are preferred for something: by the words of the task, and by `past` tasks of its type where these are
+/// to decide too.
+pub fn choose_among(task: &str, agents: &[AgentSummary], past: Option<&TypeSummary>) -> Decision {
+    let candidates = || {
+        agents.iter().filter_map(|AgentSummary { id, description, why }| {
+            Some(Candidate { agent: id, description: description.as_deref(), why: why.as_deref()? })
+        })
+    };
+    let decision = choose(task, candidates());
+    match past {
+        Some(past) => decision.learn(past, candidates().map(|candidate| candidate.agent)),
+        None => decision,
+    }
+}
