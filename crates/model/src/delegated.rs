@@ -24,7 +24,7 @@ pub enum Delegated {
         /// The candidates that fit, the best first; empty where the agent was named.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         scores: Vec<FitScore>,
-        /// What earlier tasks of the type say, in a sentence with their numbers; where `subagents.learnDelegation` is on and the task
+        /// The word of earlier tasks of the type, in a sentence with their numbers; where `subagents.learnDelegation` is on and the task
         /// has a type.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         learned: Option<String>,
@@ -36,7 +36,7 @@ pub enum Delegated {
         /// The candidates that fit, the best first; empty where the agent was named.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         scores: Vec<FitScore>,
-        /// What earlier tasks of the type say, in a sentence with their numbers; where `subagents.learnDelegation` is on and the task
+        /// The word of earlier tasks of the type, in a sentence with their numbers; where `subagents.learnDelegation` is on and the task
         /// has a type.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         learned: Option<String>,
@@ -54,7 +54,7 @@ pub enum Delegated {
         /// The candidates that fit, the best first.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         scores: Vec<FitScore>,
-        /// What earlier tasks of the type say, in a sentence with their numbers; where `subagents.learnDelegation` is on and the task
+        /// The word of earlier tasks of the type, in a sentence with their numbers; where `subagents.learnDelegation` is on and the task
         /// has a type.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         learned: Option<String>,

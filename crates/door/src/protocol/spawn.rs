@@ -67,7 +67,7 @@ pub struct Spawn {
     /// answer of `a` as the value `need_a`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
-    /// What becomes of it when one that it needs does not complete; it is skipped where absent.
+    /// The fate of it when one that it needs does not complete; it is skipped where absent.
     #[serde(default, skip_serializing_if = "OnNeedFailed::is_skip")]
     pub on_need_failed: OnNeedFailed,
 }

@@ -84,7 +84,7 @@ impl TreeService {
         Ok(SpawnedMany { children, waited })
     }
 
-    /// What cannot even be asked on keeps its place.
+    /// Each child as it is asked on. One that cannot be asked on keeps its place.
     async fn each(&self, caller: RunId, children: Vec<Spawn>) -> Result<Vec<Sibling>, CallError> {
         if children.len() > MOST_CHILDREN {
             return Err(too_many("children"));

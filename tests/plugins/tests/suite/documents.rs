@@ -26,7 +26,7 @@ const DOCUMENTS: &[(Read, &str)] = &[
     (|json| event::decode(kind::USAGE, json).map(|read| format!("{read:?}")), "Known(12)"),
     (|json| spawn::decode(json).map(|read| format!("{read:?}")), "count the words"),
     (|json| delegate::decode(json).map(|read| format!("{read:?}")), "format the commit"),
-    (|json| delegate::decode_observed(json).map(|read| format!("{read:?}")), "2"),
+    (|json| delegate::decode_observed(json).map(|read| format!("{read:?}")), "(1, true)"),
     (|json| wait::decode(json).map(|read| format!("{read:?}")), "All"),
     (|json| turn::decode(json).map(|read| format!("{read:?}")), "so far"),
     (|json| turn::decode_letter(json).map(|read| read.to_string()), "one more thing"),
