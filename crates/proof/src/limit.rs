@@ -12,7 +12,7 @@ use crate::trial::Trial;
 /// A limit of a tree.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
-    /// Its key below `agents.defaults.subagents`.
+    /// The key below `agents.defaults.subagents`.
     pub key: &'static str,
     /// The effect on a run that asks for more, or reaches it.
     pub at: AtLimit,
@@ -31,7 +31,7 @@ pub enum AtLimit {
     Waits,
     /// The run ends with this code.
     Ended(&'static str),
-    /// It is no limit of an amount: it says how something is done.
+    /// A setting that limits no amount, but says how something is done.
     Manner(&'static str),
 }
 
@@ -106,6 +106,14 @@ pub const LIMITS: &[Limit] = &[
         AtLimit::Refused(RefusalCode::RepeatLimit),
         Some(Rule::Cycles),
         Proof::Probe(Try(numbers::repeats)),
+    ),
+    limit(
+        "learnDelegation",
+        AtLimit::Manner("a task of a known type goes to the agent that did most of them well"),
+        None,
+        Proof::Test(
+            "crates/cli/tests/cli/learning.rs::what_was_learned_decides_where_it_is_asked_for",
+        ),
     ),
     limit(
         "runTimeoutSeconds",
@@ -269,5 +277,17 @@ mod tests {
         declared.sort();
         rows.sort();
         assert_eq!(rows, declared);
+    }
+
+    #[test]
+    fn each_test_that_is_named_stands_where_it_is_said_to() {
+        let workspace = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for limit in LIMITS {
+            let Proof::Test(place) = limit.proof else { continue };
+            let (file, name) = place.split_once("::").unwrap_or((place, ""));
+            let text = std::fs::read_to_string(workspace.join(file))
+                .unwrap_or_else(|error| panic!("{}: {file}: {error}", limit.key));
+            assert!(text.contains(&format!("fn {name}")), "{}: {place}", limit.key);
+        }
     }
 }

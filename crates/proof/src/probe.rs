@@ -41,7 +41,7 @@ pub enum Verdict {
     },
     /// The limit is not set, so that there is nothing to try.
     NotSet,
-    /// It cannot be tried under this configuration.
+    /// The limit cannot be tried under this configuration.
     NotTried {
         /// The reason.
         why: String,

@@ -31,7 +31,7 @@ pub(crate) struct ProbeTree {
     with: Vec<String>,
 }
 
-/// What a probe has found out.
+/// The result of a probe without its limit.
 pub(crate) struct Finding {
     pub(crate) asked: String,
     pub(crate) got: String,

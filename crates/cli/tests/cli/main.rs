@@ -54,6 +54,7 @@ mod plugin;
 mod plugin_merges;
 mod plugin_new;
 mod plugin_program;
+mod prove;
 mod prune;
 mod recursion;
 mod reopened;

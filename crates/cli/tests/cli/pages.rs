@@ -68,6 +68,8 @@ const BLOCKS: &[(&str, &str, Way)] = &[
     ("docs/delegation.md", "offshoot run \"name the tool\"", After("")),
     ("docs/delegation.md", "cat > halve.sh", After("")),
     ("docs/logging.md", "OFFSHOOT_LOG=info", After(FILES)),
+    ("docs/limits.md", "offshoot doctor --prove", After("")),
+    ("docs/limits.md", "offshoot run \"a task\"", After("")),
     ("docs/logs.md", "offshoot run", After("")),
     ("docs/logs.md", "offshoot logs last --follow", After(RAN)),
     ("docs/mcp.md", "claude mcp add", Cannot("it changes the settings of a vendor's program")),

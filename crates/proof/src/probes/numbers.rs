@@ -15,7 +15,7 @@ use crate::trial::{Finding, Trial};
 /// The setting with which agents below the root may spawn, as the operator's flag has it.
 const RECURSION: (&str, bool) = ("allowRecursiveSpawn", true);
 
-/// Whether an agent below the root may spawn.
+/// The right of an agent below the root to spawn.
 pub(crate) fn recursion<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
     async move {
         let body = agent(|launch: Launch, cx: RunContext| async move {
@@ -110,7 +110,7 @@ pub(crate) fn rate<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
     .boxed()
 }
 
-/// Whether a chain may return to an agent with another one in between.
+/// A chain that returns to an agent with another one in between.
 pub(crate) fn cycles<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
     async move {
         let config = trial.config()?;

@@ -27,9 +27,13 @@ pub(super) fn run(cx: &Invocation) -> Result<Exit, Failure> {
     // What is wrong in a file is said as for every other command.
     load::finish(loader.clone())?;
     let probes = block_on(async {
-        let failed =
-            |error| Failure::new(FailureCode::NotProved, Exit::AgentFailed, error_chain(&error));
-        prove(&loader).await.map_err(failed)
+        prove(&loader).await.map_err(|error| {
+            Failure::new(
+                FailureCode::NotProved,
+                Exit::AgentFailed,
+                format_args!("the limits cannot be tried: {}", error_chain(&error)),
+            )
+        })
     })?;
     let holds = probes.iter().all(|probe| probe.verdict.is_fine());
     let proved = Proved { holds, probes };
