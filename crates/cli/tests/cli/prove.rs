@@ -61,5 +61,5 @@ fn a_configuration_that_is_wrong_is_not_tried() {
     let place = Place::new();
     place.file("offshoot.toml", "[agents.defaults.subagents]\nmaxDept = 2\n");
     let wrong = place.run(&["--config", "offshoot.toml", "doctor", "--prove"]).expect_code(2);
-    assert!(wrong.stderr().contains("maxDepth"), "{}", wrong.stderr());
+    assert!(wrong.stderr.contains("maxDepth"), "{}", wrong.stderr);
 }
