@@ -1,7 +1,8 @@
 """The runtime `python-agent` for offshoot: one JSON object a line, on standard input and standard output.
 
 It says its task in upper case. Four tasks do something else: `wait` waits until it is stopped, `ask TEXT` answers with what a
-child says of TEXT, `delegate TEXT` has the preferred agent that fits do TEXT, and `fail` fails. Change `work` until it does what you want; the rest carries lines.
+child says of TEXT, `delegate TEXT` has the preferred agent that fits do TEXT, and `fail` fails. Change `work` until it does what
+you want; the rest carries lines.
 """
 
 import json

@@ -424,6 +424,7 @@ impl Audit {
                 EventKind::Kept { .. }
                 | EventKind::Reported { .. }
                 | EventKind::ToolUsed(_)
+                | EventKind::Repeats { .. }
                 | EventKind::ObservationOpened { .. }
                 | EventKind::ObservationClosed { .. },
                 SlotState::Queued | SlotState::Interrupted,
@@ -432,6 +433,7 @@ impl Audit {
                 EventKind::Kept { .. }
                 | EventKind::Reported { .. }
                 | EventKind::ToolUsed(_)
+                | EventKind::Repeats { .. }
                 | EventKind::ObservationOpened { .. }
                 | EventKind::ObservationClosed { .. },
                 _,

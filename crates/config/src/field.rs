@@ -12,7 +12,9 @@ use crate::origin::{Origin, Valued};
 use crate::problem::{Place, Problem, ProblemKind};
 use crate::reader::Reader;
 use crate::section::{Section, section_schema};
-use crate::setting::{Fraction, MaxChildren, MaxDepth, OnInterrupt, OnParentEnd, Setting, Share};
+use crate::setting::{
+    Fraction, MaxChildren, MaxDepth, OnInterrupt, OnParentEnd, OnRepeat, Setting, Share,
+};
 use crate::template::Template;
 
 /// The facts of a key besides its type.
@@ -154,6 +156,7 @@ plain! {
     Cleanup as Cleanup, |word| word;
     OnParentEnd as OnParentEnd, |word| word;
     OnInterrupt as OnInterrupt, |word| word;
+    OnRepeat as OnRepeat, |word| word;
 }
 
 /// Keys with their values, collected for `config show` and `config resolve`.

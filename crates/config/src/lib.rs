@@ -155,7 +155,8 @@ pub use runtime::RuntimeSettings;
 pub use schema::schema;
 pub use setting::{
     AllowAgents, Command, Date, FilePath, Fraction, FreeForm, HeadsTarget, MaxChildren, MaxDepth,
-    ModelChoice, Occasion, OnInterrupt, OnParentEnd, Park, PreferredSubagents, Share, ToolList,
+    ModelChoice, Occasion, OnInterrupt, OnParentEnd, OnRepeat, Park, PreferredSubagents, Share,
+    ToolList,
 };
 pub use source::{Format, Source, SourceKind};
 pub use subagents::{BreakerSettings, BudgetSettings, RetrySettings, SubagentSettings};

@@ -19,8 +19,8 @@ use crate::field::{Difference, Listing, Unset};
 use crate::origin::Valued;
 use crate::section::{Section, section};
 use crate::setting::{
-    AllowAgents, Fraction, MaxChildren, MaxDepth, ModelChoice, OnInterrupt, OnParentEnd, Share,
-    ToolList,
+    AllowAgents, Fraction, MaxChildren, MaxDepth, ModelChoice, OnInterrupt, OnParentEnd, OnRepeat,
+    Share, ToolList,
 };
 
 section! {
@@ -94,6 +94,9 @@ section! {
         /// The treatment of a run whose supervisor died; pieces of a map or fanout are run again.
         pub on_interrupt: Option<Valued<OnInterrupt>> = "onInterrupt",
             built_in built_in::ON_INTERRUPT, limit greater_is_stricter();
+        /// The treatment of a run that uses one tool with the same input ten times in a row.
+        pub on_repeat: Option<Valued<OnRepeat>> = "onRepeat",
+            built_in built_in::ON_REPEAT, limit greater_is_stricter();
         /// Rights of sub-agents.
         pub tools: Option<Valued<ToolList>> = "tools",
             built_in ToolList::default(), bound tools();

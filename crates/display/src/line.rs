@@ -2,15 +2,16 @@
 
 use std::fmt;
 
-use offshoot_model::{Ending, Event, EventKind};
+use offshoot_model::{Ending, Event, EventKind, Grant};
 
 use crate::branch::reason_beside;
+use crate::rights::changed;
 use crate::style::Style;
 use crate::{neutral, number, used};
 
 /// Returns an event as a line: its time, run, word and text. For streams that are no terminal, and for reading a record.
 pub fn line(event: &Event) -> Line<'_> {
-    Line { event, style: Style::Plain }
+    Line { event, style: Style::Plain, above: None }
 }
 
 /// See [`line()`]. Shown without a newline.
@@ -18,9 +19,17 @@ pub fn line(event: &Event) -> Line<'_> {
 pub struct Line<'a> {
     event: &'a Event,
     style: Style,
+    above: Option<&'a Grant>,
 }
 
-impl Line<'_> {
+impl<'a> Line<'a> {
+    /// With the terms of the parent: what the child got otherwise stands behind its admission.
+    #[must_use]
+    pub const fn above(mut self, parent: Option<&'a Grant>) -> Self {
+        self.above = parent;
+        self
+    }
+
     /// In this style; plain unless asked.
     #[must_use]
     pub const fn style(mut self, style: Style) -> Self {
@@ -44,6 +53,12 @@ impl fmt::Display for Line<'_> {
         match neutral::line(&kind.text()) {
             text if text.is_empty() => Ok(()),
             text => write!(f, "  {text}"),
+        }?;
+        match (kind, self.above) {
+            (EventKind::Admitted(admitted), Some(parent)) => {
+                changed(parent, &admitted.grant).iter().try_for_each(|line| write!(f, "; {line}"))
+            }
+            _ => Ok(()),
         }
     }
 }

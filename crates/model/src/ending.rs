@@ -122,6 +122,13 @@ pub enum Reason {
         /// The limit.
         seconds: u64,
     },
+    /// The run used one tool with one input again and again, and `onRepeat` is `stop`.
+    Repeated {
+        /// The name of the tool.
+        tool: String,
+        /// The number of uses in a row.
+        times: u32,
+    },
     /// The run answered with more than it may.
     OutputLimit {
         /// The limit.
@@ -257,6 +264,7 @@ impl Reason {
             | Self::Budget { .. }
             | Self::BudgetPool { .. }
             | Self::PiecesFailed { .. }
+            | Self::Repeated { .. }
             | Self::OutputLimit { .. }
             | Self::SchemaMismatch { .. }
             | Self::NotRecorded { .. } => RunStatus::Failed,
@@ -329,6 +337,9 @@ impl fmt::Display for Reason {
             }
             Self::Timeout { seconds } => write!(f, "timed out after {seconds} s"),
             Self::Idle { seconds } => write!(f, "no sign of life for {seconds} s"),
+            Self::Repeated { tool, times } => {
+                write!(f, "used {tool} with the same input {times} times in a row")
+            }
             Self::OutputLimit { bytes } => {
                 write!(f, "answered with more than the {bytes} bytes that it may")
             }

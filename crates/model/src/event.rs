@@ -77,6 +77,13 @@ pub enum EventKind {
     /// The agent of the run has used a tool. Kept as `reported` is: of a run that uses more tools than a record should hold, the
     /// rest is progress.
     ToolUsed(Box<ToolUse>),
+    /// The agent has used one tool with the same input so many times in a row. Recorded once as long as it uses no other.
+    Repeats {
+        /// The name of the tool.
+        tool: Arc<str>,
+        /// The number of uses.
+        times: u32,
+    },
     /// The usage so far: cumulative, it replaces earlier reports.
     Used {
         /// The tokens used.
@@ -355,6 +362,8 @@ table! {
     Self::Progress { text } => "progress", &**text;
     Self::Reported { text } => "reported", &**text;
     Self::ToolUsed(used) => "tool_used", used.to_string();
+    Self::Repeats { tool, times } => "repeats",
+        format!("uses {tool} with the same input for the {times}th time in a row");
     Self::Used { usage, cost } => "used", number::used(usage, cost).unwrap_or_default();
     Self::Waiting => "waiting", "";
     Self::Returned => "returned", "";

@@ -1,5 +1,7 @@
 //! The grant of a run at its admission.
 
+mod terms;
+
 use std::sync::Arc;
 
 use schemars::JsonSchema;

@@ -61,6 +61,9 @@ impl Reason {
             Self::Idle { .. } => yes(Some(
                 "raise agents.defaults.subagents.idleTimeoutSeconds if silence is normal here",
             )),
+            Self::Repeated { .. } => no(Some(
+                "give it a task that the tool can answer, or set agents.defaults.subagents.onRepeat to warn",
+            )),
             Self::OutputLimit { .. } => no(Some(
                 "raise agents.defaults.subagents.maxOutputBytes if so much output is meant",
             )),
@@ -153,6 +156,7 @@ mod tests {
             ),
             (Reason::Timeout { seconds: 1 }, true, Some("--timeout")),
             (Reason::Idle { seconds: 1 }, true, Some("idleTimeoutSeconds")),
+            (Reason::Repeated { tool: text(), times: 10 }, false, Some("onRepeat")),
             (Reason::OutputLimit { bytes: 1 }, false, Some("maxOutputBytes")),
             (Reason::SchemaMismatch { path: text(), message: text() }, true, Some("form")),
             (Reason::Deadline, false, Some("deadlineSeconds")),

@@ -237,6 +237,7 @@ impl Tree {
                 node.reported = Some(Arc::clone(text));
             }
             EventKind::ToolUsed(used) => node.progress = Some(used.line().into()),
+            EventKind::Repeats { .. } => node.progress = Some(event.kind.text().into()),
             EventKind::Used { usage, cost } => (node.usage, node.cost) = (*usage, *cost),
             EventKind::Ended(ending) => {
                 node.status = ending.status();

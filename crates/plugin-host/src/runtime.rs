@@ -217,6 +217,7 @@ fn as_it_may_say(reason: Reason) -> Reason {
     match reason {
         Reason::Timeout { .. }
         | Reason::Idle { .. }
+        | Reason::Repeated { .. }
         | Reason::Deadline
         | Reason::Isolation { .. }
         | Reason::NeedFailed { .. }

@@ -176,6 +176,14 @@ pub const LIMITS: &[Limit] = &[
         ),
     ),
     limit(
+        "onRepeat",
+        AtLimit::Ended("repeated"),
+        None,
+        Proof::Test(
+            "crates/spawner/src/machine/tests/repeats.rs::a_tool_used_ten_times_in_a_row_is_named_once_and_stops_where_it_is_to",
+        ),
+    ),
+    limit(
         "budget.tokens",
         AtLimit::Ended("budget"),
         Some(Rule::Budget),

@@ -34,6 +34,7 @@ mod sign;
 mod slots;
 mod stall;
 mod stop;
+mod streak;
 mod timer;
 mod wait;
 mod what_if;

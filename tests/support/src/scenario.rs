@@ -187,6 +187,7 @@ fn delegating(script: &mut Script, parent: RunId) {
         let used = ToolUse::new(name, &BTreeMap::from([("input", input)]));
         script.say(first, EventKind::ToolUsed(Box::new(used)));
     }
+    script.say(first, EventKind::Repeats { tool: "Ba\u{1b}sh".into(), times: 10 });
     let usage = Usage {
         input: TokenCount::Known(11_000),
         output: TokenCount::Known(1_300),

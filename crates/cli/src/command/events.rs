@@ -1,10 +1,11 @@
 //! `offshoot events`.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
+use std::sync::Arc;
 
 use offshoot_display::Style;
-use offshoot_model::{Event, EventKind, RunId};
+use offshoot_model::{Event, EventKind, Grant, RunId};
 
 use crate::arguments::EventsArguments;
 use crate::code::NoteCode;
@@ -16,6 +17,7 @@ use crate::record::Record;
 pub(crate) fn run(arguments: &EventsArguments, cx: &Invocation) -> Result<(), Failure> {
     let (record, found) = Record::open_own(cx, &arguments.run)?;
     let mut within = Within::new(found.run, found.root.run());
+    let mut grants = HashMap::new();
     // Before anything is read, so that nothing happens in between.
     let mut watch = arguments.follow.then(|| record.watch(found.root)).transpose()?;
     let (mut last, mut has_ended) = (0, false);
@@ -35,8 +37,9 @@ pub(crate) fn run(arguments: &EventsArguments, cx: &Invocation) -> Result<(), Fa
                                 _ => {}
                             }
                         }
+                        let above = above(&event, &mut grants);
                         if within.takes(&event) {
-                            show(&event, cx, out)?;
+                            show(&event, above.as_deref(), cx, out)?;
                         }
                     }
                     Err(error) => {
@@ -99,9 +102,23 @@ impl Within {
     }
 }
 
-fn show(event: &Event, cx: &Invocation, out: &mut dyn Write) -> std::io::Result<()> {
+/// Returns the terms of the parent of a run that is admitted, and keeps those of the run if it may have children.
+fn above(event: &Event, grants: &mut HashMap<RunId, Arc<Grant>>) -> Option<Arc<Grant>> {
+    let EventKind::Admitted(admitted) = &event.kind else { return None };
+    if admitted.grant.may_spawn {
+        grants.insert(event.run, Arc::clone(&admitted.grant));
+    }
+    grants.get(&admitted.parent?).map(Arc::clone)
+}
+
+fn show(
+    event: &Event,
+    above: Option<&Grant>,
+    cx: &Invocation,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
     if cx.output.wants_json() {
         return offshoot_display::json::write_event(event, cx.output.format(), out);
     }
-    writeln!(out, "{}", offshoot_display::line(event).style(Style::Colour))
+    writeln!(out, "{}", offshoot_display::line(event).above(above).style(Style::Colour))
 }

@@ -61,7 +61,7 @@ pub(super) async fn child(
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
     let spawn = complete(supervisor, spawn, files, cx).await?;
-    let Spawned { run_id, session_key, lowered } = supervisor.call(spawn).await?;
+    let Spawned { run_id, session_key, lowered, changed } = supervisor.call(spawn).await?;
     lowered.iter().for_each(|limit| cx.output.warning(NoteCode::LimitLowered, limit));
     if wait {
         return answer_of(supervisor, run_id, cx).await;
@@ -71,6 +71,9 @@ pub(super) async fn child(
     });
     if !lowered.is_empty() {
         accepted["lowered"] = serde_json::json!(lowered);
+    }
+    if !changed.is_empty() {
+        accepted["changed"] = serde_json::json!(changed);
     }
     cx.output.result(&accepted, || cx.output.line(run_id))?;
     Ok(Exit::Done)

@@ -54,6 +54,7 @@ mod plugin;
 mod plugin_merges;
 mod plugin_new;
 mod plugin_program;
+mod promises;
 mod prove;
 mod prune;
 mod recursion;

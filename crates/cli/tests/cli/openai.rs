@@ -283,3 +283,32 @@ fn a_model_cancels_a_child() {
     );
     place.run(&["audit", "last"]).expect_code(0);
 }
+
+#[test]
+fn a_model_that_repeats_itself_is_named_and_stopped_where_it_is_to_be() {
+    let rules = || {
+        [
+            at("look", 12, Reply::text("seen")),
+            Rule::always(Reply::call("sessions_status", json!({}))),
+        ]
+    };
+    let repeats = |place: &Place| -> Vec<String> {
+        let events = place.run(&["events", "last", "--json"]).expect_code(0);
+        let events = events.stdout().lines().map(str::to_owned);
+        events.filter(|event| event.contains(r#""repeats""#)).collect()
+    };
+    let (place, _api) = stage(rules(), "");
+    run(&place, &["look"]).expect_code(0);
+    assert_eq!(repeats(&place).len(), 1);
+    run(&place, &["look"]).expect_code(0);
+    assert_eq!(repeats(&place).len(), 1, "of the second tree");
+
+    let (place, api) = stage(rules(), "[agents.defaults.subagents]\nonRepeat = \"stop\"\n");
+    let stopped = run(&place, &["--json", "look"]).expect_code(1).json();
+    assert_eq!(stopped["error"]["code"], "repeated", "{stopped}");
+    let message = "used sessions_status with the same input 10 times in a row";
+    assert_eq!(stopped["error"]["message"], message);
+    let asked = api.requests().len();
+    assert!((10..=11).contains(&asked), "{asked}");
+    place.run(&["audit", "last"]).expect_code(0);
+}

@@ -85,6 +85,16 @@ choice! {
 }
 
 choice! {
+    /// The treatment of a run that uses one tool with the same input again and again.
+    OnRepeat {
+        /// The record says it, and the run goes on.
+        Warn = "warn",
+        /// The record says it, and the run is stopped.
+        Stop = "stop",
+    }
+}
+
+choice! {
     /// The treatment of an agent that waits for its children and needs nothing meanwhile.
     Park {
         /// By how many wait, and how long.

@@ -109,6 +109,9 @@ pub struct Spawned {
     /// The limits of which it got less than was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lowered: Vec<LoweredLimit>,
+    /// The terms that are not as those of its parent, a line each, such as `children: down to depth 3 → none`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
 }
 
 impl Spawn {

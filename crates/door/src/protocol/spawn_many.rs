@@ -54,6 +54,9 @@ pub struct ChildAnswer {
     /// The limits of which it got less than was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lowered: Vec<LoweredLimit>,
+    /// The terms that are not as those of its parent, a line each, such as `children: down to depth 3 → none`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
     /// The reason why there is none.
     pub refusal: Option<Box<WireRefusal>>,
 }

@@ -82,6 +82,7 @@ impl Service for Fake {
                     run_id: run(7),
                     session_key: SessionKey::parse("agent:main:subagent:7").expect("a key"),
                     lowered: Vec::new(),
+                    changed: Vec::new(),
                 }),
                 // At once, after some signs of life, or never.
                 Request::Wait(wait) if wait.timeout_ms == Some(0) => {

@@ -27,8 +27,8 @@ impl TreeService {
     pub(super) async fn spawn(&self, caller: RunId, spawn: Spawn) -> Result<Spawned, CallError> {
         is_single(&spawn)?;
         let child = self.child(caller, spawn).await?;
-        let Accepted { run, key, lowered } = self.agents.spawn(caller, child).await?;
-        Ok(Spawned { run_id: run, session_key: key, lowered })
+        let Accepted { run, key, lowered, changed } = self.agents.spawn(caller, child).await?;
+        Ok(Spawned { run_id: run, session_key: key, lowered, changed })
     }
 
     /// One child, by the agent that fits its task.
@@ -220,9 +220,13 @@ impl TreeService {
 
 fn answer(answer: Result<Accepted, Refusal>) -> ChildAnswer {
     match answer {
-        Ok(Accepted { run, key, lowered }) => {
-            ChildAnswer { run_id: Some(run), session_key: Some(key), lowered, refusal: None }
-        }
+        Ok(Accepted { run, key, lowered, changed }) => ChildAnswer {
+            run_id: Some(run),
+            session_key: Some(key),
+            lowered,
+            changed,
+            refusal: None,
+        },
         Err(refusal) => {
             ChildAnswer { refusal: Some(Box::new((&refusal).into())), ..ChildAnswer::default() }
         }

@@ -34,6 +34,8 @@ struct Answer {
     session_key: SessionKey,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     lowered: Vec<LoweredLimit>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    changed: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<WireEnvelope>,
 }
@@ -44,20 +46,21 @@ pub(super) async fn call(
     patience: &Patience<'_>,
 ) -> Result<JsonText, CallFailure> {
     let Arguments { child, wait } = arguments;
-    let Spawned { run_id, session_key, lowered } = client.call(child.request()?).await?;
+    let Spawned { run_id, session_key, lowered, changed } = client.call(child.request()?).await?;
     if !wait {
         return Ok(json(&Answer {
             status: "accepted",
             run_id,
             session_key,
             lowered,
+            changed,
             outcome: None,
         }));
     }
     let wait = Wait { runs: vec![run_id.into()], ..Wait::default() };
     let outcome = patience.wait(client, wait, None).await?.ended.pop();
     let status = if outcome.is_some() { "ended" } else { "pending" };
-    Ok(json(&Answer { status, run_id, session_key, lowered, outcome }))
+    Ok(json(&Answer { status, run_id, session_key, lowered, changed, outcome }))
 }
 
 /// By hand, because a flattened field accepts unknown arguments, and a mistyped argument must not be passed over.

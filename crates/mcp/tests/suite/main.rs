@@ -90,7 +90,12 @@ impl Service for Fake {
                 }
                 Request::Spawn(_) => {
                     let lowered = Vec::new();
-                    Spawn::respond(Spawned { run_id: run(7), session_key: key(), lowered })
+                    Spawn::respond(Spawned {
+                        run_id: run(7),
+                        session_key: key(),
+                        lowered,
+                        changed: Vec::new(),
+                    })
                 }
                 Request::Delegate(delegate) => {
                     let message = "no preferred agent fits".to_owned();

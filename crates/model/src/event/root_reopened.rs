@@ -60,6 +60,7 @@ impl PiecesAgain {
             | Reason::Budget { .. }
             | Reason::Timeout { .. }
             | Reason::Idle { .. }
+            | Reason::Repeated { .. }
             | Reason::OutputLimit { .. }
             | Reason::SchemaMismatch { .. }
             | Reason::PiecesFailed { .. }

@@ -137,6 +137,8 @@ const _: fn(&SubagentSettings) = |settings| {
         cleanup: _,
         archive_after_minutes: _,
         on_interrupt: _,
+        // In the event of the run that repeats itself.
+        on_repeat: _,
         // Of deliveries, which the audit counts without them.
         announce_timeout_ms: _,
         result_inline_bytes: _,

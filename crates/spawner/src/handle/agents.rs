@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::{
-    Admitted, AgentSummary, BudgetGrant, CancelledBy, ContextEntry, Envelope, InputRange,
+    Admitted, AgentSummary, BudgetGrant, CancelledBy, ContextEntry, Envelope, Grant, InputRange,
     LoweredLimit, Need, OnNeedFailed, Origin, Refusal, RootId, RunId, SessionKey, SpawnRequest,
     Timestamp, Tree, VariableRef, error_chain,
 };
@@ -49,6 +49,8 @@ pub struct Accepted {
     pub key: SessionKey,
     /// The limits of which it got less than was asked for.
     pub lowered: Vec<LoweredLimit>,
+    /// The terms that are not as those of its parent, a line each.
+    pub changed: Vec<String>,
 }
 
 /// A child that is asked for.
@@ -297,7 +299,8 @@ impl Agents {
         let ask = self.resolve(caller, &asking, child.into()).await?;
         asking.settle_up().await;
         let limits = limits_of(&ask.request);
-        self.accepted(caller, spawn(&sender, ask).await?, limits).await
+        let run = spawn(&sender, ask).await?;
+        self.accepted(caller, &asking.grant, run, limits).await
     }
 
     /// Asks for several children in one step: those that name no budget share what the caller has left, less what it
@@ -345,7 +348,7 @@ impl Agents {
         for answer in answers {
             accepted.push(match answer {
                 Ok((answer, limits)) => match answer.await.unwrap_or_else(|_| Err(over())) {
-                    Ok(run) => self.accepted(caller, run, limits).await,
+                    Ok(run) => self.accepted(caller, &asking.grant, run, limits).await,
                     Err(refusal) => Err(refusal),
                 },
                 Err(refusal) => Err(refusal),
@@ -380,6 +383,7 @@ impl Agents {
     async fn accepted(
         &self,
         caller: RunId,
+        above: &Grant,
         run: RunId,
         limits: Option<Box<SpawnRequest>>,
     ) -> Result<Accepted, Refusal> {
@@ -392,7 +396,7 @@ impl Agents {
         {
             lowered = offshoot_policy::lowered(&self.tree.config, &terms, &agent, &request, &grant);
         }
-        Ok(Accepted { run, key, lowered })
+        Ok(Accepted { run, key, lowered, changed: grant.changes_from(above) })
     }
 
     /// The runs that a wait is for which names none: the children of which the caller has not heard yet; all, where it has

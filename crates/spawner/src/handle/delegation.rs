@@ -23,7 +23,7 @@ impl Agents {
         let ChildRequest { request, folder, input } = child;
         let spawn = async |request: SpawnRequest| {
             let child = ChildRequest { request, folder, input };
-            let Accepted { run, key, lowered } = self.spawn(caller, child).await?;
+            let Accepted { run, key, lowered, .. } = self.spawn(caller, child).await?;
             Ok(Admitted { run, key, lowered })
         };
         self.hand_on(caller, choose_only)?.delegate(request, spawn).await

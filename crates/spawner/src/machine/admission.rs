@@ -202,6 +202,7 @@ impl Machine {
             stopping: None,
             reports: Allowance::default(),
             tool_uses: Allowance::default(),
+            streak: None,
             refusals: None,
             observations: None,
             cut_off: false,

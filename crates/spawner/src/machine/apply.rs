@@ -145,6 +145,7 @@ impl Machine {
             | EventKind::Kept { .. }
             | EventKind::Merged(_)
             | EventKind::StrayEnded { .. }
+            | EventKind::Repeats { .. }
             | EventKind::KeeperFailed { .. } => {}
         }
         applied

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_model::{EventKind, Timestamp, ToolUse};
+use offshoot_config::OnRepeat;
+use offshoot_model::{EventKind, Reason, Timestamp, ToolUse};
 
 use super::run::RunIndex;
+use super::streak::Streak;
 use super::{Effect, Machine};
 
 /// A run may report, or use a tool, this often for as long as it likes.
@@ -55,11 +57,18 @@ impl Machine {
 
     /// The agent of a living run has used a tool.
     pub(super) fn tool_used(&mut self, run: RunIndex, used: ToolUse) {
-        let live = self.runs[run.get()].live();
-        if live.is_some_and(|live| live.tool_uses.has_room(self.now)) {
+        let Some(live) = self.runs[run.get()].live_mut() else { return };
+        let repeated = Streak::of(&mut live.streak, live.attempt, &used);
+        let is_over = live.under.on_repeat() == OnRepeat::Stop;
+        if live.tool_uses.has_room(self.now) {
             self.record(run, EventKind::ToolUsed(Box::new(used)));
         } else {
             self.show(run, used.line().into());
+        }
+        let Some((tool, times)) = repeated else { return };
+        self.record(run, EventKind::Repeats { tool: Arc::clone(&tool), times });
+        if is_over {
+            self.stop(run, Reason::Repeated { tool: tool.to_string(), times });
         }
     }
 

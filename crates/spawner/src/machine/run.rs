@@ -17,6 +17,7 @@ use super::observation::Observations;
 use super::refusals::Refusals;
 use super::report::Allowance;
 use super::slots::{Lease, Part, Position};
+use super::streak::Streak;
 use super::wait::WaitId;
 
 /// The place of a run in its tree's list. Small, because queues hold many.
@@ -110,6 +111,8 @@ pub(crate) struct Live {
     pub(super) reports: Allowance,
     /// The number of its uses of tools that may still be kept.
     pub(super) tool_uses: Allowance,
+    /// The tool that it used last, if its runtime says its input.
+    pub(super) streak: Option<Box<Streak>>,
     /// The tasks with a type that it does itself. Most runs have none.
     pub(super) observations: Option<Box<Observations>>,
     /// True if the run holds pieces of which some were at work when it was to stop.

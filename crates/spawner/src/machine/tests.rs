@@ -13,6 +13,7 @@ mod needs;
 mod observations;
 mod recalls;
 mod reopened;
+mod repeats;
 mod retries;
 mod seed;
 mod stops;

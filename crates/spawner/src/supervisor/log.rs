@@ -105,6 +105,7 @@ fn write(kind: &EventKind, ms: Option<u64>) {
             let bytes = used.input.as_ref().map(|input| input.size);
             debug!(bytes, "tool used");
         }
+        EventKind::Repeats { times, .. } => warn!(times, "one tool is used again and again"),
         EventKind::Used { usage, cost } => {
             let micro_usd = (cost.known_usd.as_micros(), cost.estimated_usd.as_micros());
             let (known, estimated) = micro_usd;

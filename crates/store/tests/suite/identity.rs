@@ -201,6 +201,8 @@ fn other_kind() -> impl Strategy<Value = EventKind> {
                 EventKind::RootReopened(Box::new(RootReopened { again, deadline_seconds }))
             }
         ),
+        (text(), any::<u32>())
+            .prop_map(|(tool, times)| EventKind::Repeats { tool: tool.into(), times }),
         (any::<u32>(), text())
             .prop_map(|(pid, name)| EventKind::StrayEnded { pid, name: name.into() }),
         any::<u32>().prop_map(|number| {

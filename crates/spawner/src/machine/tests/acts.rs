@@ -349,7 +349,7 @@ impl World {
     }
 
     /// The runtime of a run tells something of its present attempt.
-    fn tells(&mut self, run: RunIndex, event: RunEvent) {
+    pub(super) fn tells(&mut self, run: RunIndex, event: RunEvent) {
         let attempt = self.attempt(run);
         self.step(Input::RunEvent { run, attempt, event });
     }

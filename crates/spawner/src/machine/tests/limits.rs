@@ -39,6 +39,8 @@ pub(super) struct Limits {
     pub(super) retry_on: &'static str,
     /// The fate of interrupted runs, where it is configured.
     pub(super) on_interrupt: Option<OnInterrupt>,
+    /// True if a run that uses one tool again and again is stopped.
+    pub(super) stops_repeats: bool,
     /// True if the runtime can go on where it was.
     pub(super) resumes: bool,
 }
@@ -63,6 +65,7 @@ impl Default for Limits {
             retries: 0,
             retry_on: "",
             on_interrupt: None,
+            stops_repeats: false,
             resumes: false,
         }
     }
@@ -92,6 +95,7 @@ impl Limits {
             cleanup: None,
             retries: dice.below(3) as u32,
             retry_on: dice.pick(&["", "", "exit:7,timeout", "exit,signal,timeout,idle"]),
+            stops_repeats: dice.one_in(4),
             on_interrupt: dice.pick(&[None, Some(OnInterrupt::Lost), Some(OnInterrupt::Rerun)]),
             resumes: dice.one_in(2),
         }
@@ -114,6 +118,7 @@ impl Limits {
             ("graceSeconds", self.grace_seconds.to_string()),
             ("deadlineSeconds", self.deadline_seconds.to_string()),
             ("onParentEnd", if self.cascade { "cascade" } else { "letFinish" }.to_owned()),
+            ("onRepeat", if self.stops_repeats { "stop" } else { "warn" }.to_owned()),
             ("budget.share", if self.pools { "pool" } else { "0.5" }.to_owned()),
             ("breaker.failures", self.breaker_failures.to_string()),
             ("breaker.cooldownSeconds", "5".to_owned()),
