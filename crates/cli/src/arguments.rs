@@ -10,7 +10,6 @@ mod config;
 mod context;
 mod delegate;
 mod doctor;
-mod duration;
 mod events;
 mod export;
 mod fanout;
@@ -40,6 +39,7 @@ mod spawn;
 mod stats;
 mod tree;
 mod trust;
+mod value;
 mod wait;
 mod watch;
 mod words;
@@ -58,7 +58,6 @@ pub(crate) use context::{
 };
 pub(crate) use delegate::DelegateArguments;
 pub(crate) use doctor::DoctorArguments;
-pub(crate) use duration::seconds;
 pub(crate) use events::EventsArguments;
 pub(crate) use export::{ExportArguments, ExportFormat};
 pub(crate) use fanout::FanoutArguments;
@@ -92,11 +91,14 @@ pub(crate) use spawn::SpawnArguments;
 pub(crate) use stats::StatsArguments;
 pub(crate) use tree::TreeArguments;
 pub(crate) use trust::TrustArguments;
+pub(crate) use value::{WrongValue, seconds};
 pub(crate) use wait::WaitArguments;
 pub(crate) use watch::WatchArguments;
 pub(crate) use work::{ContextArgument, PieceArguments, WorkArguments};
 
-use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+
+use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use offshoot_display::json::Format;
 
 /// Run agents that run agents, and hold limits over the whole tree
@@ -137,6 +139,25 @@ pub(crate) struct Arguments {
     pub(crate) global: Global,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Arguments {
+    /// Reads the words of a command line, the name of the program first.
+    pub(crate) fn read_from(
+        words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    ) -> Result<Self, clap::Error> {
+        let mut command = with_negative_numbers(Self::command());
+        let matches = command.try_get_matches_from_mut(words)?;
+        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
+}
+
+/// Returns the command with options to which a number below zero is a value: what reads the value says what is allowed.
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    let is_option = |arg: &Arg| arg.get_long().is_some() && arg.get_action().takes_values();
+    command
+        .mut_args(|arg| if is_option(&arg) { arg.allow_negative_numbers(true) } else { arg })
+        .mut_subcommands(with_negative_numbers)
 }
 
 /// The subcommand.
@@ -227,9 +248,7 @@ fn strategies_of_pieces(what: &str, of_plugin: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
-    use super::Arguments;
+    use super::*;
 
     #[test]
     fn the_command_line_does_not_contradict_itself() {

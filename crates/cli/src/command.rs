@@ -42,14 +42,11 @@ pub(crate) use key::malformed as malformed_key;
 
 use std::ffi::OsString;
 
-use clap::Parser;
-use clap::error::ContextKind;
 use offshoot_process::run_keeper;
 
 use crate::arguments::{
     Arguments, Command, KeeperArguments, PluginCommand, PluginSuiteArguments, PluginTrialArguments,
 };
-use crate::code::{FailureCode, NoteCode};
 use crate::completion;
 use crate::door::outside_of_commands;
 use crate::environment::Environment;
@@ -58,8 +55,8 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::load;
 use crate::log;
-use crate::near_miss;
-use crate::output::{self, Loudness, Output};
+use crate::output::{self, Output};
+use crate::usage;
 
 /// Reads the command line, does what it says, and says what went wrong.
 pub(crate) fn run_command_line() -> Exit {
@@ -75,35 +72,9 @@ pub(crate) fn run_command_line() -> Exit {
             return Exit::BadInput;
         }
     }
-    let Arguments { global, command } = match Arguments::try_parse() {
+    let Arguments { global, command } = match Arguments::read_from(std::env::args_os()) {
         Ok(arguments) => arguments,
-        Err(mut error) => {
-            let hint = near_miss::hint(&error);
-            if hint.is_some() {
-                // Its guesses go by letters alone, and what is typed may delete something.
-                let guesses = [
-                    ContextKind::Suggested,
-                    ContextKind::SuggestedArg,
-                    ContextKind::SuggestedSubcommand,
-                ];
-                guesses.into_iter().for_each(|guess| drop(error.remove(guess)));
-            }
-            if error.use_stderr() && asks_for_json(std::env::args_os().skip(1)) {
-                let text = error.to_string();
-                let text = text.split("\n\n").next().unwrap_or_default().trim();
-                let failure = Failure::input(
-                    FailureCode::Usage,
-                    text.strip_prefix("error: ").unwrap_or(text),
-                );
-                Output::new(Loudness::Normal, true).json(&failure.maybe_hint(hint).to_json()).ok();
-            }
-            output::print_usage(&error);
-            if let Some(hint) = hint {
-                let output = Output::new(Loudness::Normal, false);
-                output.hint(NoteCode::NearMiss, hint);
-            }
-            return if error.use_stderr() { Exit::BadInput } else { Exit::Done };
-        }
+        Err(error) => return usage::end(error),
     };
     let format = command.format();
     let output = Output::new(global.loudness(), global.json);
@@ -132,11 +103,6 @@ pub(crate) fn run_command_line() -> Exit {
 fn asks_for_version(mut words: impl Iterator<Item = OsString>) -> bool {
     let is_flag = |word: OsString| word == "--version" || word == "-V";
     words.next().is_some_and(is_flag) && words.next().is_none()
-}
-
-/// True if a command line that could not be read asks for JSON.
-fn asks_for_json(words: impl Iterator<Item = OsString>) -> bool {
-    words.take_while(|word| word != "--").any(|word| word == "--json")
 }
 
 fn run(command: Command, cx: &Invocation) -> Result<Exit, Failure> {

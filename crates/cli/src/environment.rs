@@ -53,10 +53,14 @@ impl Environment {
         let working_folder = env::current_dir().map_err(|error| {
             Failure::input(FailureCode::NoWorkingFolder, "cannot use the working directory")
                 .caused_by(Some(&error))
+                .hint("go to a folder that is there: cd \"$HOME\"")
         })?;
         let executable = env::current_exe().map_err(|error| {
             Failure::input(FailureCode::NoProgramFile, "cannot find the file of this program")
                 .caused_by(Some(&error))
+                .hint(
+                    "the file may have been replaced or removed while it runs: type the same again",
+                )
         })?;
         // The base directory rules say that a path which is not absolute is to be ignored.
         let folder = |name: &str| {
@@ -125,6 +129,7 @@ impl Environment {
                         FailureCode::VariableNotUtf8,
                         format_args!("the variable {name} of the environment is not UTF-8"),
                     )
+                    .hint(format_args!("write it as UTF-8, or take it away: unset {name}"))
                 })
             })
             .collect()

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt::{self, Display};
+use std::io::ErrorKind;
 use std::path::Path;
 
 use offshoot_host::HostError;
@@ -63,6 +64,7 @@ impl Failure {
         error: &std::io::Error,
     ) -> Self {
         Self::input(code, format_args!("cannot {doing} {}: {}", path.display(), plain(error)))
+            .maybe_hint(hint_of_file(error.kind()))
     }
 
     /// An error of a library, with its chain of causes.
@@ -124,7 +126,21 @@ impl Failure {
     }
 }
 
-/// Everything that is wrong, in one line and without the hints.
+/// Returns what to do about a file or a folder that cannot be used.
+const fn hint_of_file(kind: ErrorKind) -> Option<&'static str> {
+    Some(match kind {
+        ErrorKind::NotFound => "check the path, letter by letter: `ls` shows what is in a folder",
+        ErrorKind::PermissionDenied => "`ls -ld PATH` shows who may use it; `chmod` lets others",
+        ErrorKind::IsADirectory => "name a file: this is a folder",
+        ErrorKind::NotADirectory => "a part of the path before its end is a file: check the path",
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "free space on that disk, then type the same again"
+        }
+        ErrorKind::ReadOnlyFilesystem => "name a place on a disk that can be written",
+        _ => return None,
+    })
+}
+
 impl Complaint {
     /// A complaint without causes.
     pub(crate) fn new(code: FailureCode, message: impl Display, hint: Option<String>) -> Self {
@@ -151,6 +167,7 @@ impl Complaint {
     }
 }
 
+/// Everything that is wrong, in one line and without the hints.
 impl Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, complaint) in self.complaints.iter().enumerate() {

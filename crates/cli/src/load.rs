@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use offshoot_config::{AgentId, Config, ConfigErrors, Loader, Source, SourceKind};
+use offshoot_config::{AgentId, Config, ConfigErrors, Loader, Source, SourceKind, UndefinedChild};
 
 use crate::arguments::LimitArguments;
 use crate::code::{FailureCode, NoteCode};
@@ -74,6 +74,33 @@ pub(crate) fn defined(config: &Config, id: &AgentId) -> Result<(), Failure> {
     let nearest = config.nearest_agent(id).map(|nearest| format!("the nearest is `{nearest}`; "));
     Err(Failure::input(FailureCode::NoSuchAgent, format_args!("there is no agent `{id}`"))
         .hint(format_args!("{}`offshoot agents list` shows all", nearest.unwrap_or_default())))
+}
+
+/// Returns what to say of each agent that others name as their child and that neither of the two configurations defines, with the
+/// nearest one that is there.
+pub(crate) fn undefined_children(config: &Config, whole: Option<&Config>) -> Vec<UndefinedText> {
+    let is_known = |id: &AgentId| whole.is_some_and(|whole| whole.is_defined(id));
+    let undefined = config.undefined_children().filter(|it| !is_known(&it.child));
+    let text = |it: UndefinedChild| {
+        let near = [Some(config), whole].into_iter().flatten();
+        let near = near.filter_map(|config| config.nearest_agent(&it.child)).next();
+        UndefinedText {
+            has_near: near.is_some(),
+            text: match near {
+                Some(near) => format!("{it}; the nearest is `{near}`"),
+                None => it.to_string(),
+            },
+        }
+    };
+    undefined.map(text).collect()
+}
+
+/// What is said of an agent that is named and not defined.
+pub(crate) struct UndefinedText {
+    /// The sentence.
+    pub(crate) text: String,
+    /// True if it names another agent, which was probably meant.
+    pub(crate) has_near: bool,
 }
 
 /// Reads one file as what it would be if it were in use.
@@ -165,6 +192,7 @@ fn text(path: &Path, bytes: Vec<u8>) -> Result<String, Failure> {
             FailureCode::ConfigurationNotUtf8,
             format_args!("{} is not UTF-8, at byte {at}", path.display()),
         )
+        .hint("save it as UTF-8, as by `iconv -t UTF-8`")
     })
 }
 

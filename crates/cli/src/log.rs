@@ -80,6 +80,7 @@ pub(crate) fn start(
         None => Arc::new(io::stderr().as_fd().try_clone_to_owned().map_err(|error| {
             Failure::input(FailureCode::CannotLog, "cannot log to standard error")
                 .caused_by(Some(&error))
+                .hint("log to a file with --log-file FILE, or unset OFFSHOOT_LOG")
         })?),
     };
     let has_colours = file.is_none() && output::has_colours();
@@ -151,7 +152,8 @@ fn open(path: &Path) -> Result<File, Failure> {
         Some(number) if number == rustix::io::Errno::LOOP.raw_os_error() => Failure::input(
             FailureCode::LogNotAFile,
             format_args!("cannot log to {}: it is a symbolic link", path.display()),
-        ),
+        )
+        .hint("name the file itself with --log-file FILE"),
         _ => cannot(&error),
     })?;
     match file.metadata().map_err(|error| cannot(&error))?.is_file() {
@@ -159,7 +161,8 @@ fn open(path: &Path) -> Result<File, Failure> {
         false => Err(Failure::input(
             FailureCode::LogNotAFile,
             format_args!("cannot log to {}: it is not a file", path.display()),
-        )),
+        )
+        .hint("name a file with --log-file FILE; it is made where there is none")),
     }
 }
 

@@ -29,6 +29,7 @@ mod record;
 mod said;
 mod terminal;
 mod trusted;
+mod usage;
 mod wording;
 mod work;
 

@@ -120,6 +120,7 @@ impl Output {
         answered.map_err(|error| {
             Failure::input(FailureCode::CannotAsk, "cannot ask on the terminal")
                 .caused_by(Some(&error))
+                .hint("answer beforehand with --yes")
         })?;
         Ok(["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()))
     }
@@ -211,20 +212,32 @@ impl Output {
 
     /// Prints rows with their columns below each other. A cell wider than the limit moves its own row alone.
     pub(crate) fn table<const N: usize>(self, rows: &[[String; N]]) -> Result<(), Failure> {
-        const WIDEST: usize = 48;
-        let width = |column: usize| {
-            let widths = rows.iter().map(|row| row[column].chars().count());
-            widths.filter(|width| *width <= WIDEST).max().unwrap_or(0)
-        };
-        let widths: [usize; N] = std::array::from_fn(width);
-        self.stream(|out| {
-            for row in rows {
-                let mut line = String::new();
-                let cells = row.iter().map(|cell| harmless(cell));
-                for (cell, width) in cells.zip(widths) {
-                    line.push_str(&format!("{cell:width$}  "));
+        let rows: Vec<Vec<&str>> =
+            rows.iter().map(|row| row.iter().map(String::as_str).collect()).collect();
+        self.stream(|out| aligned(&rows).iter().try_for_each(|line| writeln!(out, "{line}")))
+    }
+
+    /// Prints rows below their headings, on a terminal and elsewhere; nothing where there are none. A column that is empty in each row
+    /// is left out.
+    pub(crate) fn listing<const N: usize>(
+        self,
+        headings: [&str; N],
+        rows: &[[String; N]],
+    ) -> Result<(), Failure> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let is_shown = |column: &usize| rows.iter().any(|row| !row[*column].is_empty());
+        let shown: Vec<usize> = (0..N).filter(is_shown).collect();
+        let headed = shown.iter().map(|column| headings[*column]).collect();
+        let rows = rows.iter().map(|row| shown.iter().map(|column| &*row[*column]).collect());
+        let lines = aligned(&std::iter::once(headed).chain(rows).collect::<Vec<_>>());
+        self.painted(|out| {
+            for (at, line) in lines.iter().enumerate() {
+                match at {
+                    0 => writeln!(out, "{FAINT}{line}{FAINT:#}")?,
+                    _ => writeln!(out, "{line}")?,
                 }
-                writeln!(out, "{}", line.trim_end())?;
             }
             Ok(())
         })
@@ -360,6 +373,24 @@ impl Output {
     }
 }
 
+/// Rows as lines in which the columns stand below each other. A cell wider than the limit moves its own row alone.
+fn aligned(rows: &[Vec<&str>]) -> Vec<String> {
+    const WIDEST: usize = 48;
+    let columns = rows.first().map_or(0, Vec::len);
+    let width = |column: usize| {
+        let widths = rows.iter().map(|row| row[column].chars().count());
+        widths.filter(|width| *width <= WIDEST).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let line = |row: &Vec<&str>| {
+        let cells = row.iter().zip(&widths);
+        let line: String =
+            cells.map(|(cell, width)| format!("{:width$}  ", harmless(cell))).collect();
+        line.trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
+}
+
 /// Standard output, with a note of whether anything was written to it.
 struct Counted<W>(W);
 
@@ -398,7 +429,8 @@ fn printed(result: io::Result<()>) -> Result<(), Failure> {
         _ => Failure::input(
             FailureCode::CannotPrint,
             format_args!("cannot write the result: {}", plain(&error)),
-        ),
+        )
+        .hint("what was recorded is kept: `offshoot show last --answer > FILE` writes it to another place"),
     })
 }
 

@@ -347,6 +347,20 @@ fn read(store: &dyn Store, root: RootId, into: &mut Tree) -> Result<(), Failure>
     Ok(())
 }
 
+/// The failure where a command needs the end of a run that has none.
+pub(crate) fn not_over(record: &Record, found: &FoundRun) -> Result<Failure, Failure> {
+    let (root, run) = (found.root, found.run);
+    let failure = Failure::input(FailureCode::RunNotOver, format_args!("run {run} is not over"));
+    Ok(match record.is_abandoned(root)? {
+        true => failure.hint(format_args!(
+            "its tree has lost its supervisor: `offshoot resume {root}` goes on with it, and keeps what the run has changed so far"
+        )),
+        false => failure.hint(format_args!(
+            "`offshoot show {run}` says what it waits for, and `offshoot cancel {run}` ends it"
+        )),
+    })
+}
+
 /// A payload whose value is at hand, whatever it was before; what is not UTF-8 stays named.
 pub(crate) fn at_hand(store: &dyn Store, payload: &Payload) -> Result<Payload, Failure> {
     let Payload::Stored(reference) = payload else { return Ok(payload.clone()) };
@@ -364,6 +378,7 @@ pub(crate) fn at_hand(store: &dyn Store, payload: &Payload) -> Result<Payload, F
             format_args!("value {} is not the JSON it was", reference.hash),
         )
         .caused_by(Some(&error))
+        .hint("`offshoot audit RUN` says what else of its tree is not as it was")
     })
 }
 

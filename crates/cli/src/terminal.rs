@@ -286,6 +286,7 @@ fn leave() -> bool {
 fn failed(error: io::Error) -> Failure {
     Failure::new(FailureCode::CannotDraw, Exit::BadInput, "cannot use the terminal")
         .caused_by(Some(&error))
+        .hint("`offshoot tree RUN` prints the tree once, `offshoot events -f RUN` what happens")
 }
 
 fn key(code: KeyCode, control: bool) -> Option<Key> {

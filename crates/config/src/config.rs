@@ -1,5 +1,6 @@
 //! The configuration, frozen.
 
+use std::fmt;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -15,7 +16,7 @@ use crate::foreign;
 use crate::loader::{Ignored, Loader};
 use crate::logs::LogSettings;
 use crate::notify::NotifySettings;
-use crate::origin::Valued;
+use crate::origin::{Origin, Valued};
 use crate::plugins::PluginSettings;
 use crate::price::Price;
 use crate::runtime::RuntimeSettings;
@@ -37,6 +38,26 @@ struct Inner {
     foreign: Vec<Valued<String>>,
     ignored: Vec<Ignored>,
     default_agent: AgentId,
+}
+
+/// An agent that another one names as its child, and that is not defined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UndefinedChild {
+    /// The agent whose definition names it.
+    pub agent: AgentId,
+    /// The key that names it.
+    pub key: &'static str,
+    /// The name that no agent has.
+    pub child: AgentId,
+    /// The place of the key.
+    pub origin: Origin,
+}
+
+impl fmt::Display for UndefinedChild {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { agent, key, child, origin } = self;
+        write!(f, "{key} of the agent `{agent}` names `{child}`, which is not defined ({origin})")
+    }
 }
 
 impl Config {
@@ -82,6 +103,30 @@ impl Config {
         let names: Vec<&str> = known().map(AgentId::as_str).collect();
         let nearest = foreign::nearest(id.as_str(), &names)?;
         known().find(|known| known.as_str() == nearest)
+    }
+
+    /// Agents that others name as their children and that are not defined: nothing is ever handed to them.
+    pub fn undefined_children(&self) -> impl Iterator<Item = UndefinedChild> {
+        self.agents().flat_map(|agent| {
+            let preferred = agent.preferred_subagents.iter().flat_map(|preferred| {
+                let named = preferred.value.agents();
+                named.map(|id| ("preferredSubagents", id, &preferred.origin))
+            });
+            let allowed = agent.subagents.allow_agents.iter().flat_map(|allowed| {
+                let named = match &allowed.value {
+                    AllowAgents::List(named) => named.as_slice(),
+                    AllowAgents::Any => &[],
+                };
+                named.iter().map(|id| ("subagents.allowAgents", id, &allowed.origin))
+            });
+            let undefined = preferred.chain(allowed).filter(|(_, id, _)| !self.is_defined(id));
+            undefined.map(|(key, id, origin)| UndefinedChild {
+                agent: agent.id().clone(),
+                key,
+                child: id.clone(),
+                origin: origin.clone(),
+            })
+        })
     }
 
     /// An agent's explicit limits: its own, else those of the defaults. An agent that is not defined has those of the

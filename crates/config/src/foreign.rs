@@ -144,7 +144,10 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("concurrency", "maxConcurrent"),
 ];
 
-/// The known key, or name, that was probably meant.
+/// Letters from which on the beginning of a name says which one is meant.
+const SHORTEST_BEGINNING: usize = 3;
+
+/// The known key, or name, that was probably meant: one with a slip, or one whose beginning was written.
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let plain = |key: &str| key.replace(['_', '-'], "").to_ascii_lowercase();
     let name = plain(name);
@@ -153,12 +156,35 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     {
         return Some(found);
     }
+    let begun = begun(&name, known.iter().map(|key| (plain(key), *key)));
+    // A slip in another name is less likely than the beginning of one alone.
+    if let Some((key, 1)) = begun {
+        return Some(key);
+    }
     let (distance, key) = known
         .iter()
         .map(|key| (strsim::damerau_levenshtein(&name, &plain(key)), *key))
         .min_by_key(|(distance, _)| *distance)?;
-    // A third of the letters wrong is a slip; more is another word.
-    (distance <= (name.chars().count() / 3).max(1)).then_some(key)
+    // A third of the letters wrong is a slip; more is another word, as is one letter in place of another.
+    let letters = name.chars().count();
+    if distance <= (letters / 3).max(1) && distance < letters {
+        return Some(key);
+    }
+    begun.map(|(key, _)| key)
+}
+
+/// The name that begins so, with the number of names that do. Of several the one with which all others begin, as `summarize` does
+/// of `summarize-with`.
+fn begun<'a>(
+    name: &str,
+    known: impl Iterator<Item = (String, &'a str)>,
+) -> Option<(&'a str, usize)> {
+    if name.chars().count() < SHORTEST_BEGINNING {
+        return None;
+    }
+    let like: Vec<_> = known.filter(|(plain, _)| plain.starts_with(name)).collect();
+    let (shortest, key) = like.iter().min_by_key(|(plain, _)| plain.len())?;
+    like.iter().all(|(plain, _)| plain.starts_with(shortest)).then_some((*key, like.len()))
 }
 
 #[cfg(test)]
@@ -178,6 +204,20 @@ mod tests {
         check("modle", Some("model"));
         check("colour", None);
         check("", None);
+        check("3", None);
         check("timeout", None);
+        // The beginning of one name, and of several.
+        check("bud", Some("budget"));
+        check("maxSp", Some("maxSpawns"));
+        check("max", None);
+        check("mo", None);
+        let merges = ["concatenate", "summarize", "sum", "summarize-with"];
+        for (name, expected) in [
+            ("concat", Some("concatenate")),
+            ("summa", Some("summarize")),
+            ("summarize-w", Some("summarize-with")),
+        ] {
+            assert_eq!(nearest(name, &merges), expected, "{name}");
+        }
     }
 }

@@ -141,7 +141,7 @@ mod template;
 
 pub use agent::AgentDefinition;
 pub use audit::AuditSettings;
-pub use config::Config;
+pub use config::{Config, UndefinedChild};
 pub use field::{Difference, Limit, Plain};
 pub use foreign::nearest;
 pub use loader::{Ignored, Loader};

@@ -80,8 +80,8 @@ impl Line<'_> {
     }
 }
 
-/// Returns the reason why a run is no success, in one line, with the cause.
+/// Returns the reason why a run is no success, in one line, with the cause and what the run itself says of it.
 pub(crate) fn why(ending: &Ending) -> Option<String> {
     let status = ending.status();
-    (!status.is_success()).then(|| reason_beside(status, &ending.why()))
+    (!status.is_success()).then(|| reason_beside(status, &ending.account()))
 }

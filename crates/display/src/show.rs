@@ -141,7 +141,19 @@ impl Story {
             ("run", node.run.to_string()),
             ("session", node.key.to_string()),
             ("agent", name::of(node)),
-            ("why", origin(tree, node)),
+            (
+                "why",
+                match admitted.chosen_by() {
+                    Some(words) => {
+                        let words = neutral::line(&words.join(", ")).into_owned();
+                        format!(
+                            "{}; its agent was chosen by the words: {words}",
+                            origin(tree, node)
+                        )
+                    }
+                    None => origin(tree, node),
+                },
+            ),
         ];
         let mut row = |word, text: Option<String>| rows.extend(text.map(|text| (word, text)));
         row("trace", (node.depth > 1).then(|| trace(tree, node)));

@@ -12,7 +12,7 @@ use offshoot_model::{
 use serde::Serialize;
 
 use self::held::OpenTrees;
-use crate::line::why;
+use crate::branch::reason_beside;
 use crate::opportunities::Opportunities;
 use crate::{name, number, used};
 
@@ -155,7 +155,30 @@ struct Counted {
     started: Option<Timestamp>,
     waits_since: Option<Timestamp>,
     waited: Duration,
+    /// The time since which it stands in line for another attempt.
+    left: Option<Timestamp>,
     used: (Usage, Cost),
+}
+
+impl Counted {
+    /// Takes a time out of all that are measured: those that have begun begin so much later.
+    fn pass_over(&mut self, time: Duration) {
+        match &mut self.started {
+            Some(started) => *started = started.plus(time),
+            None => self.admitted = self.admitted.plus(time),
+        }
+        for begun in [&mut self.waits_since, &mut self.left].into_iter().flatten() {
+            *begun = begun.plus(time);
+        }
+    }
+
+    /// Takes out the time for which it had no slot, between two attempts.
+    fn come_back(&mut self, at: Timestamp) {
+        if let Some(left) = self.left.take() {
+            let time = at.since(left);
+            self.started = self.started.map(|started| started.plus(time));
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -163,6 +186,8 @@ struct CountedTree {
     slots: u32,
     first: Option<Timestamp>,
     last: Option<Timestamp>,
+    /// The time of its last event.
+    seen: Option<Timestamp>,
     held: Duration,
 }
 
@@ -171,7 +196,11 @@ impl Stats {
     pub fn apply(&mut self, event: &Event) {
         let at = event.at;
         self.see(event);
+        if matches!(event.kind, EventKind::Reopened | EventKind::RootReopened(_)) {
+            self.pass_over_dead_time(event);
+        }
         let tree = self.trees.entry(event.root).or_default();
+        tree.seen = Some(at);
         if let EventKind::Admitted(admitted) = &event.kind {
             return self.admit(event, admitted);
         }
@@ -183,6 +212,7 @@ impl Stats {
         match &event.kind {
             EventKind::Starting => {
                 run.status = RunStatus::Starting;
+                run.come_back(at);
                 if run.started.is_none() {
                     run.started = Some(at);
                     self.sums.queue.push(at.since(run.admitted));
@@ -199,7 +229,12 @@ impl Stats {
                 run.waited +=
                     run.waits_since.take().map_or(Duration::ZERO, |since| at.since(since));
             }
-            EventKind::Resumed { .. } => run.status = RunStatus::Queued,
+            EventKind::Resumed { .. } => {
+                run.status = RunStatus::Queued;
+                run.waited +=
+                    run.waits_since.take().map_or(Duration::ZERO, |since| at.since(since));
+                run.left = run.started.map(|_| at);
+            }
             EventKind::Used { usage, cost } => run.used = (*usage, *cost),
             EventKind::Ended(ending) => {
                 tree.last = Some(at);
@@ -263,6 +298,16 @@ impl Stats {
         }
     }
 
+    /// Takes out the time for which a tree had no supervisor: nothing worked in it, and nothing waited for a slot.
+    fn pass_over_dead_time(&mut self, event: &Event) {
+        let tree = self.trees.entry(event.root).or_default();
+        let Some(seen) = tree.seen else { return };
+        let dead = event.at.since(seen);
+        tree.first = tree.first.map(|first| first.plus(dead));
+        let open = self.runs.values_mut().filter(|run| run.root == event.root);
+        open.for_each(|run| run.pass_over(dead));
+    }
+
     fn admit(&mut self, event: &Event, admitted: &Admitted) {
         if admitted.parent.is_none() && admitted.runtime.is_none() {
             return;
@@ -283,6 +328,7 @@ impl Stats {
             started: None,
             waits_since: None,
             waited: Duration::ZERO,
+            left: None,
             used: (Usage::default(), Cost::NONE),
         };
         self.runs.insert(event.run, run);
@@ -290,6 +336,7 @@ impl Stats {
 
     fn end(&mut self, event: &Event, ending: &Ending) {
         let Some(mut run) = self.runs.remove(&event.run) else { return };
+        run.come_back(event.at);
         run.waited += run.waits_since.map_or(Duration::ZERO, |since| event.at.since(since));
         if let Some(started) = run.started {
             let worked = event.at.since(started).saturating_sub(run.waited);
@@ -300,7 +347,9 @@ impl Stats {
             self.sums.wait.push(run.waited);
         }
         self.sums.spend(&run, (ending.usage, ending.cost), ending.status());
-        if let Some(example) = why(ending) {
+        // By the evidence alone: what runs say of the same error differs.
+        let evidence = || reason_beside(ending.status(), &ending.why());
+        if let Some(example) = (!ending.status().is_success()).then(evidence) {
             let code = ending.reason.code();
             // Exit codes and signals say what is the cause, other numbers which host or line it was.
             let which = match ending.reason {

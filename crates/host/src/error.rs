@@ -108,12 +108,16 @@ impl HostError {
             }
             Self::Merging(error) => Some(error.hint()),
             Self::Isolation(error) => error.hint().map(str::to_owned),
-            Self::Process(_)
-            | Self::Serve(_)
-            | Self::Trust(_)
-            | Self::Settings { .. }
-            | Self::Orphans(_)
-            | Self::Threads(_) => None,
+            Self::Settings { .. } => {
+                Some("correct it there: `offshoot config check FILE` says what is wrong".to_owned())
+            }
+            Self::Orphans(_) => {
+                Some("`offshoot doctor` shows what this system lets us see".to_owned())
+            }
+            Self::Threads(_) => {
+                Some("end other programs, or raise `ulimit -u`; -j N runs fewer at once".to_owned())
+            }
+            Self::Process(_) | Self::Serve(_) | Self::Trust(_) => None,
         }
     }
 }

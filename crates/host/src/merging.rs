@@ -54,7 +54,7 @@ impl ParseMergingError {
             Self::Strategy(error) => {
                 let asking = Asking::NAMES.join(", ");
                 let near = error.unknown().and_then(nearest);
-                let near = near.map(|name| format!("did you mean `{name}`? "));
+                let near = near.map(|name| format!("the nearest is `{name}`; "));
                 format!("{}others are {asking}, {PATCH}; {OTHERS}", near.unwrap_or_default())
             }
         }
@@ -156,6 +156,21 @@ mod tests {
         assert_eq!("quorum:3".parse::<Merging>().expect("it is one").to_string(), "quorum:3");
         for wrong in ["plugin:", "plugin:A b", "plugin", "jq"] {
             wrong.parse::<Merging>().expect_err(wrong);
+        }
+    }
+
+    #[test]
+    fn the_nearest_merge_is_named() {
+        for (written, expected) in [
+            ("concat", "the nearest is `concatenate`; "),
+            ("structure", "the nearest is `structured`; "),
+            ("summar", "the nearest is `summarize`; "),
+            ("best", "the nearest is `best-of=AGENT`; "),
+            ("reduce", "the nearest is `reduce-with=AGENT`; "),
+            ("majority", "others are "),
+        ] {
+            let hint = written.parse::<Merging>().expect_err("there is no such merge").hint();
+            assert!(hint.starts_with(expected), "{written}: {hint}");
         }
     }
 }

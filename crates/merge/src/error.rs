@@ -95,7 +95,9 @@ impl MergeError {
             ),
             Self::DuplicateKey { .. } => Some("give each result a key of its own"),
             Self::NotANumber { .. } => Some("--merge concatenate shows what the pieces answered"),
-            Self::NotText { .. } => Some("--merge concatenate passes every byte on as it is"),
+            Self::NotText { .. } => Some(
+                "--merge structured:base64 carries it as {\"base64\": …}, --merge concatenate passes every byte on as it is",
+            ),
             Self::NoQuorum { .. } => Some("--merge vote shows all counts"),
             Self::InputChanged { .. } => Some("run it again over a copy that nothing writes to"),
             Self::Missing { .. } | Self::NotAnswered { .. } | Self::Elsewhere { .. } => None,

@@ -70,6 +70,7 @@ impl Fold {
         let state = match strategy {
             Strategy::Concatenate => FoldState::Concatenate(Concatenate::default()),
             Strategy::Structured => FoldState::Structured(Structured::default()),
+            Strategy::StructuredBase64 => FoldState::Structured(Structured::with_base64()),
             Strategy::Vote => FoldState::Vote(Vote::default()),
             Strategy::Summarize => FoldState::Summarize(Summarize::default()),
             Strategy::Sum => FoldState::Sum(Sum::default()),
@@ -270,7 +271,7 @@ impl FoldState {
     /// Returns the name of a merge that cannot take results that are not UTF-8. A sum says itself what is no number.
     fn needs_text(&self) -> Option<&'static str> {
         match self {
-            Self::Structured(_) => Some("structured"),
+            Self::Structured(structured) => (!structured.takes_bytes()).then_some("structured"),
             Self::Vote(_) => Some("vote"),
             Self::Summarize(_) => Some("summarize"),
             Self::Concatenate(_)

@@ -14,6 +14,8 @@ pub enum Strategy {
     Concatenate,
     /// One JSON object from key to value.
     Structured,
+    /// The same, with answers that are not UTF-8 as an object with their Base64.
+    StructuredBase64,
     /// The value given most often, with all counts.
     Vote,
     /// The texts, each under a heading that names its source. No model is asked.
@@ -61,9 +63,12 @@ impl Strategy {
     pub const fn may_end_early(self) -> bool {
         match self {
             Self::First | Self::Quorum(_) => true,
-            Self::Concatenate | Self::Structured | Self::Vote | Self::Summarize | Self::Sum => {
-                false
-            }
+            Self::Concatenate
+            | Self::Structured
+            | Self::StructuredBase64
+            | Self::Vote
+            | Self::Summarize
+            | Self::Sum => false,
         }
     }
 }
@@ -102,6 +107,7 @@ macro_rules! names {
 names! {
     "concatenate" => Concatenate;
     "structured" => Structured;
+    "structured:base64" => StructuredBase64;
     "vote" => Vote;
     "summarize" => Summarize;
     "sum" => Sum;
@@ -118,7 +124,7 @@ impl FromStr for Strategy {
             Some((name, argument)) => (name, Some(argument)),
             None => (text, None),
         };
-        match Self::named(name, argument) {
+        match Self::named(text, None).or_else(|| Self::named(name, argument)) {
             Some(strategy) => strategy,
             None if NOT_HERE.contains(&name) => Err(ParseStrategyError::NotHere(name.to_owned())),
             None => Err(ParseStrategyError::Unknown(text.to_owned())),
@@ -152,6 +158,7 @@ mod tests {
         check("concat", "unknown merge strategy `concat`; known are concatenate");
         check("vote:2", "unknown merge strategy `vote:2`");
         check("custom", "merge strategy `custom` is made by a plugin");
+        check("structured:hex", "unknown merge strategy `structured:hex`");
         for text in ["quorum", "quorum:", "quorum:0", "quorum:-1", "quorum:x"] {
             check(text, &format!("`{text}` needs a number from 1"));
         }

@@ -3,6 +3,7 @@
 //! Every form is a chain of small writers between the value and the output, so that a large value passes
 //! through in blocks, whatever has to be done to it.
 
+mod base64;
 mod escape;
 mod layout;
 mod unescape;
@@ -12,6 +13,7 @@ use std::io::{self, Write};
 use offshoot_model::{Payload, ValueKind, VariableRef};
 
 use crate::values::Source;
+use base64::Base64;
 use escape::Escape;
 use layout::Layout;
 use unescape::Unescape;
@@ -38,7 +40,8 @@ pub(crate) fn plain(
     }
 }
 
-/// The value as compact JSON. A merge that writes JSON has refused what is no UTF-8.
+/// The value as compact JSON. Bytes that are no UTF-8, which most merges that write JSON have refused, are an object with their
+/// Base64.
 pub(crate) fn json(
     value: &Payload,
     source: &mut Source<'_>,
@@ -51,6 +54,13 @@ pub(crate) fn json(
         }
         Payload::Stored(reference) if is_json(reference) => {
             source.copy(reference, &mut Layout::new(Spacing::Compact, out))
+        }
+        Payload::Stored(reference) if reference.kind == ValueKind::Bytes => {
+            out.write_all(b"{\"base64\":\"")?;
+            let mut encoder = Base64::new(&mut *out);
+            source.copy(reference, &mut encoder)?;
+            encoder.finish()?;
+            out.write_all(b"\"}")
         }
         Payload::Stored(reference) => {
             out.write_all(b"\"")?;

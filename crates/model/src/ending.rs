@@ -235,6 +235,12 @@ impl Ending {
         with_cause(&self.reason, self.cause())
     }
 
+    /// The same, with what the run itself says of its error.
+    pub fn account(&self) -> String {
+        let said = self.said.as_ref().and_then(|said| said.in_a_line());
+        with_said(self.why(), said.as_deref())
+    }
+
     /// Returns advice for the parent or the operator.
     pub fn hint(&self) -> Option<&'static str> {
         match self.reason {
@@ -305,6 +311,14 @@ pub(crate) fn with_cause(reason: &Reason, cause: Option<&str>) -> String {
     match cause {
         Some(cause) => format!("{reason}: {cause}"),
         None => reason.to_string(),
+    }
+}
+
+/// A reason in one line, with what the run itself says of its error, where the line does not say that already.
+pub(crate) fn with_said(why: String, said: Option<&str>) -> String {
+    match said.filter(|said| !why.contains(said)) {
+        Some(said) => format!("{why}; it says: {said}"),
+        None => why,
     }
 }
 

@@ -60,6 +60,9 @@ pub struct SpawnRequest {
     /// was asked to be kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cleanup: Option<Cleanup>,
+    /// The words of the task by which its agent was chosen. Set by the engine alone, and on no wire.
+    #[serde(skip)]
+    pub chosen_by: Arc<[String]>,
     /// The hash of all that the run is asked, where a merge asks for it. Set by the engine alone, and on no wire.
     #[serde(skip)]
     pub merges: Option<ContentHash>,

@@ -58,6 +58,25 @@ impl SaidError {
         };
         (said != Self::default()).then_some(said)
     }
+
+    /// Returns the beginning of the account for a line among others: the error, or else the advice.
+    ///
+    /// ```
+    /// use offshoot_model::SaidError;
+    ///
+    /// let said = SaidError::read("{\"error\": \"no route\\nto the host\"}").expect("an account");
+    /// assert_eq!(said.in_a_line().as_deref(), Some("no route"));
+    /// ```
+    pub fn in_a_line(&self) -> Option<String> {
+        /// More of an account stands in `show`.
+        const CHARACTERS: usize = 200;
+        let text = self.error.as_deref().or(self.recovery_suggestion.as_deref())?;
+        let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+        match line.char_indices().nth(CHARACTERS) {
+            Some((end, _)) => Some(format!("{}…", &line[..end])),
+            None => Some(line.to_owned()),
+        }
+    }
 }
 
 impl fmt::Display for SaidError {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use offshoot_session_key::{AgentId, SessionKey};
 use serde::Serialize;
 
-use crate::ending::with_cause;
+use crate::ending::{with_cause, with_said};
 use crate::{
     Cleanup, Cost, Event, EventKind, Holds, Need, OpenBreaker, Origin, Reason, RootId, RunId,
     RunStatus, Timestamp, TraceStep, Usage,
@@ -48,6 +48,8 @@ pub struct Node {
     pub reason: Option<Reason>,
     /// The line of its last words that says why it is no success.
     pub cause: Option<Arc<str>>,
+    /// The beginning of what the run itself says of its error.
+    pub said: Option<Arc<str>>,
     /// The time of the admission.
     pub admitted_at: Timestamp,
     /// The time at which it got its first slot.
@@ -142,6 +144,9 @@ pub struct TreeNode {
     /// The line of its last words that says why it is no success.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Arc<str>>,
+    /// The beginning of what the run itself says of its error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub said: Option<Arc<str>>,
     /// The last words in which it reported how it goes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reported: Option<Arc<str>>,
@@ -243,6 +248,8 @@ impl Tree {
                 node.status = ending.status();
                 node.reason = Some(ending.reason.clone());
                 node.cause = ending.cause().map(Arc::from);
+                let said = ending.said.as_ref().filter(|_| !node.status.is_success());
+                node.said = said.and_then(|said| said.in_a_line()).map(Arc::from);
                 node.ended_at = Some(event.at);
                 node.parked = None;
                 node.handed_over |= is_followed || node.origin == Origin::Piece;
@@ -250,7 +257,7 @@ impl Tree {
             }
             EventKind::RootReopened(_) => {
                 node.status = RunStatus::Running;
-                (node.reason, node.cause, node.ended_at) = (None, None, None);
+                (node.reason, node.cause, node.said, node.ended_at) = (None, None, None, None);
             }
             EventKind::Delivered { .. } | EventKind::Undelivered { .. } => node.handed_over = true,
             EventKind::Removal { error } => node.not_removed = error.clone(),
@@ -416,6 +423,7 @@ impl Tree {
             status: node.status,
             reason: node.reason.clone(),
             cause: node.cause.clone(),
+            said: node.said.clone(),
             reported: node.reported.clone(),
             depth: node.depth,
             token_usage: node.usage,
@@ -464,6 +472,7 @@ impl Tree {
             status: if admitted.runtime.is_some() { RunStatus::Queued } else { RunStatus::Running },
             reason: None,
             cause: None,
+            said: None,
             admitted_at: event.at,
             started_at: admitted.runtime.is_none().then_some(event.at),
             ended_at: None,
@@ -526,9 +535,10 @@ impl Node {
         self.holds
     }
 
-    /// The reason of its end in one line, with the cause; none while it lives.
+    /// The reason of its end in one line, with the cause and what the run itself says of it; none while it lives.
     pub fn why(&self) -> Option<String> {
-        Some(with_cause(self.reason.as_ref()?, self.cause.as_deref()))
+        let why = with_cause(self.reason.as_ref()?, self.cause.as_deref());
+        Some(with_said(why, self.said.as_deref()))
     }
 
     /// From its first slot to its end, or to this moment while it runs; none where it never started.

@@ -77,11 +77,15 @@ impl SpawnerError {
             Self::Changes { .. } => Some(
                 "nothing is lost: mend what stands in the way, and resume it once more".to_owned(),
             ),
-            Self::Merge(_)
-            | Self::Answer(_)
-            | Self::Unknown(_)
-            | Self::Over
-            | Self::NotReopened(_) => None,
+            Self::Answer(_) => Some(
+                "the results are kept: `offshoot merge --children RUN` merges them once more"
+                    .to_owned(),
+            ),
+            Self::Unknown(_) => {
+                Some("`offshoot audit RUN` says where the record does not hold".to_owned())
+            }
+            Self::Over => Some("`offshoot show RUN` shows what came of it".to_owned()),
+            Self::Merge(_) | Self::NotReopened(_) => None,
         }
     }
 }

@@ -4,7 +4,7 @@ pub(crate) mod inherited_model;
 
 use std::sync::Arc;
 
-use offshoot_config::AgentDefinition;
+use offshoot_config::{AgentDefinition, nearest};
 use offshoot_model::{
     AgentId, ContextEntry, InputRange, Isolation, JsonText, OnNeedFailed, Origin, Payload, Refusal,
     SpawnRequest, error_chain,
@@ -232,8 +232,11 @@ fn choose<'a>(
 fn named<'a>(tree: &'a TreeContext, chosen: Option<&str>) -> Result<&'a Known, Refusal> {
     tree.runtimes.get(chosen).ok_or_else(|| {
         let wanted = chosen.unwrap_or("a default one");
+        let names = tree.runtimes.names();
+        let known: Vec<&str> = names.split(", ").collect();
+        let nearest = nearest(wanted, &known).map(|near| format!("the nearest is `{near}`; "));
         Refusal::invalid("runtime", format!("there is no runtime `{wanted}` here"))
-            .with_hint(format!("runtimes here: {}", tree.runtimes.names()))
+            .with_hint(format!("{}runtimes here: {names}", nearest.unwrap_or_default()))
     })
 }
 

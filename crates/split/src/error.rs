@@ -104,10 +104,16 @@ impl SplitError {
                 Some("jsonl takes one JSON value a line; lines:N takes any line")
             }
             Self::TooManyPieces => Some("put more into each piece"),
-            Self::NotFound { .. }
-            | Self::Permission { .. }
-            | Self::Spool { .. }
-            | Self::Read { .. } => None,
+            Self::NotFound { .. } => {
+                Some("check the path, letter by letter: `ls` shows what is in a folder")
+            }
+            Self::Permission { .. } => {
+                Some("`ls -l FILE` shows who may read it; `chmod` lets others")
+            }
+            Self::Spool { .. } => {
+                Some("free space there, or keep the data elsewhere with --data-dir")
+            }
+            Self::Read { .. } => Some("look at the disk that it is on, or run it over a copy"),
         }
     }
 

@@ -8,12 +8,33 @@ use crate::Split;
 
 /// A text that is no split.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{text}` is no split: {problem}; the forms are files, lines:N, chunks:N, chunks:N@bytes, bytes:N, bytes:N@lines, paragraphs:N, jsonl:N"
-)]
+#[error("`{text}` is no split: {problem}; the forms are {}", Split::FORMS.join(", "))]
 pub struct ParseSplitError {
     text: String,
     problem: String,
+}
+
+impl ParseSplitError {
+    /// Returns the name of a form that is written, where there is no such form.
+    pub fn unknown(&self) -> Option<&str> {
+        let form = self.text.split(':').next().unwrap_or_default();
+        let is_known = Split::FORMS.iter().any(|known| known.split(':').next() == Some(form));
+        (!is_known).then_some(form)
+    }
+}
+
+impl Split {
+    /// The forms as they are written, with a placeholder for their number: `lines:N`.
+    pub const FORMS: &[&str] = &[
+        "files",
+        "lines:N",
+        "chunks:N",
+        "chunks:N@bytes",
+        "bytes:N",
+        "bytes:N@lines",
+        "paragraphs:N",
+        "jsonl:N",
+    ];
 }
 
 /// A size in bytes, shown with the largest unit that leaves it whole.
@@ -44,8 +65,7 @@ fn parse(text: &str) -> Result<Split, String> {
         Some((form, argument)) => (form, Some(argument)),
         None => (text, None),
     };
-    let known = ["files", "lines", "chunks", "bytes", "paragraphs", "jsonl"];
-    if !known.contains(&form) {
+    if !Split::FORMS.iter().any(|known| known.split(':').next() == Some(form)) {
         return Err(format!("unknown form `{form}`"));
     }
     if form == "files" {

@@ -200,6 +200,10 @@ impl StoreError {
             Self::Missing { .. } | Self::Corrupt { .. } => Some("store the value again"),
             Self::NameTooLong { .. } => Some("use at most 200 characters"),
             Self::Overloaded { .. } => Some("the disk does not keep up; run fewer agents at once"),
+            Self::Io { .. } | Self::Database { .. } => {
+                Some("look at the disk and at who may use the folder: `df -h`, `ls -ld`")
+            }
+            Self::Closed => Some("the command is ending: type the same again"),
             _ => None,
         }
     }

@@ -4,13 +4,15 @@
 
 mod calls;
 mod declared;
+mod placeholders;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::calls::{Call, calls};
+use self::calls::{Call, calls, texts_of};
 use self::declared::{
     arms, exits_of, group, numbers, shown, snake, thrown, variants, with_constants,
 };
+use self::placeholders::{NAMELESS, named, number_constants};
 use super::tokens::{Token, tokens};
 use crate::Result;
 use crate::workspace::Workspace;
@@ -18,7 +20,7 @@ use crate::workspace::Workspace;
 /// The beginning of the page.
 const HEAD: &str = "# Messages
 
-Made by `cargo xtask regenerate` from the texts in the code. `{…}` stands for a name, a number or a path. With `--json` an error is
+Made by `cargo xtask regenerate` from the texts in the code. A word in braces, as `{path}`, stands for a name, a number or a text. With `--json` an error is
 also JSON on standard output: `status`, `code`, `messageCode`, `message`, `causes`, `hint` and `exitCode`. With `--verbose` the code
 of a message of the command stands behind it.
 
@@ -35,6 +37,9 @@ const REPORT: &str = concat!("crates/cli/src/work", "/report.rs");
 const FAILURE_CODES: &str = "crates/cli/src/code/failure_code.rs";
 const NOTE_CODES: &str = "crates/cli/src/code/note_code.rs";
 const NEAR_MISSES: &str = "crates/cli/src/near_miss.rs";
+
+/// The file with the advice about files that cannot be used.
+const FAILURES: &str = "crates/cli/src/failure.rs";
 
 /// The calls of the command that say something.
 const SAID: [&str; 7] = [
@@ -89,6 +94,9 @@ pub(super) fn page(workspace: &Workspace) -> Result<String> {
         .filter(|(path, _)| is_ours(path))
         .map(|(path, text)| (path, with_constants(tokens(text))))
         .collect();
+    let numbers_of = number_constants(files.values().map(Vec::as_slice));
+    let files: BTreeMap<&str, Vec<Token>> =
+        files.into_iter().map(|(path, tokens)| (path, named(tokens, &numbers_of))).collect();
     let file = |path: &str| files.get(path).ok_or_else(|| format!("{path} is not there"));
     let exits = numbers(file(EXITS)?);
     let mut page = HEAD.to_owned();
@@ -143,17 +151,19 @@ pub(super) fn page(workspace: &Workspace) -> Result<String> {
     )?;
 
     let said = said(&files)?;
+    let of_files = files.get(FAILURES).map(|tokens| texts_of(tokens, "hint_of_file"));
+    let of_files = of_files.unwrap_or_default();
     section(
         &mut page,
         "Errors of the command",
         "The exit code `1 or 4` is that of the end of a run, as above.",
-        coded(&said, file(FAILURE_CODES)?, "FailureCode", &exits)?,
+        coded(&said, file(FAILURE_CODES)?, "FailureCode", &exits, &of_files)?,
     )?;
     section(
         &mut page,
         "Warnings, notes and hints of the command",
         "They stand on standard error, and change no exit code.",
-        coded(&said, file(NOTE_CODES)?, "NoteCode", &exits)?,
+        coded(&said, file(NOTE_CODES)?, "NoteCode", &exits, &of_files)?,
     )?;
     words_of_others(&mut page, file(NEAR_MISSES)?);
 
@@ -183,8 +193,7 @@ pub(super) fn page(workspace: &Workspace) -> Result<String> {
     Ok(page)
 }
 
-/// All that the command says by a code. Values that an option does not take are said by the parser of the command line, whose code
-/// is `Usage`; what the parts below say to the user, by the codes for that.
+/// All that the command says by a code; what the parts below say to the user, by the codes for that.
 fn said(files: &BTreeMap<&str, Vec<Token>>) -> Result<Vec<Call>> {
     let mut found = Vec::new();
     for (path, tokens) in files {
@@ -203,10 +212,6 @@ fn said(files: &BTreeMap<&str, Vec<Token>>) -> Result<Vec<Call>> {
                 _ => call.with_code("NoteCode", "HostWarning"),
             }));
         }
-        if path.starts_with("crates/cli/src/arguments/") {
-            let wrong = calls(tokens, &["Err", "ok_or_else"], &[]);
-            found.extend(wrong.into_iter().map(|call| call.with_code("FailureCode", "Usage")));
-        }
     }
     Ok(found)
 }
@@ -217,11 +222,13 @@ fn coded(
     declared: &[Token],
     of: &str,
     exits: &BTreeMap<String, String>,
+    of_files: &[String],
 ) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (code, doc) in variants(declared, of) {
         let calls: Vec<&Call> = said.iter().filter(|call| call.code(of) == Some(&*code)).collect();
-        let (when, told) = doc.split_once(" Text: ").unwrap_or((&doc, ""));
+        let (doc, advice) = doc.split_once(" Hint: ").unwrap_or((&doc, ""));
+        let (when, told) = doc.split_once(" Text: ").unwrap_or((doc, ""));
         let mut texts: Vec<String> = calls.iter().flat_map(|call| call.texts.clone()).collect();
         texts.extend((!told.is_empty()).then(|| told.to_owned()));
         if when.is_empty() || texts.is_empty() || calls.is_empty() {
@@ -240,7 +247,13 @@ fn coded(
             },
             when: when.to_owned(),
             texts,
-            hints: calls.iter().flat_map(|call| call.hints.clone()).collect(),
+            hints: {
+                let said = calls.iter().flat_map(|call| call.hints.clone());
+                let of_file = calls.iter().any(|call| call.name == "Failure::file");
+                let of_file = of_file.then(|| of_files.to_vec()).into_iter().flatten();
+                let told = (!advice.is_empty()).then(|| advice.to_owned());
+                said.chain(of_file).chain(told).collect()
+            },
             exit: numbers.join(" or "),
         });
     }
@@ -251,7 +264,7 @@ fn coded(
 fn exit<'a>(call: &Call, exits: &'a BTreeMap<String, String>) -> Option<&'a str> {
     match (&*call.name, call.code("Exit")) {
         ("Failure::new", Some(exit)) => exits.get(exit).map(|exit| &**exit),
-        ("Failure::input" | "Failure::file" | "Err" | "ok_or_else", _) => Some("2"),
+        ("Failure::input" | "Failure::file", _) => Some("2"),
         ("Complaint::new", _) => Some(OF_THE_END),
         _ => None,
     }
@@ -292,6 +305,13 @@ fn section(page: &mut String, title: &str, about: &str, rows: Vec<Row>) -> Resul
     for Row { code, when, texts, hints, exit } in rows {
         if when.is_empty() || when.contains('#') {
             return Err(format!("{code} has no sentence that says when it is said").into());
+        }
+        let nameless = |text: &&String| text.contains(NAMELESS);
+        if let Some(text) = texts.iter().chain(&hints).find(nameless) {
+            return Err(format!(
+                "{code}: a value in `{text}` has no name: give it one, as in `{{path}}`"
+            )
+            .into());
         }
         if !seen.insert(code.clone()) {
             return Err(format!("{code} stands twice").into());
@@ -345,12 +365,8 @@ mod tests {
                 "fn run() {\n    let message = format!(\"no run {a} | {b}\");\n    Err(Failure::new(FailureCode::NoSuchRun, Exit::Refused, message).hint(\"give another\"));\n    cx.output.note(NoteCode::Empty, empty(3));\n}\nfn empty(x: u8) -> String { format!(\"nothing {x} is here\") }",
             ),
             (
-                "crates/cli/src/arguments/duration.rs",
-                "fn duration(text: &str) { Err(format!(\"`{text}` is no duration\")) }",
-            ),
-            (
                 FAILURE_CODES,
-                "pub enum FailureCode {\n    /// A run is named that is not there.\n    NoSuchRun,\n    /// A value is wrong.\n    ///\n    /// Text: said by the parser\n    Usage,\n}",
+                "pub enum FailureCode {\n    /// A run is named that is not there.\n    NoSuchRun,\n}",
             ),
             (NOTE_CODES, "pub enum NoteCode {\n    /// A list is empty.\n    Empty,\n}"),
             (
@@ -367,10 +383,9 @@ mod tests {
             "| `busy` | No slot. | no slot is free | ask again | 3 |",
             "| `deadline` | It was slow. | it has passed | raise it | 4 |",
             "| `no_such_run` | A run is named that is not there. | no run {a} \\| {b} | give another | 3 |",
-            "| `usage` | A value is wrong. | `{text}` is no duration<br>said by the parser |  | 2 |",
             "| note `empty` | A list is empty. | nothing {x} is here |  |  |",
             "| `ps` | `offshoot list` lists runs |",
-            "| `StoreError`: `not_there` | It is gone. | the record `{}` is gone | look for it | 2 |",
+            "| `StoreError`: `not_there` | It is gone. | the record `{path}` is gone | look for it | 2 |",
         ] {
             assert!(page.contains(row), "{row}\n{page}");
         }

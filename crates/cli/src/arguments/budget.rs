@@ -1,6 +1,9 @@
 //! `offshoot budget`.
 
 use clap::Args;
+use offshoot_model::MicroUsd;
+
+use super::value::{usd, whole};
 
 /// Add to the budget of a run that is alive
 ///
@@ -19,10 +22,10 @@ pub(crate) struct BudgetArguments {
     pub(crate) run: String,
 
     /// So many US dollars more
-    #[arg(long, value_name = "USD", required_unless_present = "add_tokens")]
-    pub(crate) add: Option<f64>,
+    #[arg(long, value_name = "USD", value_parser = usd, required_unless_present = "add_tokens")]
+    pub(crate) add: Option<MicroUsd>,
 
     /// So many tokens more
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, value_name = "TOKENS", value_parser = whole(0_u64, "20000"))]
     pub(crate) add_tokens: Option<u64>,
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use offshoot_model::ValueKind;
 
+use super::value::whole;
 use super::words::{KIND, one_of};
 
 /// Keep and read values, from inside an agent
@@ -45,11 +46,11 @@ pub(crate) struct ContextGetArguments {
     pub(crate) name: String,
 
     /// From this byte
-    #[arg(long, value_name = "BYTE")]
+    #[arg(long, value_name = "BYTE", value_parser = whole(0_u64, "4096"))]
     pub(crate) offset: Option<u64>,
 
     /// At most so many bytes
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = whole(0_u64, "4096"))]
     pub(crate) length: Option<u64>,
 
     /// Only the lines in which this regular expression is found, with their numbers
@@ -57,7 +58,7 @@ pub(crate) struct ContextGetArguments {
     pub(crate) grep: Option<String>,
 
     /// With --grep: so many lines around each
-    #[arg(long, value_name = "N", requires = "grep")]
+    #[arg(long, value_name = "N", value_parser = whole(0_u32, "2"), requires = "grep")]
     pub(crate) context_lines: Option<u32>,
 }
 

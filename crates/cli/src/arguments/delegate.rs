@@ -4,6 +4,7 @@ use clap::Args;
 use clap::builder::ArgPredicate;
 
 use super::SpawnArguments;
+use super::value::whole;
 
 /// Hand a task on to the agent that fits it, from inside an agent
 ///
@@ -47,7 +48,7 @@ pub(crate) struct DelegateArguments {
     pub(crate) from: Option<String>,
 
     /// Start nothing: the session is over with a task of a type that it did itself, the observation with this number
-    #[arg(long, value_name = "ID", conflicts_with_all = ["dry_run", "explain"])]
+    #[arg(long, value_name = "N", value_parser = whole(1_u32, "1"), conflicts_with_all = ["dry_run", "explain"])]
     pub(crate) done: Option<u32>,
 
     /// With --done: the task is not done, it failed

@@ -2,6 +2,8 @@
 
 use clap::{Args, ValueEnum};
 
+use super::value::whole;
+
 /// Print a run with everything below it as one file to hand on
 ///
 /// The page shows the answer, the failures with their causes, the tree with its times, the costs and the ends of logs. It needs
@@ -22,7 +24,7 @@ pub(crate) struct ExportArguments {
     pub(crate) format: ExportFormat,
 
     /// A row or node for at most N runs below RUN [default: 1000; mermaid 200]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0_usize, "1000"))]
     pub(crate) limit: Option<usize>,
 }
 

@@ -31,6 +31,7 @@ A line of a --tasks file is an object:
   cwd                     Another folder to work in
   context                 Files that this run alone may read: {\"plan\": \"plan.md\"}
   model, thinking         Others than the configured ones
+  schema                  The form that its answer must have, a JSON Schema: {\"type\": \"object\", \"required\": [\"risk\"]}
   isolation               The folder in which it works: none, worktree, worktree:COMMIT or copy
   timeout                 Seconds, or a text such as \"90s\"
   tools                   The only rights that it has: [\"read\"], or {\"allow\": [...], \"deny\": [...]}

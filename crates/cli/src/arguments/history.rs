@@ -3,6 +3,7 @@
 use clap::Args;
 
 use super::FormatArgument;
+use super::value::whole;
 
 /// Show what happened in a session
 ///
@@ -19,11 +20,11 @@ pub(crate) struct HistoryArguments {
     pub(crate) run: String,
 
     /// Only what came after this number
-    #[arg(long, value_name = "SEQ")]
+    #[arg(long, value_name = "SEQ", value_parser = whole(0_u64, "12"))]
     pub(crate) after: Option<u64>,
 
     /// Only so many entries
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole(1_u32, "20"))]
     pub(crate) limit: Option<u32>,
 
     #[command(flatten)]

@@ -1,11 +1,14 @@
 //! Flags that set limits. They are the topmost layer of the configuration and obey its bounds.
 
 use clap::{ArgAction, Args};
-use offshoot_model::Cleanup;
+use offshoot_model::{Cleanup, RetryOn};
 use serde::{Deserialize, Serialize};
 
-use super::duration::seconds_text;
+use super::value::{seconds_text, usd, value, whole, written};
 use super::words::{CLEANUP, one_of};
+
+/// The endings after which an agent may begin again.
+const ENDINGS: &str = "endings with commas between them: exit:CODE, exit, signal, timeout, idle";
 
 /// Limits of a tree. Kept as text: the configuration knows types, bounds and what to say about them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args, Serialize, Deserialize)]
@@ -13,7 +16,7 @@ use super::words::{CLEANUP, one_of};
 #[command(next_help_heading = "Limits (they override the configuration, within its bounds)")]
 pub(crate) struct LimitArguments {
     /// Agents that run at once, at all depths, and are not blocked in a wait; the rest queue
-    #[arg(long, short = 'j', visible_alias = "jobs", value_name = "N")]
+    #[arg(long, short = 'j', visible_alias = "jobs", value_name = "N", value_parser = written(whole(1_u32, "4")))]
     pub(crate) max_concurrent: Option<String>,
 
     /// Time that an agent may run, such as 90s, with the CPU time that it uses while it waits; 0 is no limit
@@ -25,19 +28,19 @@ pub(crate) struct LimitArguments {
     pub(crate) deadline: Option<String>,
 
     /// Dollars the whole tree may cost; pieces of a map or a fanout draw from it as they start
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", value_parser = written(usd))]
     pub(crate) budget_usd: Option<String>,
 
     /// Tokens the whole tree may use, shared in the same way
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = written(whole(0_u64, "20000")))]
     pub(crate) budget_tokens: Option<String>,
 
     /// Further attempts of an agent whose runtime had a passing fault, or that ended as --retry-on says
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = written(whole(0_u32, "2")))]
     pub(crate) retries: Option<String>,
 
     /// Endings after which an agent begins again, such as exit:75,timeout: exit:CODE, exit, signal, timeout, idle
-    #[arg(long, value_name = "ENDINGS", requires = "retries")]
+    #[arg(long, value_name = "ENDINGS", value_parser = written(value::<RetryOn>(ENDINGS, "exit:75,timeout")), requires = "retries")]
     pub(crate) retry_on: Option<String>,
 
     /// Time before the second attempt, such as 10s; each further one waits twice as long
@@ -45,11 +48,11 @@ pub(crate) struct LimitArguments {
     pub(crate) backoff: Option<String>,
 
     /// Levels below the root
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = written(whole(0_u32, "3")))]
     pub(crate) max_depth: Option<String>,
 
     /// Spawns that agents may ask for, over the life of the tree
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = written(whole(1_u32, "100")))]
     pub(crate) max_spawns: Option<String>,
 
     /// Let agents below the root spawn too

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use offshoot_model::RunStatus;
 
 use super::FormatArgument;
-use super::duration::duration;
+use super::value::{duration, whole};
 use super::words::{STATUS, one_of};
 
 /// List runs, one a line
@@ -44,7 +44,7 @@ pub(crate) struct ListArguments {
     pub(crate) since: Option<Duration>,
 
     /// At most N runs: the first ones with --sort, else the newest
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0_usize, "20"))]
     pub(crate) limit: Option<usize>,
 
     /// The order, the largest first [default: as they were admitted]

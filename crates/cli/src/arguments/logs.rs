@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use offshoot_model::Stream;
 
-use super::duration::duration;
+use super::value::{duration, whole};
 
 /// Print what an agent said: both streams of every attempt
 ///
@@ -38,7 +38,7 @@ pub(crate) struct LogsArguments {
     pub(crate) stderr: bool,
 
     /// The last lines alone, so many
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0_usize, "50"))]
     pub(crate) tail: Option<usize>,
 
     /// Lines of the last so much time alone, such as 90s, 10m or 2h

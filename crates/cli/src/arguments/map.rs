@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::value::whole;
 use super::{PieceArguments, WorkArguments};
 
 /// Run the same task on every piece of the input, and make one answer of the answers
@@ -41,7 +42,7 @@ pub(crate) struct MapArguments {
 
     /// Repeat the first N lines of each file in every piece of it, such as the names of the columns of a table; they are no part
     /// of what is cut, and --split files needs none
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole(1_u64, "1"))]
     pub(crate) header: Option<u64>,
 
     /// The task of each piece; a command finds it in OFFSHOOT_TASK

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::duration::duration;
+use super::value::duration;
 use super::{LimitArguments, WorkArguments};
 
 /// Serve a model tools for spawning agents, over MCP on standard input and output

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::duration::duration_with_unit;
+use super::value::duration_with_unit;
 
 /// Delete old trees from the record, and whatever nothing names any more
 ///

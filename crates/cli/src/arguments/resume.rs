@@ -4,7 +4,7 @@ use clap::Args;
 use offshoot_model::MicroUsd;
 
 use super::FormatArgument;
-use super::duration::seconds;
+use super::value::{seconds, usd, whole};
 
 /// Go on with a tree that was stopped, or whose supervisor was killed
 ///
@@ -55,10 +55,10 @@ pub(crate) struct ResumeChoice {
     pub(crate) deadline: Option<u64>,
 
     /// Dollars the whole tree may cost, with what it has cost; must be given where they were used up
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", value_parser = usd)]
     pub(crate) budget_usd: Option<MicroUsd>,
 
     /// Tokens the whole tree may use, with what it has used; must be given where they were used up
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0_u64, "20000"))]
     pub(crate) budget_tokens: Option<u64>,
 }

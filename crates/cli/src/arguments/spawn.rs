@@ -6,8 +6,11 @@ use clap::{ArgAction, Args};
 use offshoot_model::{Cleanup, Isolation, MicroUsd, OutputFormat, TaskType};
 
 use super::ContextArgument;
-use super::duration::seconds;
+use super::value::{exit_code, seconds, usd, value, whole};
 use super::words::{CLEANUP, OUTPUT, one_of};
+
+/// The texts that are a type of tasks.
+const TYPES: &str = "1 to 64 letters, digits and `_`, `-`, `.`, `:` or `/`";
 
 /// Ask for a child, from inside an agent
 ///
@@ -31,7 +34,7 @@ pub(crate) struct SpawnArguments {
     pub(crate) label: Option<String>,
 
     /// The type of the task, such as validate_syntax: `offshoot stats --delegation` counts by it how such tasks went
-    #[arg(long = "type", value_name = "TYPE")]
+    #[arg(long = "type", value_name = "TYPE", value_parser = value::<TaskType>(TYPES, "validate_syntax"))]
     pub(crate) task_type: Option<TaskType>,
 
     /// A file that the child may read, known to it by NAME; may be given more than once
@@ -55,15 +58,15 @@ pub(crate) struct SpawnArguments {
     pub(crate) timeout: Option<u64>,
 
     /// Dollars to reserve for it, out of those that the session has left
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", value_parser = usd)]
     pub(crate) budget_usd: Option<MicroUsd>,
 
     /// Tokens to reserve for it, in the same way
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0_u64, "20000"))]
     pub(crate) budget_tokens: Option<u64>,
 
     /// The deepest level that anything below it may have, counted from the root of the tree
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0_u32, "2"))]
     pub(crate) max_depth: Option<u32>,
 
     /// The only rights that it has, such as read,search; the session that asks must have each
@@ -80,11 +83,11 @@ pub(crate) struct SpawnArguments {
 
     /// The folder in which it works: none, worktree (a git worktree of its own), worktree:COMMIT or copy; its changes come back as a
     /// patch [default: as configured]
-    #[arg(long, value_name = "KIND")]
+    #[arg(long, value_name = "KIND", value_parser = value::<Isolation>(Isolation::FORMS, "worktree"))]
     pub(crate) isolation: Option<Isolation>,
 
     /// Exit codes of its command that mean success [default: those of the tree]
-    #[arg(long, value_name = "CODES", value_delimiter = ',', value_parser = clap::value_parser!(i32).range(0..=255))]
+    #[arg(long, value_name = "CODES", value_delimiter = ',', value_parser = exit_code)]
     pub(crate) ok_exit: Option<Vec<i32>>,
 
     /// Wait for a slot where none is free; false: refused as `busy` then

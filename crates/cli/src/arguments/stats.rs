@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::FormatArgument;
-use super::duration::duration;
+use super::value::duration;
 
 /// Count runs: how they ended and why, how long they took, what they cost
 ///

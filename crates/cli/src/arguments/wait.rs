@@ -5,8 +5,8 @@ use std::time::Duration;
 use clap::Args;
 use offshoot_merge::OnFailure;
 
-use super::duration::duration;
 use super::strategies;
+use super::value::duration;
 use super::words::{ON_FAILURE, one_of};
 
 /// Wait for children, from inside an agent

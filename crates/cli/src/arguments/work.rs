@@ -8,7 +8,7 @@ use offshoot_merge::OnFailure;
 use offshoot_model::{Isolation, JsonText};
 use offshoot_runtime::OutputFormat;
 
-use super::duration::seconds;
+use super::value::{WrongValue, exit_code, named_file, seconds, value, whole};
 use super::words::{ON_FAILURE, OUTPUT, one_of};
 use super::{FormatArgument, LimitArguments, PluginPathArguments, strategies_of_pieces};
 
@@ -32,7 +32,7 @@ pub(crate) struct WorkArguments {
     pub(crate) context: Vec<ContextArgument>,
 
     /// Exit codes of a command that mean success
-    #[arg(long, value_name = "CODES", value_delimiter = ',', default_value = "0", value_parser = clap::value_parser!(i32).range(0..=255))]
+    #[arg(long, value_name = "CODES", value_delimiter = ',', default_value = "0", value_parser = exit_code)]
     pub(crate) ok_exit: Vec<i32>,
 
     /// The form of an answer: json where it is an object or an array, else text
@@ -45,7 +45,7 @@ pub(crate) struct WorkArguments {
 
     /// The folder in which each agent works: none, worktree (a git worktree of its own), worktree:COMMIT or copy; its changes come
     /// back as a patch [default: as configured]
-    #[arg(long, value_name = "KIND")]
+    #[arg(long, value_name = "KIND", value_parser = value::<Isolation>(Isolation::FORMS, "worktree"))]
     pub(crate) isolation: Option<Isolation>,
 
     /// Print what would be run, and under which limits, and run nothing
@@ -105,7 +105,7 @@ pub(crate) struct PieceArguments {
     pub(crate) on_failure: OnFailure,
 
     /// Cancel the rest once more than N pieces have failed
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0_u32, "3"))]
     pub(crate) max_fail: Option<u32>,
 
     /// Text between two answers that are concatenated, in place of a line `---`; with --stream, what follows each, in
@@ -152,12 +152,8 @@ pub(crate) struct ContextArgument {
 }
 
 impl ContextArgument {
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
-        match text.split_once('=') {
-            Some((name, path)) if !name.is_empty() && !path.is_empty() => {
-                Ok(Self { name: name.to_owned(), path: path.into() })
-            }
-            _ => Err("expected a name, `=` and a file".to_owned()),
-        }
+    pub(super) fn parse(text: &str) -> Result<Self, WrongValue> {
+        let (name, path) = named_file(text)?;
+        Ok(Self { name: name.to_owned(), path: path.into() })
     }
 }

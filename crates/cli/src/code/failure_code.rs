@@ -6,10 +6,14 @@ use strum::IntoStaticStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum FailureCode {
-    /// The command line cannot be read: there is no such command or option, or an option does not take this value.
+    /// The command line cannot be read: there is no such command or option, or one that is needed is missing.
     ///
     /// Text: the words of the parser, as `unexpected argument '--…' found`
+    ///
+    /// Hint: what to type instead, as in the table of other programs' words below, or the usage line of the command
     Usage,
+    /// An option or an argument does not take the value that it is given.
+    WrongValue,
     /// A file or a folder that is needed cannot be read.
     CannotRead,
     /// A file or a folder cannot be made or written.
@@ -43,6 +47,8 @@ pub(crate) enum FailureCode {
     /// `config check` finds a setting that the runtime of its agent refuses.
     ///
     /// Text: the setting, the runtime, and the reason
+    ///
+    /// Hint: take the setting out, or use another runtime
     SettingImpossible,
     /// Stages of a map are asked for inside an agent.
     NoOrderInside,
@@ -62,8 +68,6 @@ pub(crate) enum FailureCode {
     SignatureUnreadable,
     /// The signature was not made of this record, or not by this key.
     SignatureWrong,
-    /// `budget --add` is given a number that is no amount.
-    NoAmount,
     /// `config init` would write over a file.
     FileIsThere,
     /// The supervisor sent a value in a form that this version does not know.
@@ -77,6 +81,8 @@ pub(crate) enum FailureCode {
     /// The text is no session key. A caret shows the place.
     ///
     /// Text: what is wrong with the key, as in the errors of `ParseKeyErrorKind`
+    ///
+    /// Hint: the form of a key, as `agent:main:main`
     MalformedKey,
     /// `map` has neither a task nor a command for its pieces.
     NothingToDo,
@@ -124,7 +130,7 @@ pub(crate) enum FailureCode {
     SeveralAbandoned,
     /// `show --answer` is given a run that ended without an answer.
     NoAnswer,
-    /// `show --patch` is given a run that worked in no folder of its own.
+    /// `show --patch` is given a run that worked in no folder of its own, or whose folder left nothing.
     NoFolderOfItsOwn,
     /// `trust` finds no project in the current folder or above it.
     NothingToTrust,
@@ -215,10 +221,16 @@ pub(crate) enum FailureCode {
     /// A runtime is named that is neither built in nor a plugin.
     NoSuchRuntime,
     /// A piece failed, or was refused.
+    ///
+    /// Hint: that of its end or of its refusal, as above
     PieceFailed,
     /// Pieces did not complete, and that was not to be passed over.
+    ///
+    /// Hint: how to go on, as `how_to_go_on` below
     PiecesMissing,
     /// Pieces ended because the tree was stopped.
+    ///
+    /// Hint: how to go on, as `how_to_go_on` below
     PiecesStopped,
     /// `resume` is given a tree that a supervisor runs.
     TreeHeld,

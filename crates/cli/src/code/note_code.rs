@@ -18,6 +18,8 @@ pub(crate) enum NoteCode {
     TreeCancelled,
     /// `apply` finds the changes here already.
     NothingToApply,
+    /// `apply` brings a patch that the merge of patches has left out.
+    PatchNotOnBranch,
     /// `prune RUN` has deleted what a run left, and not its events.
     EventsStay,
     /// A command about all trees of this user finds none.
@@ -26,6 +28,10 @@ pub(crate) enum NoteCode {
     ///
     /// Text: the setting, why it does nothing, and where it stands
     SettingWithoutEffect,
+    /// An agent names another one as its child that is not defined.
+    ///
+    /// Text: the agent, the key, the name that is not defined, and the nearest one
+    ChildNotDefined,
     /// `config check` finds nothing wrong.
     ConfigurationFine,
     /// `config init` has written a file into a project.

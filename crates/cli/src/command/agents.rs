@@ -61,7 +61,10 @@ fn list(config: &Config, cx: &Invocation) -> Result<(), Failure> {
         let runtime = agent.runtime.clone().unwrap_or_default();
         [agent.id.to_string(), runtime, agent.origin.clone(), line]
     };
-    cx.output.result(&agents, || cx.output.table(&agents.iter().map(row).collect::<Vec<_>>()))
+    cx.output.result(&agents, || {
+        let headings = ["AGENT", "RUNTIME", "DEFINED IN", "DESCRIPTION"];
+        cx.output.listing(headings, &agents.iter().map(row).collect::<Vec<_>>())
+    })
 }
 
 fn listed(agent: &AgentDefinition) -> Listed {

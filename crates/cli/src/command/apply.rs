@@ -1,7 +1,7 @@
 //! `offshoot apply`.
 
 use offshoot_host::{Bring, Brought, PATCH, bring};
-use offshoot_model::{Ending, JsonText, Payload};
+use offshoot_model::{Ending, JsonText, Payload, RootId, RunId};
 use offshoot_store::FoundRun;
 use serde::Deserialize;
 use serde_json::json;
@@ -17,10 +17,22 @@ use crate::work::plan::Plan;
 
 /// The answer of a merge of patches, as far as it is brought.
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Branch {
     branch: Option<String>,
     base: String,
     commit: String,
+    #[serde(default)]
+    conflicts: Vec<NotOnBranch>,
+    #[serde(default)]
+    left_out: Vec<NotOnBranch>,
+}
+
+/// A run whose patch is not on the branch.
+#[derive(Deserialize)]
+struct NotOnBranch {
+    run: String,
+    why: String,
 }
 
 /// Brings what a run has changed to the files of the current folder.
@@ -28,11 +40,15 @@ pub(crate) fn run(arguments: &ApplyArguments, cx: &Invocation) -> Result<Exit, F
     let (record, found) = Record::open_own(cx, &arguments.run)?;
     let run = found.run;
     let Some(ending) = record.ending(found.root, run)? else {
-        return Err(Failure::input(FailureCode::RunNotOver, format_args!("run {run} is not over")).hint(
-            "`offshoot wait` waits for it, and `offshoot resume` goes on with an interrupted tree",
-        ));
+        return Err(record::not_over(&record, &found)?);
     };
     let what = what(&record, &found, ending)?;
+    if let Some(why) = why_not_on_branch(&record, &found)? {
+        cx.output.warning(
+            NoteCode::PatchNotOnBranch,
+            format_args!("--merge patch has left this patch out: {why}"),
+        );
+    }
     let folder = &cx.environment.working_folder;
     let brought = block_on(async {
         Ok(bring(record.folder(), &cx.environment.of_host(), folder, &what).await?)
@@ -89,19 +105,49 @@ fn what(record: &Record, found: &FoundRun, ending: Ending) -> Result<Bring, Fail
         let patch = record.store().path(&value)?;
         return Ok(Bring::Patch { patch, base: changes.base.map(|base| base.to_string()) });
     }
-    let admitted = record.store().admitted(found.root, run)?;
-    let plan = admitted.and_then(|admitted| admitted.plan);
-    let plan = plan.and_then(|plan: JsonText| serde_json::from_str::<Plan>(plan.as_str()).ok());
-    let is_joined = plan.is_some_and(|plan| plan.merge.as_deref() == Some(PATCH));
-    let (true, Some(output)) = (is_joined, ending.output) else {
+    let (true, Some(output)) = (makes_a_branch(record, found.root, run)?, ending.output) else {
         return Err(nothing("had no folder of its own"));
     };
-    let branch: Option<Branch> = match record::at_hand(&**record.store(), &output)? {
-        Payload::Json(json) => serde_json::from_str(json.as_str()).ok(),
-        Payload::Text(_) | Payload::Stored(_) => None,
-    };
-    match branch {
-        Some(Branch { branch: Some(_), base, commit }) => Ok(Bring::Commits { base, tip: commit }),
+    match branch(record, &output)? {
+        Some(Branch { branch: Some(_), base, commit, .. }) => {
+            Ok(Bring::Commits { base, tip: commit })
+        }
         _ => Err(nothing("has made no branch")),
     }
+}
+
+/// True of the root of a map or a fanout that merges patches.
+fn makes_a_branch(record: &Record, root: RootId, run: RunId) -> Result<bool, Failure> {
+    let admitted = record.store().admitted(root, run)?;
+    let plan = admitted.and_then(|admitted| admitted.plan);
+    let plan = plan.and_then(|plan: JsonText| serde_json::from_str::<Plan>(plan.as_str()).ok());
+    Ok(plan.is_some_and(|plan| plan.merge.as_deref() == Some(PATCH)))
+}
+
+/// Reads the answer of a merge of patches; none where it is another one.
+fn branch(record: &Record, output: &Payload) -> Result<Option<Branch>, Failure> {
+    Ok(match record::at_hand(&**record.store(), output)? {
+        Payload::Json(json) => serde_json::from_str(json.as_str()).ok(),
+        Payload::Text(_) | Payload::Stored(_) => None,
+    })
+}
+
+/// Returns why the merge of its tree has left the patch of this run out, where it has.
+fn why_not_on_branch(record: &Record, found: &FoundRun) -> Result<Option<String>, Failure> {
+    let root = found.root.run();
+    if found.run == root || !makes_a_branch(record, found.root, root)? {
+        return Ok(None);
+    }
+    let ending = record.ending(found.root, root)?;
+    let Some(output) = ending.and_then(|ending| ending.output) else { return Ok(None) };
+    let Some(Branch { conflicts, left_out, .. }) = branch(record, &output)? else {
+        return Ok(None);
+    };
+    let run = found.run.to_string();
+    let of = |listed: Vec<NotOnBranch>| listed.into_iter().find(|it| it.run == run);
+    Ok(match (of(left_out), of(conflicts)) {
+        (Some(left), _) => Some(format!("with it the check {}", left.why)),
+        (None, Some(conflict)) => Some(conflict.why),
+        (None, None) => None,
+    })
 }

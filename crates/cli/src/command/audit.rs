@@ -96,8 +96,10 @@ fn heads(record: Option<&Record>, only: Option<RootId>, cx: &Invocation) -> Resu
 /// Reads the last link of a tree that is to be audited.
 fn head(record: &Record, root: RootId) -> Result<ChainHead, Failure> {
     let heads = record.sqlite().chain_heads(Some(root))?;
-    let missing =
-        || Failure::input(FailureCode::NoTreeRecord, format_args!("tree {root} has no record"));
+    let missing = || {
+        Failure::input(FailureCode::NoTreeRecord, format_args!("tree {root} has no record"))
+            .hint("`offshoot list --all` shows what is recorded")
+    };
     heads.first().copied().ok_or_else(missing)
 }
 

@@ -2,10 +2,10 @@
 
 use offshoot_display::number;
 use offshoot_door::{Client, RaiseBudget, RunName};
-use offshoot_model::{BudgetRequest, MicroUsd};
+use offshoot_model::BudgetRequest;
 
 use crate::arguments::BudgetArguments;
-use crate::code::{FailureCode, NoteCode};
+use crate::code::NoteCode;
 use crate::door::reach;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -14,16 +14,7 @@ use crate::work::engine::block_on;
 /// Adds to the budget of a run, and to every budget above it.
 pub(crate) fn run(arguments: &BudgetArguments, cx: &Invocation) -> Result<(), Failure> {
     let BudgetArguments { run, add, add_tokens } = arguments;
-    let usd = add.map(|dollars| {
-        MicroUsd::from_f64(dollars).ok_or_else(|| {
-            let most = MicroUsd::MAX;
-            Failure::input(
-                FailureCode::NoAmount,
-                format_args!("--add: {dollars} is not an amount from 0 to {most} dollars"),
-            )
-        })
-    });
-    let add = BudgetRequest { tokens: *add_tokens, usd: usd.transpose()? };
+    let add = BudgetRequest { tokens: *add_tokens, usd: *add };
     block_on(async {
         let (supervisor, run) = reach(run, cx).await?;
         cx.output.note(NoteCode::BudgetRaised, raise(&supervisor, run, add).await?);

@@ -89,9 +89,22 @@ fn check(file: &Path, cx: &Invocation) -> Result<(), Failure> {
         let json = json!({ "problems": problems, "withoutEffect": without_effect });
         return Err(Failure { exit: Exit::BadInput, complaints, json: Some(json) });
     }
+    // A file names agents that other files define.
+    let is_whole = config.undefined_children().next().is_none();
+    let whole = match is_whole {
+        true => None,
+        false => load::config(cx, &LimitArguments::default()).ok(),
+    };
+    let undefined: Vec<String> = load::undefined_children(&config, whole.as_ref())
+        .into_iter()
+        .map(|undefined| undefined.text)
+        .collect();
     if cx.output.wants_json() {
-        cx.output.json(&json!({ "problems": [], "withoutEffect": without_effect }))?;
+        cx.output.json(&json!({
+            "problems": [], "withoutEffect": without_effect, "undefinedChildren": undefined,
+        }))?;
     }
+    undefined.iter().for_each(|what| cx.output.warning(NoteCode::ChildNotDefined, what));
     without_effect.iter().for_each(|what| cx.output.warning(NoteCode::SettingWithoutEffect, what));
     cx.output
         .note(NoteCode::ConfigurationFine, format_args!("{}: nothing is wrong", file.display()));

@@ -82,12 +82,14 @@ fn bytes_of(value: &Value) -> Result<Vec<u8>, Failure> {
         Value::Base64(text) => BASE64.decode(text.as_bytes()).map_err(|error| {
             let message = format_args!("the supervisor sent no base64: {error}");
             Failure::new(FailureCode::BadValueFromSupervisor, Exit::AgentFailed, message)
+                .hint("the supervisor is of another version: use the same one for both")
         }),
         Value::File(_) | Value::Path(_) => Err(Failure::new(
             FailureCode::BadValueFromSupervisor,
             Exit::AgentFailed,
             "the supervisor sent a name and no value",
-        )),
+        )
+        .hint("the supervisor is of another version: use the same one for both")),
     }
 }
 
@@ -181,7 +183,8 @@ async fn info(
         let path = path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
         [line(name).into_owned(), kind.to_string(), bytes(*size), path]
     };
-    cx.output.table(&variables.iter().map(row).collect::<Vec<_>>())
+    cx.output
+        .listing(["NAME", "TYPE", "SIZE", "FILE"], &variables.iter().map(row).collect::<Vec<_>>())
 }
 
 /// Standard input: what is small in the line itself, the rest in a file.
@@ -197,6 +200,7 @@ fn standard_input() -> Result<Input, Failure> {
             FailureCode::StdinUnreadable,
             format_args!("cannot read standard input: {}", plain(&error)),
         )
+        .hint("give the value as a file: `context put NAME FILE`")
     };
     let mut stdin = io::stdin().lock();
     let mut held = Vec::new();

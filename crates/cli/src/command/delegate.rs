@@ -24,7 +24,8 @@ pub(crate) fn run(arguments: &DelegateArguments, cx: &Invocation) -> Result<Exit
         return close(Observed { observation, failed: *failed }, cx);
     }
     if child.task.is_empty() {
-        return Err(Failure::input(FailureCode::TaskEmpty, "the task is empty"));
+        return Err(Failure::input(FailureCode::TaskEmpty, "the task is empty")
+            .hint("say in words what is to be done: offshoot delegate TASK"));
     }
     let spawn = request(child, cx)?;
     if *dry_run {

@@ -97,6 +97,7 @@ pub(crate) fn run(arguments: &ExportArguments, cx: &Invocation) -> Result<(), Fa
     let stats = stats.page();
     let missing = || {
         Failure::input(FailureCode::NoRunRecord, format_args!("run {} has no record", found.run))
+            .hint("`offshoot list --all` shows what is recorded")
     };
     let top = tree.get(found.run).ok_or_else(missing)?;
     let open: Vec<RootId> = tree.open().map(|root| root.root).collect();
@@ -159,6 +160,7 @@ fn excerpt(record: &Record, payload: &Payload, most: usize) -> Result<Excerpt, F
                     format_args!("value {} cannot be read", reference.hash),
                 )
                 .caused_by(Some(&error))
+                .hint("`offshoot audit RUN` says what else of its tree is not as it was")
             })?;
             (bytes, reference.size)
         }

@@ -114,8 +114,9 @@ fn tasks(arguments: &FanoutArguments) -> Result<Vec<Task>, Failure> {
     if let Some(place) = tasks.iter().position(|task| task.task.is_empty()) {
         return Err(Failure::input(
             FailureCode::TaskEmpty,
-            format_args!("task {} is empty", place + 1),
-        ));
+            format_args!("task {place} is empty", place = place + 1),
+        )
+        .hint("say in words what is to be done: --task TEXT"));
     }
     match arguments.tasks.as_deref() {
         None => {}

@@ -1,10 +1,11 @@
 //! `offshoot list`.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use offshoot_config::nearest;
 use offshoot_display::{Hold, List, Style, beginnings};
 use offshoot_door::{List as AskedList, WireTreeNode};
 use offshoot_model::{
@@ -16,7 +17,7 @@ use serde::Serialize;
 
 use crate::arguments::{ListArguments, SortColumn};
 use crate::code::NoteCode;
-use crate::door::{inside, listed, silences};
+use crate::door::{LISTED, inside, listed, silences};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -96,10 +97,16 @@ pub(crate) fn run(arguments: &ListArguments, cx: &Invocation) -> Result<Exit, Fa
         cx.output.json(&listed)?;
     } else if nodes.is_empty() {
         let any = tree.nodes().next().is_some();
-        cx.output.note(
-            NoteCode::NothingToShow,
-            if any { "no run is like that" } else { "nothing has run here yet" },
-        );
+        match arguments.agent.as_deref().and_then(|agent| agent_meant(agent, &tree)) {
+            Some(near) => cx.output.note(
+                NoteCode::NothingToShow,
+                format_args!("no run is like that: the nearest agent is `{near}`: --agent {near}"),
+            ),
+            None => cx.output.note(
+                NoteCode::NothingToShow,
+                if any { "no run is like that" } else { "nothing has run here yet" },
+            ),
+        }
     } else if let Some(record) = &record {
         let ids = beginnings(record.sqlite().runs()?.into_iter());
         let mut list = List::new(Style::Colour, &silences);
@@ -111,6 +118,16 @@ pub(crate) fn run(arguments: &ListArguments, cx: &Invocation) -> Result<Exit, Fa
         cx.output.painted(|out| writeln!(out, "{list}"))?;
     }
     Ok(exit)
+}
+
+/// Returns the agent that was probably meant, where no run has this one.
+fn agent_meant(agent: &str, tree: &Tree) -> Option<String> {
+    let known: BTreeSet<&str> = tree.nodes().map(|node| node.agent.as_str()).collect();
+    let known: Vec<&str> = known.into_iter().collect();
+    match known.contains(&agent) {
+        true => None,
+        false => nearest(agent, &known).map(str::to_owned),
+    }
 }
 
 /// The runs that are asked for, in the order that is asked for.
@@ -203,7 +220,7 @@ fn list(tree: &Tree, subtrees: &Subtrees<'_>, node: &Node, silence: Option<Durat
 /// Prints the session that asks and all that is below it, as the door tells.
 fn print_inside(runs: &[WireTreeNode], cx: &Invocation) -> Result<(), Failure> {
     if !cx.output.wants_json() {
-        return cx.output.table(&runs.iter().map(listed).collect::<Vec<_>>());
+        return cx.output.listing(LISTED, &runs.iter().map(listed).collect::<Vec<_>>());
     }
     let with_count = |node: &WireTreeNode| {
         let children = runs.iter().filter(|run| run.parent == Some(node.run_id)).count();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use offshoot_config::Config;
+use offshoot_config::{Config, nearest};
 use offshoot_process::resolve_program;
 use offshoot_split as split;
 
@@ -26,11 +26,22 @@ use crate::work::preflight::{self, Prepared};
 use crate::work::resume;
 use crate::work::stages;
 
+/// The failure where the text of `--split` is no split.
+fn no_split(error: &split::ParseSplitError) -> Failure {
+    let heads: Vec<&str> =
+        split::Split::FORMS.iter().filter_map(|form| form.split(':').next()).collect();
+    let near = error.unknown().and_then(|form| nearest(form, &heads));
+    let near = near.and_then(|near| split::Split::FORMS.iter().find(|form| form.starts_with(near)));
+    Failure::of(Exit::BadInput, error).hint(match near {
+        Some(near) => format!("the nearest is `{near}`: --split {}", near.replace('N', "100")),
+        None => "for example: --split lines:100".to_owned(),
+    })
+}
+
 /// Cuts the input, runs the pieces, merges the answers.
 pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Failure> {
     let work = &arguments.work;
-    let split: split::Split =
-        arguments.split.parse().map_err(|error| Failure::of(Exit::BadInput, &error))?;
+    let split: split::Split = arguments.split.parse().map_err(|error| no_split(&error))?;
     let how = split::Cut { split, header_lines: arguments.header.unwrap_or(0) };
     if let Some(exit) = nested::map(arguments, how, cx)? {
         return Ok(exit);

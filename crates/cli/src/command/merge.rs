@@ -260,6 +260,7 @@ fn below(record: &Record, text: &str, cx: &Invocation) -> Result<Vec<EarlierResu
     let tree = record.tree(found.root)?;
     let node = tree.get(found.run).ok_or_else(|| {
         Failure::input(FailureCode::NoRunRecord, format_args!("run {} has no record", found.run))
+            .hint("`offshoot list --all` shows what is recorded")
     })?;
     let (mut earlier, mut others) = (Vec::new(), 0);
     for child in tree.last_children(node) {
@@ -351,5 +352,7 @@ fn only_with_runs(limits: &LimitArguments, why: &str) -> Result<(), Failure> {
         return Ok(());
     }
     let message = format!("limits are for a merge that asks, outside of agents: {why}");
-    Err(Failure::input(FailureCode::LimitsHoldNothing, message))
+    Err(Failure::input(FailureCode::LimitsHoldNothing, message).hint(
+        "leave the limits out, or name a merge that asks, such as --strategy summarize-with=AGENT",
+    ))
 }

@@ -226,6 +226,7 @@ fn request(task: &str, work: &WorkArguments, cx: &Invocation) -> Result<Spawn, F
         let (flag, value) = (limit.flag, limit.value);
         let wrong = || {
             Failure::input(FailureCode::BadLimit, format_args!("`{value}` is no value for {flag}"))
+                .hint("`offshoot spawn --help` says what each limit takes")
         };
         match flag {
             "--timeout" => spawn.run_timeout_seconds = Some(value.parse().map_err(|_| wrong())?),

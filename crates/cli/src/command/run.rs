@@ -21,7 +21,8 @@ use crate::work::single;
 pub(crate) fn run(arguments: &RunArguments, cx: &Invocation) -> Result<Exit, Failure> {
     let RunArguments { task, work, command } = arguments;
     if task.is_empty() {
-        return Err(Failure::input(FailureCode::TaskEmpty, "the task is empty"));
+        return Err(Failure::input(FailureCode::TaskEmpty, "the task is empty")
+            .hint("say in words what is to be done: offshoot run TASK -- COMMAND"));
     }
     if let Some(exit) = nested::run(arguments, cx)? {
         return Ok(exit);

@@ -74,13 +74,15 @@ pub(crate) fn run(arguments: &ShowArguments, cx: &Invocation) -> Result<(), Fail
     let (record, found) = Record::open_own(cx, &arguments.run)?;
     let missing = || {
         Failure::input(FailureCode::NoRunRecord, format_args!("run {} has no record", found.run))
+            .hint("`offshoot list --all` shows what is recorded")
     };
     let ending = record.ending(found.root, found.run)?;
-    if arguments.answer {
-        return answer(&record, found.run, ending, cx);
-    }
-    if arguments.patch {
-        return patch(&record, found.run, ending, cx);
+    if arguments.answer || arguments.patch {
+        let Some(ending) = ending else { return Err(record::not_over(&record, &found)?) };
+        return match arguments.answer {
+            true => answer(&record, found.run, ending, cx),
+            false => patch(&record, found.run, ending, cx),
+        };
     }
     if !cx.output.wants_json() {
         return text(&record, &found, cx);
@@ -107,16 +109,8 @@ pub(crate) fn run(arguments: &ShowArguments, cx: &Invocation) -> Result<(), Fail
 }
 
 /// `show --answer`: prints the answer of a run that is over.
-fn answer(
-    record: &Record,
-    run: RunId,
-    ending: Option<Ending>,
-    cx: &Invocation,
-) -> Result<(), Failure> {
-    let Some(Ending { output, reason, .. }) = ending else {
-        return Err(Failure::input(FailureCode::RunNotOver, format_args!("run {run} is not over"))
-            .hint(format_args!("`offshoot show {run}` says what it waits for")));
-    };
+fn answer(record: &Record, run: RunId, ending: Ending, cx: &Invocation) -> Result<(), Failure> {
+    let Ending { output, reason, .. } = ending;
     let missing = || {
         Failure::input(FailureCode::NoAnswer, format_args!("run {run} has no answer: it {reason}"))
             .hint(format_args!("`offshoot logs {run}` prints what it said"))
@@ -125,22 +119,16 @@ fn answer(
 }
 
 /// `show --patch`: prints the changes of a run that is over.
-fn patch(
-    record: &Record,
-    run: RunId,
-    ending: Option<Ending>,
-    cx: &Invocation,
-) -> Result<(), Failure> {
-    let Some(Ending { changes, .. }) = ending else {
-        return Err(Failure::input(FailureCode::RunNotOver, format_args!("run {run} is not over"))
-            .hint(format_args!("`offshoot show {run}` says what it waits for")));
-    };
-    let Some(changes) = changes else {
-        return Err(Failure::input(
-            FailureCode::NoFolderOfItsOwn,
-            format_args!("run {run} had no folder of its own"),
-        )
-        .hint("--isolation gives a run one"));
+fn patch(record: &Record, run: RunId, ending: Ending, cx: &Invocation) -> Result<(), Failure> {
+    let status = ending.status();
+    let Some(changes) = ending.changes else {
+        let message = match status.is_success() {
+            true => format!("run {run} had no folder of its own"),
+            false => format!("run {run} has left no patch: it {}", ending.reason),
+        };
+        return Err(Failure::input(FailureCode::NoFolderOfItsOwn, message).hint(
+            "--isolation gives a run a folder of its own, and its changes come back as a patch",
+        ));
     };
     match changes.patch {
         Some(patch) => record::print(&**record.store(), &Payload::Stored(patch), cx),

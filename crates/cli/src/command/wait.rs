@@ -159,6 +159,7 @@ pub(super) async fn print_whole(
             FailureCode::BadValueFromSupervisor,
             Exit::AgentFailed,
             "the supervisor sent bytes where a file was expected",
-        )),
+        )
+        .hint("the supervisor is of another version: use the same one for both")),
     }
 }

@@ -117,6 +117,7 @@ async fn show(mut screen: Screen, trees: Arc<Trees>, all: bool) -> Result<Exit, 
     let stop = SignalKind::from_raw(Signal::TSTP.as_raw());
     let mut stopped = signal(stop).map_err(|error| {
         Failure::new(FailureCode::NoSignals, Exit::NoRuntime, "cannot listen for signals")
+                .hint("the system has too few threads or descriptors left: end other programs, or raise `ulimit -n -u`")
             .caused_by(Some(&error))
     })?;
     let mut terminal = Terminal::open()?;

@@ -13,21 +13,23 @@ pub(crate) fn pictured(top: &WireTreeNode) -> String {
     branch(top, used(&top.subtree_usage, &top.cost)).to_string()
 }
 
-/// The columns of a list: run, agent, status, depth, age, time, silence, label, and why it is no success or is held back.
-pub(crate) fn listed(node: &WireTreeNode) -> [String; 9] {
-    let asked = |age| format!("asked {} ago", milliseconds(age));
+/// The headings of [`listed`], as outside of agents.
+pub(crate) const LISTED: [&str; 8] =
+    ["RUN", "AGENT", "STATUS", "DEPTH", "AGE", "TIME", "SILENT", "LABEL"];
+
+/// The columns of a list: run, agent, status, depth, age, time, silence, and the label with why it is no success or is held back.
+pub(crate) fn listed(node: &WireTreeNode) -> [String; 8] {
+    let label = node.label.as_deref().map(plain).filter(|label| !label.is_empty());
+    let about: Vec<String> = label.into_iter().chain(why(node)).chain(held(node)).collect();
     [
         node.run_id.to_string(),
         node.agent.to_string(),
         node.status.to_string(),
         node.depth.to_string(),
-        node.age_ms.map(asked).unwrap_or_default(),
+        node.age_ms.map(milliseconds).unwrap_or_default(),
         time(node).map(number::duration).unwrap_or_default(),
-        node.silent_ms
-            .map(|silence| format!("silent {}", milliseconds(silence)))
-            .unwrap_or_default(),
-        node.label.as_deref().map(plain).unwrap_or_default(),
-        why(node).into_iter().chain(held(node)).collect::<Vec<_>>().join("  "),
+        node.silent_ms.map(milliseconds).unwrap_or_default(),
+        about.join("  "),
     ]
 }
 
@@ -118,7 +120,7 @@ mod tests {
         (deep.reason, deep.execution_time_ms) = (None, None);
         (deep.age_ms, deep.running_ms, deep.silent_ms) = (Some(95_000), Some(90_000), Some(1200));
         let columns = listed(&deep);
-        assert_eq!(columns[4..7], ["asked 1 min 35 s ago", "1 min 30 s", "silent 1.2 s"]);
+        assert_eq!(columns[4..7], ["1 min 35 s", "1 min 30 s", "1.2 s"]);
         let top = node(
             "top",
             1,
@@ -151,7 +153,7 @@ main: top ID (depth 1)  waiting  40 ms  1,200 tokens  $1.50  exit code 7  paused
 └─ main: a ID (depth 2)  queued  40 ms  120 tokens  $0.25  parked since 2026-01-01T12:00:00.250Z, attempt 2 from 2026-01-01T12:01:00.000Z on, after: exit code 75";
         assert_eq!(pictured(&top), expected.replace("ID", RUN));
         assert!(
-            listed(&top)[8].contains("paused by the operator since 2026"),
+            listed(&top)[7].contains("paused by the operator since 2026"),
             "{:?}",
             listed(&top)
         );

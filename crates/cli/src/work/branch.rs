@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use offshoot_display::neutral;
-use offshoot_host::{Branching, HostError};
+use offshoot_host::{Branching, HostError, PATCH};
 use offshoot_isolation::Joined;
 use offshoot_merge::MergeError;
 use offshoot_model::{JsonText, Payload, error_chain};
@@ -48,6 +48,7 @@ impl Order {
             Ok(joined) => {
                 tell(&joined, cx);
                 answer.verdict = verdict(&joined);
+                PATCH.clone_into(&mut answer.strategy);
                 let json = JsonText::of(&joined).expect("it is plain data");
                 answer.answer.replace(Payload::Json(json));
             }

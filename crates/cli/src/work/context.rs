@@ -40,7 +40,8 @@ pub(crate) fn look(
             return Err(Failure::input(
                 FailureCode::ContextName,
                 format_args!("the name of a context has at most {NAME_LIMIT} characters"),
-            ));
+            )
+            .hint("give the file a shorter name: --context NAME=FILE"));
         }
         let path = cx.absolute(path);
         let kind = File::open(&path)

@@ -211,6 +211,7 @@ fn not_kept(error: io::Error) -> Failure {
         FailureCode::StdinUnreadable,
         format_args!("cannot keep standard input in a file: {}", plain(&error)),
     )
+    .hint("write the input into a file, and name that: map FILE; --data-dir puts what is kept on another disk")
 }
 
 /// Labels a piece of standard input: the name of the file behind it is one of ours, which no user knows.

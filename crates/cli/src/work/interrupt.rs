@@ -34,6 +34,7 @@ impl Interrupts {
         let listen = |kind| {
             signal(kind).map_err(|error| {
                 Failure::new(FailureCode::NoSignals, Exit::NoRuntime, "cannot listen for signals")
+                .hint("the system has too few threads or descriptors left: end other programs, or raise `ulimit -n -u`")
                     .caused_by(Some(&error))
             })
         };

@@ -68,7 +68,9 @@ impl OperatorCommand {
     ) -> Result<(), Failure> {
         let Self { words, folder, search_path, processes, .. } = self;
         let wrong = |error: &dyn std::fmt::Display| {
-            Failure::input(FailureCode::CommandNotTold, format_args!("`{}`: {error}", words[0]))
+            let program = &words[0];
+            Failure::input(FailureCode::CommandNotTold, format_args!("`{program}`: {error}"))
+                .hint(format_args!("try it by hand: `echo '{{}}' | {program}`; `offshoot config show` says where it is set"))
         };
         let path = resolve_program(words[0].as_ref(), search_path.as_deref(), folder);
         let program = Program {

@@ -88,11 +88,12 @@ impl AnswerRules {
         if agent == own || config.agent(agent).is_some() {
             return Ok(());
         }
+        let nearest = config.nearest_agent(agent).map(|near| format!("the nearest is `{near}`; "));
         Err(Failure::input(
             FailureCode::NoAgentToAsk,
             format_args!("--merge {}: there is no agent `{agent}`", self.merging),
         )
-        .hint("`offshoot agents` lists those that are defined"))
+        .hint(format_args!("{}`offshoot agents list` shows all", nearest.unwrap_or_default())))
     }
 
     /// Makes sure that patches can come of each piece: of this agent, and with this folder where one is asked for. Without one of its

@@ -248,6 +248,7 @@ impl Plan {
         JsonText::of(self).map_err(|error| {
             Failure::input(FailureCode::PlanUnrecordable, "the plan cannot be recorded")
                 .caused_by(Some(&error))
+                .hint("give the files and folders names in UTF-8, and type the same again")
         })
     }
 }

@@ -98,6 +98,12 @@ pub(crate) fn prepare_tasks(
 ) -> Result<(Config, Prepared), Failure> {
     let layers = load::layers(cx, &arguments.limits)?;
     let config = load::finish(layers.clone())?;
+    if !arguments.recorded {
+        let slips = load::undefined_children(&config, None).into_iter();
+        for slip in slips.filter(|slip| slip.has_near) {
+            cx.output.warning(NoteCode::ChildNotDefined, slip.text);
+        }
+    }
     let agent = match &arguments.agent {
         None => config.default_agent().clone(),
         // A tree goes on with what it was opened with, by the limits of the defaults.
@@ -311,7 +317,8 @@ fn working_folder(
         false => Err(Failure::input(
             FailureCode::NoSuchFolder,
             format_args!("there is no folder {} to work in", folder.display()),
-        )),
+        )
+        .hint("make it with `mkdir -p`, or name another one")),
     }
 }
 

@@ -282,7 +282,8 @@ fn tell_what_failed(
         let most = terms.max_fail.unwrap_or(0);
         let message =
             format!("more than {most} pieces did not complete, so the rest was cancelled");
-        cx.output.error(&Complaint::new(FailureCode::TooManyFailed, message, None));
+        let hint = "--max-fail N permits more; without it all pieces run".to_owned();
+        cx.output.error(&Complaint::new(FailureCode::TooManyFailed, message, Some(hint)));
     }
     match &answer.verdict {
         Ok(()) => None,
@@ -458,6 +459,7 @@ fn tree(engine: &Engine, root: RootId) -> Result<TreeNode, Failure> {
             Exit::AgentFailed,
             format_args!("tree {root} has no record"),
         )
+        .hint("`offshoot list --all` shows what is recorded")
     })?;
     Ok(tree.view(node))
 }

@@ -4,9 +4,12 @@
 use std::sync::Arc;
 
 use offshoot_config::{Config, Origin};
+use offshoot_host::runtimes::EXEC;
 use offshoot_host::{Abandoned, HostError};
 use offshoot_merge::OnFailure;
-use offshoot_model::{Admitted, BudgetGrant, MicroUsd, Payload, PiecesAgain, RootId, RunStatus};
+use offshoot_model::{
+    Admitted, AgentId, BudgetGrant, MicroUsd, Payload, PiecesAgain, RootId, RunStatus,
+};
 use offshoot_policy::budget::Unit;
 use offshoot_spawner::{NotReopened, Piece, RootSpec, RunSpec, SpawnerError};
 use offshoot_split::{Cut, Split};
@@ -29,6 +32,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::{self, Record};
+use crate::wording;
 
 /// Goes on with this tree, or says what came of it where nothing of it is left to run.
 pub(crate) fn resume(
@@ -41,6 +45,7 @@ pub(crate) fn resume(
     let admitted = store.admitted(root, root.run())?;
     let admitted = admitted.ok_or_else(|| {
         Failure::input(FailureCode::NoTreeRecord, format_args!("tree {root} has no record"))
+            .hint("`offshoot list --all` shows what is recorded")
     })?;
     if !record.is_abandoned(root)? {
         return Err(Failure::input(
@@ -81,7 +86,11 @@ pub(crate) fn resume(
                     None => finished(&engine, root, 0, interrupts, cx),
                     Some(status) => {
                         let (agent, runtime) = (plan.agent.clone(), Arc::clone(&plan.runtime));
-                        Err(not_reopened(&NotReopened::Agent { agent, runtime, status }, root))
+                        let why = NotReopened::Agent { agent, runtime, status };
+                        Err(not_reopened(&why, root).hint(format_args!(
+                            "`offshoot show {root}` shows its answer and what it did; to begin anew: {}",
+                            anew(&plan, &task)
+                        )))
                     }
                 };
             };
@@ -115,6 +124,32 @@ pub(crate) fn resume(
             PieceRun { prepared, label, task, plan, pieces, results, terms, external, outcomes };
         pieces::run(&engine, order, Some(tree), interrupts, cx).await
     })
+}
+
+/// The line that runs an agent once more, with another tree. A long task is left to the user.
+fn anew(plan: &Plan, task: &str) -> String {
+    /// More of a task does not fit on a line that is to be read.
+    const TASK_CHARACTERS: usize = 200;
+    let task = match task.chars().count() <= TASK_CHARACTERS && !task.contains('\n') {
+        true => task,
+        false => "TASK",
+    };
+    let mut words = vec!["offshoot".to_owned(), "run".to_owned()];
+    if let Some(config) = &plan.config {
+        words.extend(["--config".to_owned(), config.display().to_string()]);
+    }
+    if plan.agent != AgentId::main() {
+        words.extend(["--agent".to_owned(), plan.agent.to_string()]);
+    }
+    if !plan.program_given && *plan.runtime != *EXEC.name {
+        words.extend(["--runtime".to_owned(), plan.runtime.to_string()]);
+    }
+    words.push(task.to_owned());
+    if plan.program_given && !plan.program_configured {
+        words.push("--".to_owned());
+        words.extend(plan.program.iter().cloned());
+    }
+    wording::command_line(&words)
 }
 
 /// Refuses a label that no piece has, and names those that have it in them.
@@ -182,9 +217,9 @@ fn not_reopened(why: &NotReopened, root: RootId) -> Failure {
         NotReopened::Alive => {
             format!("`offshoot resume {root}` goes on with it; then these options can be given")
         }
-        NotReopened::Agent { .. } => format!(
-            "`offshoot show {root}` shows its answer and what it did; the same `offshoot run` begins it anew"
-        ),
+        NotReopened::Agent { .. } => {
+            format!("`offshoot show {root}` shows its answer and what it did")
+        }
         NotReopened::OutOfTime => {
             format!("`offshoot resume {root} --deadline 2h` gives it two hours from now on")
         }
@@ -238,6 +273,9 @@ fn plan(record: &Record, root: RootId, admitted: &Admitted) -> Result<Plan, Fail
             format_args!("the plan of tree {root} cannot be read"),
         )
         .caused_by(Some(&error))
+        .hint(format_args!(
+            "resume it with the version of offshoot that opened it; `offshoot show {root}` and `offshoot merge --children {root}` read what it has done"
+        ))
     })
 }
 
@@ -312,6 +350,7 @@ fn finished(
     }
     let envelope = single::recorded(engine, root)?.ok_or_else(|| {
         Failure::input(FailureCode::NoTreeRecord, format_args!("tree {root} has no record"))
+            .hint("`offshoot list --all` shows what is recorded")
     })?;
     super::report::run(engine, root, &envelope, false, interrupts.interrupted(), cx)
 }

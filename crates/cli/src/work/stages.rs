@@ -58,7 +58,8 @@ pub(crate) fn prepare(
         Err(Failure::input(
             FailureCode::NotWithStages,
             format_args!("{what} cannot be used with --then: {why}"),
-        ))
+        )
+        .hint(format_args!("leave {what} out, or run the stages as one command: `sh -c '...'`")))
     };
     if work.isolation.as_ref().is_some_and(|isolation| !isolation.is_none()) {
         return refuse("--isolation", "no stage would see what the one before it has changed");

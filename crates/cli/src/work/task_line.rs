@@ -67,10 +67,11 @@ pub(crate) fn read(file: &Path, input: impl BufRead) -> Result<Vec<Task>, Failur
         if line.trim_ascii().is_empty() {
             continue;
         }
+        let keys = KEYS.join(", ");
         let at = |text: &dyn Display| {
             let text = format_args!("{}, line {number}{text}", file.display());
             Failure::input(FailureCode::BadTaskLine, text)
-                .hint(format_args!("a line is an object with these keys: {}", KEYS.join(", ")))
+                .hint(format_args!("a line is an object with these keys: {keys}"))
         };
         let value = serde_json::from_slice(&line).map_err(|error| {
             let text = json_error("", &error);

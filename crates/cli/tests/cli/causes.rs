@@ -102,3 +102,26 @@ fn what_was_reported_stands_in_the_tree() {
     let tree = place.run(&["tree", "--json"]).expect_code(0).json();
     assert_eq!(tree[0]["reported"], "step 2 of 2");
 }
+
+#[test]
+fn what_a_child_says_of_its_error_stands_in_the_tree_and_in_the_progress() {
+    let place = Place::new();
+    let fails = r#"printf %s '{"error": "Git repo not clean\nat all", "recovery_suggestion": "git stash"}'; exit 3"#;
+    let map = ["map", "--split", "lines:1", "in", "--", "sh", "-c", fails];
+    place.file("in", "1\n2\n");
+    let failed = place.run(&map).expect_code(1);
+    let said = "exited with code 3; it says: Git repo not clean";
+    assert_eq!(failed.stderr.matches(said).count(), 2, "{}", failed.stderr);
+    for command in ["tree", "events"] {
+        let shown = place.run(&[command, "last"]).expect_code(0).stdout().to_owned();
+        assert_eq!(shown.matches(said).count(), 2, "{command}: {shown}");
+        assert!(!shown.contains("at all"), "{shown}");
+    }
+    let tree = place.run(&["tree", "last", "--json"]).expect_code(0).json();
+    assert_eq!(tree[0]["children"][0]["said"], "Git repo not clean", "{tree}");
+    let whole = place.run(&["show", "in:2"]).expect_code(0).stdout().to_owned();
+    assert!(whole.contains("it suggests: git stash"), "{whole}");
+    // Failures of one cause stay one, whatever each says of it.
+    let stats = place.run(&["stats", "last"]).expect_code(0).stdout().to_owned();
+    assert!(stats.contains("2 × ") && !stats.contains("it says"), "{stats}");
+}

@@ -224,3 +224,33 @@ fn what_a_setting_cannot_do_for_a_runtime_is_said() {
     let expected = "contextPruning: agent `main` runs on `claude` where no command and no runtime is given, which has no";
     assert!(said.contains(expected), "{said}");
 }
+
+#[test]
+fn a_child_that_no_agent_is_is_named_with_the_nearest() {
+    let place = Place::new();
+    let team = |preferred: &str| {
+        format!(
+            "[[agents.list]]\nid = \"lead\"\npreferredSubagents = [{{ {preferred} = \"For reviews\" }}]\n\
+             [[agents.list]]\nid = \"reviewer\"\n"
+        )
+    };
+    place.file("c.toml", team("reviewr"));
+    let said = "warning: preferredSubagents of the agent `lead` names `reviewr`, which is not defined (file c.toml:3); the nearest is `reviewer`";
+    let checked = place.run(&["config", "check", "c.toml"]).expect_code(0);
+    assert!(checked.stderr.contains(said), "{}", checked.stderr);
+    let json = place.run(&["--json", "config", "check", "c.toml"]).expect_code(0).json();
+    assert_eq!(json["undefinedChildren"].as_array().map(Vec::len), Some(1), "{json}");
+    let run = ["--config", "c.toml", "run", "x", "--", "true"];
+    let begun = place.run(&run).expect_code(0);
+    assert!(begun.stderr.contains(said), "{}", begun.stderr);
+    // What resembles no other name may be defined elsewhere: only the check says so.
+    place.file("c.toml", team("elsewhere"));
+    let checked = place.run(&["config", "check", "c.toml"]).expect_code(0);
+    assert!(checked.stderr.contains("names `elsewhere`, which is not defined"));
+    assert!(!place.run(&run).expect_code(0).stderr.contains("elsewhere"));
+    // Another file defines it.
+    let home = "[[agents.list]]\nid = \"elsewhere\"\n";
+    place.file("home/.config/offshoot/config.toml", home);
+    let checked = place.run(&["config", "check", "c.toml"]).expect_code(0);
+    assert!(!checked.stderr.contains("elsewhere"), "{}", checked.stderr);
+}

@@ -58,13 +58,22 @@ fn a_task_goes_to_the_agent_that_fits_and_else_stays() {
         "$OFFSHOOT" -q delegate --agent security-scanner --wait "format the commit"
         "$OFFSHOOT" wait "$run""#,
     );
-    let expected =
-        "committed\n0\nsafe\n0\nexecute_directly\n0\nerror: the task is empty\n2\nsafe\ncommitted";
+    let expected = "committed\n0\nsafe\n0\nexecute_directly\n0\nerror: the task is empty\nhint: say in words what is to be done: offshoot delegate TASK\n2\nsafe\ncommitted";
     assert_eq!(answers.trim_end(), expected);
     let tree = place.run(&["tree"]).expect_code(0).stdout().to_owned();
     assert_eq!(tree.matches("git-coordinator").count(), 2, "{tree}");
     assert_eq!(tree.matches("security-scanner").count(), 2, "{tree}");
     assert!(!tree.contains("stranger"), "{tree}");
+    // The record says by which words the agent was chosen, and nothing of an agent that was named.
+    let events = place.run(&["events", "last"]).expect_code(0).stdout().to_owned();
+    let chosen: Vec<&str> = events.lines().filter(|line| line.contains("chosen by")).collect();
+    assert_eq!(chosen.len(), 3, "{events}");
+    assert!(chosen[0].contains(", its agent chosen by the words: commit, format; "), "{events}");
+    let runs = ["list", "--tree", "last", "--agent", "git-coordinator", "--json"];
+    let runs = place.run(&runs).expect_code(0).json();
+    let run = runs[0]["runId"].as_str().expect("a run");
+    let shown = place.run(&["show", run]).expect_code(0).stdout().to_owned();
+    assert!(shown.contains("; its agent was chosen by the words: commit, format\n"), "{shown}");
     place.run(&["audit", "last"]).expect_code(0);
 }
 

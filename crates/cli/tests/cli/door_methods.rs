@@ -204,7 +204,7 @@ fn what_is_elsewhere_does_not_exist_for_a_session() {
            "$OFFSHOOT" cancel $other"#,
     );
     let mut expected = "2 1\n".repeat(11);
-    expected.push_str("1\nmain (depth 1)\nrunning\n");
+    expected.push_str("2\nmain (depth 1)\nrunning\n");
     assert_eq!(outcome.expect_code(0).stdout(), expected);
 }
 

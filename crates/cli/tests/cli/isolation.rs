@@ -136,7 +136,10 @@ fn what_cannot_be_isolated_is_said_before_anything_runs() {
     };
     check("worktree", "is in no git repository");
     check("worktree", "--isolation copy");
-    check("branch", "no isolation is called `branch`");
+    check(
+        "branch",
+        "--isolation: found \"branch\", allowed is none, worktree, worktree:COMMIT or copy",
+    );
     git(&place, &["init", "-q"]);
     check("worktree", "has no commit `HEAD`");
     let bare = place.path().join("home/bin");
@@ -155,6 +158,12 @@ fn a_killed_tree_loses_nothing_and_leaves_no_worktree() {
     let run = ["-q", "run", "--isolation", "worktree", "x", "--", "sh", "-c", script];
     let doomed = Doomed::start(place, &run);
     let place = doomed.kill();
+    // Until its tree goes on nothing of it is on record, which is said with what to type.
+    for words in [["show", "--patch", "last"], ["--verbose", "apply", "last"]] {
+        let early = place.run(&words).expect_code(2);
+        assert!(early.stderr.contains("is not over"), "{}", early.stderr);
+        assert!(early.stderr.contains("goes on with it, and keeps what the run has changed"));
+    }
     // The next tree of the folder brings back what was left.
     let outcome = place.run(&["run", "y", "--", "true"]).expect_code(0);
     assert!(outcome.stderr.contains("has changed: 1 files"), "{}", outcome.stderr);
@@ -235,6 +244,18 @@ fn many_patches_become_one_tested_branch_that_is_brought_here() {
     git(&place, &["checkout", "-q", "a"]);
     let outcome = place.run(&["--json", "apply", "5"]).expect_code(0).json();
     assert_eq!(outcome["files"], serde_json::json!(["a", "part-5"]));
+    // What the merge has left out can be brought, and why it was left out is said.
+    let warned = |label: &str| {
+        git(&place, &["checkout", "-q", "."]);
+        git(&place, &["clean", "-fdq"]);
+        place.run(&["apply", label]).expect_code(0).stderr
+    };
+    let said = "warning: --merge patch has left this patch out: ";
+    assert!(warned("3").contains(&format!("{said}with it the check exited with code 1")));
+    assert!(warned("5").contains(&format!("{said}others have changed")), "{}", warned("5"));
+    assert!(!warned("4").contains(said), "{}", warned("4"));
+    let shown = place.run(&["show", &root]).expect_code(0).stdout().to_owned();
+    assert!(shown.contains("merged          patch: 5 results"), "{shown}");
 }
 
 #[test]

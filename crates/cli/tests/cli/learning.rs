@@ -87,7 +87,7 @@ fn an_observation_is_closed_once_and_at_the_latest_by_the_end() {
     assert!(lines[2].contains("this session has no open observation 1"), "{said}");
     let from = lines.iter().position(|line| line.contains("no open observation 7"));
     let rest = &lines[from.expect("a refusal")..];
-    assert!(said.contains("a type of tasks has 1 to 64 letters"), "{said}");
+    assert!(said.contains("allowed is 1 to 64 letters"), "{said}");
     assert!(rest.contains(&"when it is over: offshoot delegate --done 3"), "{said}");
     assert_eq!(rest.last(), Some(&"execute_directly"), "{said}");
     let types = learned(&place);

@@ -46,6 +46,7 @@ fn what_does_not_merge_is_named() {
     let place = Place::new();
     table.row(&place.feed(&["merge", "--strategy", "concat"], THREE));
     table.row(&place.feed(&["merge", "--strategy", "best-of"], THREE));
+    table.row(&place.feed(&["merge", "--strategy", "structured:hex"], THREE));
     table.row(&place.feed(&["merge"], format!("{THREE}\n{{\"key\":\"d\"}}\n")));
     table.row(&place.feed(&["merge"], "hello\n"));
     table.row(&place.feed(&["merge"], b"{\"key\":\"\xff\",\"value\":1}\n"));
@@ -78,4 +79,9 @@ fn a_tie_is_marked_and_bytes_are_no_text() {
         assert!(refused.stderr.contains(&said), "{}", refused.text());
     }
     assert_eq!(map("concatenate", &["a", "c"]).expect_code(0).stdout, b"yes\n---\nx\xff\n");
+    // Base64 is what carries them where it is asked for, now and of what was kept.
+    let expected = "{\"a\":\"yes\",\"c\":{\"base64\":\"eP8=\"}}\n";
+    assert_eq!(map("structured:base64", &["a", "c"]).expect_code(0).stdout(), expected);
+    let kept = ["merge", "--children", "last", "--strategy", "structured:base64"];
+    assert_eq!(place.run(&kept).expect_code(0).stdout(), expected);
 }

@@ -137,9 +137,11 @@ fn a_duration_is_wanted() {
     let place = Place::new();
     place.run(&["prune"]).expect_code(2);
     let bare = place.run(&["prune", "--older-than", "0"]).expect_code(2);
-    assert!(bare.stderr.contains("`0` has no unit: write 0s for seconds"), "{}", bare.stderr);
+    let said = "--older-than: found \"0\", allowed is a duration with its unit: 0s for seconds";
+    assert!(bare.stderr.contains(said), "{}", bare.stderr);
     let wrong = place.run(&["prune", "--older-than", "soon"]).expect_code(2);
-    assert!(wrong.stderr.contains("no duration, such as 90s"), "{}", wrong.stderr);
+    let said = "--older-than: found \"soon\", allowed is a duration such as 90s";
+    assert!(wrong.stderr.contains(said), "{}", wrong.stderr);
     place.run(&["prune", "--older-than", "1d"]).expect_code(0);
 }
 

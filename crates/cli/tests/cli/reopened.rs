@@ -207,7 +207,11 @@ fn a_root_that_is_an_agent_is_refused_by_name() {
     let (place, status) = Doomed::start(place, &run).interrupt();
     assert_eq!(status.code(), Some(130));
     place.run(&["run", "task", "--", "sh", "-c", "exit 3"]).expect_code(1);
-    for (position, agent, how) in [("1", "slow", "cancelled"), ("2", "main", "failed")] {
+    let with_config = format!("run --config {}/c.toml --agent slow task", place.path().display());
+    for (position, agent, how, anew) in [
+        ("1", "slow", "cancelled", &*with_config),
+        ("2", "main", "failed", "run task -- sh -c 'exit 3'"),
+    ] {
         place.run(&["list"]).expect_code(0);
         let root = format!("@{position}");
         for options in [&[][..], &["--failed"], &["--deadline", "2h"]] {
@@ -217,8 +221,9 @@ fn a_root_that_is_an_agent_is_refused_by_name() {
                  only pieces of a map or a fanout run again"
             );
             assert!(refused.stderr.contains(&why), "{options:?}: {}", refused.stderr);
-            let hint = "shows its answer and what it did; the same `offshoot run` begins it anew";
-            assert!(refused.stderr.contains(hint), "{}", refused.stderr);
+            let hint =
+                format!("shows its answer and what it did; to begin anew: offshoot {anew}\n");
+            assert!(refused.stderr.contains(&hint), "{}", refused.stderr);
             assert_eq!(refused.stdout(), "");
         }
     }

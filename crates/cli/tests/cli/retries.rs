@@ -104,7 +104,7 @@ fn a_part_of_a_second_is_refused_by_name() {
     for (flag, value) in [("--timeout", "0.5"), ("--deadline", "500ms"), ("--backoff", "100ms")] {
         let words = ["run", "--retries", "1", flag, value, "x", "--", "true"];
         let refused = place.run(&words).expect_code(2).stderr;
-        assert!(refused.contains(value) && refused.contains("write 1s or more"), "{refused}");
+        assert!(refused.contains(value) && refused.contains("1s or more"), "{refused}");
     }
     place.file("tasks.jsonl", "{\"task\":\"a\",\"timeout\":0.5}\n");
     let fanout = ["fanout", "--tasks", "tasks.jsonl", "--", "cat"];

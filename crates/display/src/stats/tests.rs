@@ -57,3 +57,43 @@ fn refusals_are_summed_by_their_codes() {
     let text = page.to_string();
     assert!(text.contains("\nrefused      12,346 × depth_limit\n"), "{text}");
 }
+
+#[test]
+fn dead_time_is_no_work() {
+    let everything = scenario::everything();
+    let admission = |is_it: &dyn Fn(&Event, &Admitted) -> bool| {
+        let found = everything.iter().find(|event| match &event.kind {
+            EventKind::Admitted(admitted) => is_it(event, admitted),
+            _ => false,
+        });
+        found.expect("the scenario has one").clone()
+    };
+    let root = admission(&|_, it| it.parent.is_none() && it.runtime.is_none());
+    let piece = admission(&|_, it| it.parent == Some(root.run));
+    let mut stats = Stats::default();
+    let mut tell = |second: u64, run: RunId, kind: EventKind| {
+        let at = Timestamp::from_micros(1_000_000 * (1_000 + second));
+        stats.apply(&Event { root: root.root, seq: second, at, run, kind });
+    };
+    tell(0, root.run, root.kind.clone());
+    tell(0, piece.run, piece.kind.clone());
+    tell(1, piece.run, EventKind::Starting);
+    tell(2, piece.run, EventKind::Used { usage: Usage::default(), cost: Cost::NONE });
+    // The supervisor is killed, and an hour later another one begins.
+    tell(3602, root.run, EventKind::Reopened);
+    let after = None;
+    let again =
+        EventKind::Resumed { attempt: 2, continues: false, after, wait_ms: None, changes: None };
+    tell(3602, piece.run, again);
+    tell(3603, piece.run, EventKind::Starting);
+    let completed = Reason::Completed { exit_code: Some(0) };
+    tell(3605, piece.run, EventKind::Ended(Box::new(Ending::of(completed))));
+    let page = stats.page();
+    assert_eq!(page.queue.p50, Some(1000));
+    // One second before the death, two after the second start: what stood in line between has no slot.
+    assert_eq!(page.run.p50, Some(3000));
+    assert_eq!(
+        page.parallelism.achieved, 0.75,
+        "of the four seconds in which the tree had a supervisor"
+    );
+}

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use offshoot_door::{
     CallError, ChildAnswer, Delegate, Delegated, ProgressSink, Spawn, SpawnInput, SpawnMany,
@@ -199,6 +200,7 @@ impl TreeService {
             schema: spawn.schema,
             isolation: spawn.isolation,
             cleanup: spawn.cleanup,
+            chosen_by: Arc::default(),
             merges: None,
         };
         Ok(ChildRequest { request, folder, input })

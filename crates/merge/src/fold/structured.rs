@@ -14,9 +14,20 @@ use crate::values::Source;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Structured {
     results: Slots<(Arc<str>, KeptResult)>,
+    takes_bytes: bool,
 }
 
 impl Structured {
+    /// The object in which results that are not UTF-8 are objects with their Base64.
+    pub(super) fn with_base64() -> Self {
+        Self { takes_bytes: true, ..Self::default() }
+    }
+
+    /// True if results that are not UTF-8 have a place in it.
+    pub(super) fn takes_bytes(&self) -> bool {
+        self.takes_bytes
+    }
+
     pub(super) fn push(&mut self, index: u32, key: Arc<str>, value: KeptResult) {
         self.results.insert(index, (key, value));
     }

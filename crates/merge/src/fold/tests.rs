@@ -167,6 +167,13 @@ fn stored_values_pass_through() {
         let refused = refused.expect_err(strategy).to_string();
         assert_eq!(refused, format!("{strategy}: the result of `k1` is not UTF-8 text"));
     }
+    // Base64 is what carries them where it is asked for.
+    check(
+        "structured:base64",
+        &[object.clone(), bytes.clone()],
+        None,
+        r#"{"k0":{"a":[]},"k1":{"base64":"Yf9i"}}"#,
+    );
     check(
         "summarize",
         &[object.clone(), string],

@@ -6,9 +6,10 @@ use proptest::prelude::{Just, any, prop, prop_assert, prop_assert_eq, prop_oneof
 use proptest::strategy::Strategy as Generator;
 use serde_json::Value;
 
-const TIMELESS: [Strategy; 5] = [
+const TIMELESS: [Strategy; 6] = [
     Strategy::Concatenate,
     Strategy::Structured,
+    Strategy::StructuredBase64,
     Strategy::Vote,
     Strategy::Summarize,
     Strategy::Sum,
@@ -79,7 +80,7 @@ fn reference(strategy: Strategy, values: &[&Value]) -> Result<Value, ()> {
         Strategy::Concatenate => {
             values.iter().map(|value| text(value)).collect::<Vec<_>>().join("\n---\n").into()
         }
-        Strategy::Structured => {
+        Strategy::Structured | Strategy::StructuredBase64 => {
             keyed.map(|(index, &value)| (format!("k{index}"), value.clone())).collect()
         }
         Strategy::Summarize => keyed
@@ -178,7 +179,7 @@ proptest! {
         let order: Vec<usize> = (0..results.len()).collect();
         for strategy in TIMELESS {
             if let Ok(text) = answer(strategy, &results, &order)
-                && matches!(strategy, Strategy::Structured | Strategy::Vote)
+                && matches!(strategy, Strategy::Structured | Strategy::StructuredBase64 | Strategy::Vote)
             {
                 prop_assert!(serde_json::from_str::<Value>(&text).is_ok());
             }

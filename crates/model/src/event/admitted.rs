@@ -96,6 +96,9 @@ pub struct Particulars {
     pub isolation: Option<Isolation>,
     /// The requested treatment of the session. The treatment that holds stands beside this.
     pub cleanup: Option<Cleanup>,
+    /// Of a run whose agent was chosen, and not named: the stems of words that its task has in common with what is said of the agent.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    pub chosen_by: Arc<[String]>,
     /// Of a run that a merge has asked for: the hash of all that it was asked, by which a later start knows it again.
     pub merges: Option<ContentHash>,
 }
@@ -104,6 +107,11 @@ impl Admitted {
     /// Returns the type of the task, where the request named one.
     pub fn task_type(&self) -> Option<&TaskType> {
         self.particulars.as_ref()?.task_type.as_ref()
+    }
+
+    /// Returns the words by which the agent was chosen; none where it was named.
+    pub fn chosen_by(&self) -> Option<&[String]> {
+        self.particulars.as_ref().map(|it| &*it.chosen_by).filter(|words| !words.is_empty())
     }
 
     /// Returns the hash of what the run was asked, if a merge has asked for it: its answer is no result of a piece or a child.
@@ -141,6 +149,7 @@ impl Particulars {
             schema: schema.clone(),
             isolation: isolation.clone(),
             cleanup: *cleanup,
+            chosen_by: Arc::clone(&request.chosen_by),
             merges,
         };
         particulars.unless_empty()
@@ -153,7 +162,8 @@ impl Particulars {
         let (model, thinking, schema) = (model.clone(), thinking.clone(), schema.clone());
         let (isolation, cleanup, merges) = (isolation.clone(), *cleanup, *merges);
         let chosen = Self { task_type, model, thinking, schema, isolation, ..Self::default() };
-        Self { cleanup, merges, ..chosen }.unless_empty()
+        let chosen_by = Arc::clone(&request.chosen_by);
+        Self { cleanup, chosen_by, merges, ..chosen }.unless_empty()
     }
 
     fn unless_empty(self) -> Option<Box<Self>> {
@@ -216,6 +226,10 @@ impl fmt::Display for Admitted {
             (Origin::Root, _) | (_, None) => f.write_str("opened by the operator"),
             (Origin::Piece, Some(_)) => f.write_str("a piece"),
             (Origin::Agent, Some(parent)) => write!(f, "asked for by {parent}"),
+        }?;
+        match self.chosen_by() {
+            Some(words) => write!(f, ", its agent chosen by the words: {}", words.join(", ")),
+            None => Ok(()),
         }
     }
 }

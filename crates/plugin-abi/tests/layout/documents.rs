@@ -349,6 +349,7 @@ fn requests(files: &mut Files) {
         no_queue: true,
         cleanup: Some(Cleanup::Delete),
         weight: None,
+        chosen_by: Arc::default(),
         merges: None,
         max_depth: None,
         ok_exit: None,

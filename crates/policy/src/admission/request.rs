@@ -36,7 +36,10 @@ pub(super) fn check(request: &SpawnRequest, origin: Origin) -> Result<(), Refusa
     if let Some(tools) = &request.tools {
         let mut names = tools.allow.iter().flatten().chain(&tools.deny);
         if let Some(name) = names.find(|name| !is_right(name)) {
-            return Err(Refusal::invalid("tools", format!("{name:?} is not the name of a right")));
+            let message = format!("{name:?} is not the name of a right");
+            return Err(Refusal::invalid("tools", message).with_hint(
+                "rights are read, write, exec, search, fetch, spawn, mcp:SERVER/TOOL and the names that a runtime has for its tools",
+            ));
         }
     }
     Ok(())

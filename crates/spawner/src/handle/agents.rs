@@ -577,7 +577,8 @@ impl Agents {
         if self.is_below(run, caller).map_err(|error| unread(&error))? {
             return Ok(());
         }
-        Err(Refusal::invalid("run", format!("the run {run} is not below this session")))
+        Err(Refusal::invalid("run", format!("the run {run} is not below this session"))
+            .with_hint("name a run that this session has asked for, or one below such a run"))
     }
 
     /// Sends a message that is answered, and waits for the answer.

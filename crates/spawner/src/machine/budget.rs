@@ -77,7 +77,9 @@ impl Machine {
     pub(crate) fn may_raise(&self, run: RunIndex, more: BudgetGrant) -> Result<(), Refusal> {
         let id = self.id(run);
         let Some(live) = self.runs[run.get()].live() else {
-            return Err(Refusal::invalid("run", format!("the run {id} is over")));
+            return Err(Refusal::invalid("run", format!("the run {id} is over")).with_hint(
+                "a tree that is over is given more when it goes on: `offshoot resume RUN --budget-usd USD`",
+            ));
         };
         if let Some(reason) = &live.stopping {
             let message = format!("the run {id} is being stopped: {reason}");
@@ -85,7 +87,8 @@ impl Machine {
         }
         let wanted = |unit: &Unit| unit.of(more).is_some_and(|amount| amount > 0);
         if !Unit::ALL.iter().any(wanted) {
-            return Err(Refusal::invalid("add", "nothing would be added"));
+            return Err(Refusal::invalid("add", "nothing would be added")
+                .with_hint("name an amount above zero"));
         }
         match Unit::ALL
             .into_iter()
@@ -94,7 +97,9 @@ impl Machine {
         {
             Some(unit) => {
                 let message = format!("no budget of {} bounds the run {id}", unit.as_str());
-                Err(Refusal::invalid("add", message))
+                Err(Refusal::invalid("add", message).with_hint(
+                    "a budget is set when the tree begins: --budget-usd or --budget-tokens",
+                ))
             }
             None => Ok(()),
         }

@@ -143,11 +143,14 @@ impl Machine {
     pub(crate) fn may_write(&self, to: RunIndex) -> Result<(), Refusal> {
         let id = self.id(to);
         let Some(live) = self.runs[to.get()].live() else {
-            return Err(Refusal::invalid("run", format!("the run {id} is over")));
+            return Err(Refusal::invalid("run", format!("the run {id} is over"))
+                .with_hint("a run that is over reads nothing more: ask for a new one"));
         };
         if !live.takes_turns {
             let message = format!("the run {id} reads no messages: its runtime takes one prompt");
-            return Err(Refusal::invalid("run", message));
+            return Err(Refusal::invalid("run", message).with_hint(
+                "say it in the task of a new run; models behind Claude Code and chat endpoints read messages",
+            ));
         }
         if live.stopping.is_some() || live.mail.as_ref().is_some_and(|mail| mail.closed) {
             return Err(Refusal::new(

@@ -57,6 +57,9 @@ impl HandOn {
             }
             Chosen::Agent { agent, scores, learned } => {
                 request.agent = Some(agent.clone());
+                let of_it = scores.iter().find(|score| score.agent == agent);
+                request.chosen_by =
+                    of_it.map_or_else(Arc::default, |score| score.words.clone().into());
                 match spawn(request).await {
                     Ok(Admitted { run: run_id, key: session_key, lowered }) => {
                         Delegated::Accepted { run_id, session_key, agent, lowered, scores, learned }

@@ -73,8 +73,18 @@ pub(super) fn calls(tokens: &[Token], names: &[&str], receivers: &[&str]) -> Vec
         let open = at + if name.contains(':') { 4 } else { 1 };
         let end = open + group(&tokens[open..]);
         let inside = &tokens[open..end];
-        // A field comes before the text.
-        let said = if *name == "Refusal::invalid" { after_comma(inside) } else { inside };
+        let (said, advice) = match *name {
+            // A field comes before the text.
+            "Refusal::invalid" => (after_comma(inside), None),
+            // The last argument is the hint.
+            "Complaint::new" => {
+                let text = after_comma(inside);
+                let hint = after_comma(text);
+                (&text[..text.len() - hint.len()], Some(hint))
+            }
+            _ => (inside, None),
+        };
+        let advice = advice.map(|advice| around.said(at, advice, false)).unwrap_or_default();
         let codes = inside.windows(4).filter(|four| {
             ENUMS.iter().any(|it| four[0].is_word(it)) && four[1] == Token::Sign(':')
         });
@@ -85,7 +95,7 @@ pub(super) fn calls(tokens: &[Token], names: &[&str], receivers: &[&str]) -> Vec
                 "Failure::file" => verbs(said),
                 _ => around.said(at, said, true),
             },
-            hints: around.hints(end),
+            hints: [advice, around.hints(end)].concat(),
         });
     }
     found
@@ -140,9 +150,10 @@ impl Around<'_> {
 
     /// The texts in the function of this name.
     fn returned(self, name: &Token) -> Vec<String> {
-        let is_it = |pair: &[Token]| pair[0].is_word("fn") && pair[1] == *name;
-        let at = self.file.windows(2).position(is_it);
-        at.map(|at| texts(body(&self.file[at..]))).unwrap_or_default()
+        match name {
+            Token::Word(name) => texts_of(self.file, name),
+            _ => Vec::new(),
+        }
     }
 
     /// The texts that are handed to the function around, where what is said is an argument of it.
@@ -214,7 +225,14 @@ fn after_comma(tokens: &[Token]) -> &[Token] {
             _ => at += 1,
         }
     }
-    tokens
+    &[]
+}
+
+/// The strings of several words in the function of this name.
+pub(super) fn texts_of(tokens: &[Token], function: &str) -> Vec<String> {
+    let is_it = |pair: &[Token]| pair[0].is_word("fn") && pair[1].is_word(function);
+    let at = tokens.windows(2).position(is_it);
+    at.map(|at| texts(body(&tokens[at..]))).unwrap_or_default()
 }
 
 /// The strings of several words.

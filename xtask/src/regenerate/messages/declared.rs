@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::placeholders::placeholder;
 use crate::regenerate::tokens::Token;
 
 /// The variants of an enum with what is said of each.
@@ -65,6 +66,7 @@ pub(super) fn thrown(tokens: &[Token]) -> Vec<(String, String, String, String)> 
                     && matches!(tokens[at - 1], Token::Sign(']')) =>
             {
                 if let (Some(text), false) = (text.take(), of.is_empty()) {
+                    let text = with_fields(text, &tokens[at + 1..]);
                     found.push((of.clone(), word.clone(), docs.join(" "), text));
                 }
             }
@@ -72,6 +74,26 @@ pub(super) fn thrown(tokens: &[Token]) -> Vec<(String, String, String, String)> 
         }
     }
     found
+}
+
+/// The text with the types of the unnamed fields of its variant in the place of their numbers.
+fn with_fields(mut text: String, tokens: &[Token]) -> String {
+    if tokens.first() != Some(&Token::Sign('(')) {
+        return text;
+    }
+    let fields = &tokens[1..group(tokens) - 1];
+    for (number, field) in fields.split(|token| *token == Token::Sign(',')).enumerate() {
+        let names = field.iter().filter_map(|token| match token {
+            Token::Word(word) if word.starts_with(char::is_uppercase) => Some(word.as_str()),
+            _ => None,
+        });
+        let name = match names.last() {
+            Some("String") | None => "text".to_owned(),
+            Some(name) => snake(name),
+        };
+        text = text.replace(&format!("{{{number}}}"), &placeholder(&name));
+    }
+    text
 }
 
 /// The texts in the arms of a function of a type, by the variants of `Self` before them.

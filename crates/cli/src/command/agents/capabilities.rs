@@ -12,7 +12,8 @@ pub(super) fn print(config: &Config, cx: &Invocation) -> Result<(), Failure> {
     let capabilities = Capabilities::of(config);
     cx.output.result(&capabilities, || {
         let Capabilities { agents, cycles } = &capabilities;
-        cx.output.table(&agents.iter().flat_map(rows).collect::<Vec<_>>())?;
+        let headings = ["AGENT", "CHILDREN", "TOOLS", "ABOUT"];
+        cx.output.listing(headings, &agents.iter().flat_map(rows).collect::<Vec<_>>())?;
         if cycles.is_empty() {
             return cx.output.line("no cycles");
         }

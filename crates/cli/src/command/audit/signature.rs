@@ -99,6 +99,7 @@ pub(super) fn verify(
             FailureCode::SignatureUnreadable,
             format_args!("`{}` cannot be used: {error}", path.display()),
         )
+        .hint("--key takes a public key as `ssh-keygen` writes it into FILE.pub, --verify the file to which `audit.heads` appends")
     };
     let public = PublicKey::from_openssh(read(key)?.trim()).map_err(|e| unreadable(key, e))?;
     let signed = find(&read(signature)?, root, head).map_err(|e| unreadable(signature, e))?;

@@ -124,7 +124,8 @@ impl Order {
         let Some(most) = self.terms.max_fail.filter(|_| cut_short) else { return Ok(exit) };
         let message =
             format!("more than {most} pieces did not complete, so the rest was cancelled");
-        cx.output.error(&Complaint::new(FailureCode::TooManyFailed, message, None));
+        let hint = "--max-fail N permits more; without it all pieces run".to_owned();
+        cx.output.error(&Complaint::new(FailureCode::TooManyFailed, message, Some(hint)));
         Ok(if exit == Exit::Done { Exit::AgentFailed } else { exit })
     }
 

@@ -188,6 +188,7 @@ async fn whole_data(
             Exit::AgentFailed,
             format_args!("the answer `{name}` cannot be read: {error}"),
         )
+        .hint(format_args!("`context get {name}` prints its bytes"))
     };
     let bytes = whole(supervisor, name).await?;
     let text = String::from_utf8(bytes).map_err(|error| wrong(&error))?;

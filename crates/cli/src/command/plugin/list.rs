@@ -69,7 +69,10 @@ pub(super) fn run(arguments: &ListPluginsArguments, cx: &Invocation) -> Result<(
             remark(found),
         ]
     };
-    cx.output.result(&found, || cx.output.table(&found.iter().map(row).collect::<Vec<_>>()))
+    cx.output.result(&found, || {
+        let headings = ["PLUGIN", "VERSION", "OFFERS", "FOLDER", "REMARK"];
+        cx.output.listing(headings, &found.iter().map(row).collect::<Vec<_>>())
+    })
 }
 
 fn judge(candidate: Candidate, cx: &Invocation) -> Result<ListedPlugin, Failure> {

@@ -27,7 +27,9 @@ pub(super) struct Found {
 pub(super) fn follow(cx: &Invocation, tx: Sender<Told>) -> Result<(), Failure> {
     let watch = registry(cx).watch().map_err(|error| {
         let what = "cannot see supervisors come";
-        Failure::new(FailureCode::NoThread, Exit::NoRuntime, what).caused_by(Some(&error))
+        Failure::new(FailureCode::NoThread, Exit::NoRuntime, what)
+            .caused_by(Some(&error))
+            .hint("the system has too few threads or descriptors left: end other programs, or raise `ulimit -n -u`")
     })?;
     let tell = move || {
         while watch.wait().is_ok() && tx.blocking_send(Told::Arrivals).is_ok() {}
@@ -35,7 +37,9 @@ pub(super) fn follow(cx: &Invocation, tx: Sender<Told>) -> Result<(), Failure> {
     let thread = thread::Builder::new().name("arrivals".to_owned()).spawn(tell);
     thread.map(drop).map_err(|error| {
         let what = "cannot start a thread";
-        Failure::new(FailureCode::NoThread, Exit::NoRuntime, what).caused_by(Some(&error))
+        Failure::new(FailureCode::NoThread, Exit::NoRuntime, what)
+            .caused_by(Some(&error))
+            .hint("the system has too few threads or descriptors left: end other programs, or raise `ulimit -n -u`")
     })
 }
 

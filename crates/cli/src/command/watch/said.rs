@@ -61,6 +61,7 @@ pub(super) fn follow(
     let thread = thread::Builder::new().name("said".to_owned()).spawn(read);
     thread.map(drop).map_err(|error| {
         Failure::new(FailureCode::NoThread, Exit::NoRuntime, "cannot start a thread")
+            .hint("the system has too few threads or descriptors left: end other programs, or raise `ulimit -n -u`")
             .caused_by(Some(&error))
     })
 }

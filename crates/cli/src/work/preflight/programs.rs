@@ -134,10 +134,13 @@ fn find_plugin(plugins: &Plugins, name: &str) -> Result<Checked, Failure> {
             let mut names: Vec<&str> = BuiltInRuntime::names().collect();
             names.extend(known.iter().map(String::as_str));
             let message = format!("there is no runtime `{name}` here");
+            let nearest = offshoot_config::nearest(name, &names);
+            let nearest = nearest.map(|near| format!("the nearest is `{near}`; "));
             let unusable = unreadable.iter().map(|why| format!("; unusable: {why}"));
             Err(Failure::new(FailureCode::NoSuchRuntime, Exit::NoRuntime, message).hint(
                 format_args!(
-                    "runtimes: {}; `offshoot plugin list` shows where plugins are looked for{}",
+                    "{}runtimes: {}; `offshoot plugin list` shows where plugins are looked for{}",
+                    nearest.unwrap_or_default(),
                     names.join(", "),
                     unusable.collect::<String>()
                 ),

@@ -1,0 +1,188 @@
+//! Values of options: what reads each, and what is said of one that cannot be read.
+//!
+//! Each reader names what is allowed and a value that works; `crate::usage` makes the message of them.
+
+use std::error::Error;
+use std::fmt::{self, Display};
+use std::str::FromStr;
+use std::time::Duration;
+
+use offshoot_model::{MicroUsd, parse_duration, parse_seconds};
+
+/// A value that an option does not take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WrongValue {
+    /// The value as it was written.
+    pub(crate) found: String,
+    /// What the option takes, as the end of the sentence "allowed is".
+    pub(crate) allowed: String,
+    /// A value that the option takes.
+    pub(crate) example: String,
+}
+
+impl WrongValue {
+    fn new(found: &str, allowed: impl Display, example: impl Display) -> Self {
+        let (allowed, example) = (allowed.to_string(), example.to_string());
+        Self { found: found.to_owned(), allowed, example }
+    }
+}
+
+impl Display for WrongValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { found, allowed, .. } = self;
+        write!(f, "found {found:?}, allowed is {allowed}")
+    }
+}
+
+impl Error for WrongValue {}
+
+/// A whole number of a type that options have.
+pub(super) trait Whole: FromStr + PartialOrd + Display + Copy {
+    /// The largest one, where a value may be larger by a slip.
+    const MOST: Option<Self>;
+}
+
+macro_rules! whole {
+    ($($number:ty: $most:expr;)*) => { $(
+        impl Whole for $number {
+            const MOST: Option<Self> = $most;
+        }
+    )* };
+}
+
+whole! {
+    u32: Some(Self::MAX);
+    u64: None;
+    usize: None;
+}
+
+/// Returns the reader of a whole number that is not below `least`.
+pub(super) fn whole<T: Whole>(
+    least: T,
+    example: &'static str,
+) -> impl Fn(&str) -> Result<T, WrongValue> + Clone {
+    move |text| {
+        text.parse().ok().filter(|number| *number >= least).ok_or_else(|| match T::MOST {
+            Some(most) => {
+                let allowed = format_args!("a whole number from {least} to {most}");
+                WrongValue::new(text, allowed, example)
+            }
+            None => {
+                let allowed = format_args!("a whole number of at least {least}");
+                WrongValue::new(text, allowed, example)
+            }
+        })
+    }
+}
+
+/// Returns the reader of a value that is read from text by its type.
+pub(super) fn value<T: FromStr>(
+    allowed: &'static str,
+    example: &'static str,
+) -> impl Fn(&str) -> Result<T, WrongValue> + Clone {
+    move |text| text.parse().map_err(|_| WrongValue::new(text, allowed, example))
+}
+
+/// Returns the same reader, with the text as it was written in place of what it means.
+pub(super) fn written<T>(
+    read: impl Fn(&str) -> Result<T, WrongValue> + Clone,
+) -> impl Fn(&str) -> Result<String, WrongValue> + Clone {
+    move |text| read(text).map(|_| text.to_owned())
+}
+
+/// Reads an exit code.
+pub(super) fn exit_code(text: &str) -> Result<i32, WrongValue> {
+    let allowed = "an exit code from 0 to 255, or several with commas between them";
+    text.parse::<u8>().map(i32::from).map_err(|_| WrongValue::new(text, allowed, "0,1"))
+}
+
+/// Reads an amount in dollars.
+pub(super) fn usd(text: &str) -> Result<MicroUsd, WrongValue> {
+    text.parse().map_err(|_| {
+        let allowed =
+            format_args!("an amount in dollars up to {}, with at most six decimals", MicroUsd::MAX);
+        WrongValue::new(text, allowed, "0.25")
+    })
+}
+
+/// Reads a duration: `90s`, `1m`, `1h30m`, `2d`, `3w`, or a plain number of seconds such as `0.5`. A day has 24 hours.
+pub(super) fn duration(text: &str) -> Result<Duration, WrongValue> {
+    let allowed = "a duration such as 90s, 1m, 1h30m, 2d, 3w, or 0.5 for half a second";
+    parse_duration(text).ok_or_else(|| WrongValue::new(text, allowed, "90s"))
+}
+
+/// Reads a duration whose unit is written out, for what cannot be undone.
+pub(super) fn duration_with_unit(text: &str) -> Result<Duration, WrongValue> {
+    let is_number = text.parse::<f64>().is_ok_and(|number| number.is_sign_positive());
+    if is_number && parse_duration(&format!("{text}d")).is_some() {
+        let allowed = format_args!(
+            "a duration with its unit: {text}s for seconds, {text}h for hours or {text}d for days"
+        );
+        return Err(WrongValue::new(text, allowed, format_args!("{text}d")));
+    }
+    duration(text)
+}
+
+/// Reads the duration of a limit, in whole seconds, as limits are recorded.
+pub(crate) fn seconds(text: &str) -> Result<u64, WrongValue> {
+    if let Some(seconds) = parse_seconds(text) {
+        return Ok(seconds);
+    }
+    let above = duration(text)?.as_secs().saturating_add(1);
+    let allowed = format_args!("a whole number of seconds: {above}s or more");
+    Err(WrongValue::new(text, allowed, format_args!("{above}s")))
+}
+
+/// Reads the same, as the text that the configuration takes.
+pub(super) fn seconds_text(text: &str) -> Result<String, WrongValue> {
+    seconds(text).map(|seconds| seconds.to_string())
+}
+
+/// Reads a pair such as `NAME=FILE`, of which neither part is empty.
+pub(super) fn named_file(text: &str) -> Result<(&str, &str), WrongValue> {
+    let pair = text.split_once('=').filter(|(name, path)| !name.is_empty() && !path.is_empty());
+    pair.ok_or_else(|| WrongValue::new(text, "a name, `=` and a file", "plan=plan.md"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_second_is_refused_by_name() {
+        for (text, expected) in [("0", Ok(0)), ("1", Ok(1)), ("2m", Ok(120))] {
+            assert_eq!(seconds(text), expected, "{text}");
+        }
+        for (text, expected) in [("0.5", "1s"), ("500ms", "1s"), ("1.001s", "2s")] {
+            let refused = seconds(text).expect_err("a part of a second");
+            assert_eq!(refused.example, expected, "{refused}");
+            assert!(refused.to_string().starts_with(&format!("found {text:?}")), "{refused}");
+        }
+        let refused = seconds("soon").expect_err("no duration").to_string();
+        assert!(refused.starts_with("found \"soon\", allowed is a duration such as 90s"));
+    }
+
+    #[test]
+    fn numbers_have_their_bounds() {
+        let check = |read: Result<u32, WrongValue>, expected: Result<u32, &str>| {
+            let read = read.map_err(|wrong| wrong.to_string());
+            assert_eq!(
+                read.as_ref().map_err(|wrong| &**wrong),
+                expected.as_ref().map_err(|it| *it)
+            );
+        };
+        let number = whole::<u32>(1, "3");
+        check(number("7"), Ok(7));
+        let all = "allowed is a whole number from 1 to 4294967295";
+        for wrong in ["0", "-1", "x", "", "4294967296", "1.5"] {
+            check(number(wrong), Err(&format!("found {wrong:?}, {all}")));
+        }
+        assert_eq!(written(whole::<u64>(0, "3"))("007"), Ok("007".to_owned()));
+        assert_eq!(exit_code("255"), Ok(255));
+        for wrong in ["256", "-1", "abc", "0;1"] {
+            exit_code(wrong).expect_err(wrong);
+        }
+        assert_eq!(duration_with_unit("-3").expect_err("no duration").example, "90s");
+        assert_eq!(duration_with_unit("3").expect_err("no unit").example, "3d");
+    }
+}
