@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use offshoot_model::{
-    Admitted, DeliveryId, Event, EventClass, EventKind, Origin, RootId, RootReopened, Rules, RunId,
-    Timestamp,
+    Admitted, DeliveryId, Event, EventClass, EventKind, Origin, Reason, RootId, RootReopened,
+    Rules, RunId, Timestamp,
 };
 
 use crate::budget::Books;
@@ -20,6 +20,7 @@ use crate::run::{self, Run, SlotState};
 use crate::slots::Holders;
 use crate::spawns::Spawns;
 use crate::time::{self, Life};
+use crate::walls::Walls;
 use crate::{Breach, Findings, Rule};
 
 /// An audit of one tree. It holds a little for each run and nothing for each event.
@@ -37,6 +38,7 @@ pub struct Audit {
     spawns: Spawns,
     books: Books,
     breakers: Breakers,
+    walls: Walls,
     life: Life,
     /// The time of the tree that the operator gave it when it was reopened, with the age of the tree then.
     deadline: Option<(Duration, u64)>,
@@ -326,11 +328,14 @@ impl Audit {
                 let tired = self.breakers.start(&agent, event.run, event.at);
                 let late = self.check_deadline(parent);
                 let admitted = &self.runs[&event.run].admitted;
+                let runtime = admitted.runtime.as_deref().unwrap_or_default();
+                let parked = self.walls.start(runtime, event.run, event.at);
                 let needs = needs::check_start(admitted, |run| self.runs.get(&run)?.ended);
                 self.life.begin();
                 for (rule, message) in tired
                     .map(|message| (Rule::Breaker, message))
                     .into_iter()
+                    .chain(parked.map(|message| (Rule::Quota, message)))
                     .chain(needs.map(|message| (Rule::Needs, message)))
                     .chain(late)
                 {
@@ -411,6 +416,16 @@ impl Audit {
                 None
             }
             (EventKind::Ended(ending), _) => return self.ended(event, ending),
+            (EventKind::Parked { account, until, .. }, _) => {
+                self.walls.parked(account, *until);
+                self.rest_at_walls();
+                None
+            }
+            (EventKind::Unparked { account }, _) => {
+                self.walls.unparked(account);
+                self.rest_at_walls();
+                None
+            }
             (EventKind::Refused { times, .. }, _) => {
                 self.refusals = self.refusals.saturating_add(times.unwrap_or(1));
                 None
@@ -458,11 +473,17 @@ impl Audit {
                 SlotState::Holding,
             ) if run.stopping.as_ref().is_none_or(|reason| *reason == **after) => {
                 run.stopping = None;
+                let runtime = run.admitted.runtime.as_deref().unwrap_or_default();
+                let is_parked = self.walls.is_parked(runtime);
+                self.walls.over(event.run);
                 let rules = run.parent;
                 let rules = rules.and_then(|above| self.runs.get(&above)?.rules.clone());
                 let run =
                     self.runs.get_mut(&event.run).expect("the run that was looked up is gone");
-                let wrong = faults::retried(run, rules.as_deref(), *attempt, *continues, after);
+                let wrong = match is_wall(after) {
+                    true => faults::parked(run, *attempt, *continues, is_parked),
+                    false => faults::retried(run, rules.as_deref(), *attempt, *continues, after),
+                };
                 run.state = SlotState::Queued;
                 run.attempt = *attempt;
                 self.books.return_to_pool(event.run);
@@ -508,6 +529,7 @@ impl Audit {
         }
         self.slots.clear();
         self.breakers.clear();
+        self.walls.clear_probes();
         for (id, run) in &mut self.runs {
             // Its part of the pool is on record, and its start is not.
             if run.state == SlotState::Queued {
@@ -534,9 +556,22 @@ impl Audit {
         self.books.reopen(event.run);
     }
 
+    /// Where the rules of the tree say so, the time until a reset counts for no deadline.
+    fn rest_at_walls(&mut self) {
+        let root = self.root.and_then(|root| self.runs.get(&root.run())?.rules.as_ref());
+        if root.is_some_and(|rules| rules.deadline_spares_parked == Some(true)) {
+            self.life.rest(self.walls.until());
+        }
+    }
+
     fn breach(&mut self, event: &Event, rule: Rule, message: String) {
         self.breaches.push(Breach { seq: event.seq, run: event.run, rule, message });
     }
+}
+
+/// True if a run stands in line again because a quota of its account is used up.
+fn is_wall(after: &Reason) -> bool {
+    matches!(after, Reason::Quota { .. })
 }
 
 /// True if a record says all that a run is held to.

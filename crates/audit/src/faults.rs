@@ -90,6 +90,17 @@ pub(crate) fn breaker_limits(
     Some((own.0.max(above.0), Duration::from_secs(own.1.min(above.1))))
 }
 
+/// A run stands in line again because a quota of its account is used up, which is no fault; in words what is wrong with that.
+pub(crate) fn parked(run: &Run, attempt: u32, continues: bool, is_parked: bool) -> Option<String> {
+    if attempt != run.attempt + 1 {
+        return Some(format!("attempt {attempt} follows attempt {}", run.attempt));
+    }
+    if run.has_acted && !continues {
+        return Some("begins again although it had asked for something or answered".to_owned());
+    }
+    (!is_parked).then(|| "begins again for a quota that no event says is used up".to_owned())
+}
+
 /// A run begins once more after a fault; in words what is wrong with that.
 pub(crate) fn retried(
     run: &mut Run,

@@ -43,6 +43,7 @@ mod run;
 mod slots;
 mod spawns;
 mod time;
+mod walls;
 
 pub use audit::Audit;
 pub use breach::Breach;

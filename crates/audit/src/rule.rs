@@ -35,6 +35,8 @@ pub enum Rule {
     Cycles,
     /// After too many faults in a row no run of that agent is admitted or starts until the wait is over.
     Breaker,
+    /// No run of an account starts before the reset of a quota that is used up, and then one, until it gives a sign or has ended.
+    Quota,
     /// A run begins again after a fault that may be gone, as often as it may, and only where it has done nothing yet.
     Retries,
     /// No run has a right that its parent does not hold, nor one that is for roots alone.
@@ -71,6 +73,7 @@ const _: fn(&Rules) = |rules| {
         breaker_cooldown_seconds: _,
         // time.rs
         deadline_seconds: _,
+        deadline_spares_parked: _,
         run_timeout_seconds: _,
     } = rules;
 };

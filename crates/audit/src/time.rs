@@ -119,15 +119,22 @@ pub(crate) struct Life {
     begun: bool,
     lived: Duration,
     last: Timestamp,
+    /// Nothing counts before this time.
+    rests_until: Timestamp,
 }
 
 impl Life {
     /// Moves on to the next event.
     pub(crate) fn tick(&mut self, at: Timestamp, is_reopening: bool) {
         if self.begun && !is_reopening {
-            self.lived += at.since(self.last);
+            self.lived += at.since(self.last.max(self.rests_until));
         }
         self.last = at;
+    }
+
+    /// Nothing counts before this time, whatever was said before; everything where there is none.
+    pub(crate) fn rest(&mut self, until: Option<Timestamp>) {
+        self.rests_until = until.unwrap_or(Timestamp::EPOCH);
     }
 
     /// From here it counts.

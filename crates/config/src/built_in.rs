@@ -4,7 +4,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use offshoot_model::{Cleanup, MicroUsd};
 
-use crate::{Fraction, MaxDepth, OnInterrupt, OnParentEnd, OnRepeat, Share};
+use crate::{Fraction, MaxDepth, OnInterrupt, OnParentEnd, OnRepeat, OnWall, Share};
 
 /// Recursion is asked for, never found by accident.
 pub const ALLOW_RECURSIVE_SPAWN: bool = false;
@@ -70,6 +70,12 @@ pub const RETRIES_BACKOFF_SECONDS: u64 = 1;
 /// A fifth up or down keeps runs that failed together from returning together.
 pub const RETRIES_JITTER: Fraction =
     Fraction::from_millionths(200_000).expect("a fifth is at most 1");
+/// A run that waits loses no work, and costs nothing while it waits.
+pub const QUOTA_ON_WALL: OnWall = OnWall::Park;
+/// The longest window of a subscription is a week: how long is too long, only its user knows.
+pub const QUOTA_MAX_PARK_SECONDS: u64 = 0;
+/// A deadline says when an answer is wanted, whatever the reason of a delay.
+pub const QUOTA_DEADLINE_COUNTS_PARKED: bool = true;
 /// The cap of a paid runtime when no budget in dollars is set.
 pub const RUNTIME_DEFAULT_USD: MicroUsd = MicroUsd::from_micros(5_000_000);
 /// The agent that runs where none is named.

@@ -13,7 +13,7 @@ use crate::problem::{Place, Problem, ProblemKind};
 use crate::reader::Reader;
 use crate::section::{Section, section_schema};
 use crate::setting::{
-    Fraction, MaxChildren, MaxDepth, OnInterrupt, OnParentEnd, OnRepeat, Setting, Share,
+    Fraction, MaxChildren, MaxDepth, OnInterrupt, OnParentEnd, OnRepeat, OnWall, Setting, Share,
 };
 use crate::template::Template;
 
@@ -157,6 +157,7 @@ plain! {
     OnParentEnd as OnParentEnd, |word| word;
     OnInterrupt as OnInterrupt, |word| word;
     OnRepeat as OnRepeat, |word| word;
+    OnWall as OnWall, |word| word;
 }
 
 /// Keys with their values, collected for `config show` and `config resolve`.

@@ -70,7 +70,7 @@
 //! | keys | a value exceeds when |
 //! |---|---|
 //! | counts, sizes, shares, amounts | it is greater |
-//! | `runTimeoutSeconds`, `idleTimeoutSeconds`, `archiveAfterMinutes`, `deadlineSeconds`, `breaker.failures` | it is greater; 0 means none, which is greater than all |
+//! | `runTimeoutSeconds`, `idleTimeoutSeconds`, `archiveAfterMinutes`, `deadlineSeconds`, `breaker.failures`, `quota.maxParkSeconds` | it is greater; 0 means none, which is greater than all |
 //! | `allowRecursiveSpawn`, `allowCycles`, `learnDelegation`, `budget.allowUnknownCost` | it is true and the ceiling is false |
 //! | `allowAgents` | it names an agent that the ceiling does not |
 //! | `tools`, `toolsByDepth` | it permits something that the ceiling does not |
@@ -155,11 +155,13 @@ pub use runtime::RuntimeSettings;
 pub use schema::schema;
 pub use setting::{
     AllowAgents, Command, Date, FilePath, Fraction, FreeForm, HeadsTarget, MaxChildren, MaxDepth,
-    ModelChoice, Occasion, OnInterrupt, OnParentEnd, OnRepeat, Park, PreferredSubagents, Share,
-    ToolList,
+    ModelChoice, Occasion, OnInterrupt, OnParentEnd, OnRepeat, OnWall, Park, PreferredSubagents,
+    Share, ToolList,
 };
 pub use source::{Format, Source, SourceKind};
-pub use subagents::{BreakerSettings, BudgetSettings, RetrySettings, SubagentSettings};
+pub use subagents::{
+    BreakerSettings, BudgetSettings, QuotaSettings, RetrySettings, SubagentSettings,
+};
 pub use template::init_template;
 
 pub use offshoot_session_key::AgentId;

@@ -20,7 +20,7 @@ use crate::origin::Valued;
 use crate::section::{Section, section};
 use crate::setting::{
     AllowAgents, Fraction, MaxChildren, MaxDepth, ModelChoice, OnInterrupt, OnParentEnd, OnRepeat,
-    Share, ToolList,
+    OnWall, Share, ToolList,
 };
 
 section! {
@@ -111,6 +111,8 @@ section! {
         pub breaker: BreakerSettings = "breaker";
         /// The repetition of a run that failed for a passing reason.
         pub retries: RetrySettings = "retries";
+        /// The treatment of runs whose account has used up a quota of its service.
+        pub quota: QuotaSettings = "quota";
     }
 }
 
@@ -199,5 +201,20 @@ section! {
             built_in built_in::RETRIES_BACKOFF_SECONDS, limit greater_is_stricter();
         /// The part of a wait by which it is moved at random, as a share of it.
         pub jitter: Option<Valued<Fraction>> = "jitter", built_in built_in::RETRIES_JITTER, limit the_first_holds();
+    }
+}
+
+section! {
+    /// The treatment of runs whose account has used up a quota of its service.
+    pub struct QuotaSettings, foreign &[] => {
+        /// `park`: a run that is refused waits in line until the reset, where it can be continued or may be repeated. `fail`: it
+        /// fails. No other run of the account starts before the reset in both cases.
+        pub on_wall: Option<Valued<OnWall>> = "onWall", built_in built_in::QUOTA_ON_WALL, limit greater_is_stricter();
+        /// Seconds for which the tree waits for the reset of a quota; then it is stopped, and can be resumed. 0 is no limit.
+        pub max_park_seconds: Option<Valued<u64>> = "maxParkSeconds",
+            built_in built_in::QUOTA_MAX_PARK_SECONDS, limit zero_is_endless();
+        /// False if the time until a reset does not count for the deadlines of a tree. It never counts for the time of a run.
+        pub deadline_counts_parked: Option<Valued<bool>> = "deadlineCountsParked",
+            built_in built_in::QUOTA_DEADLINE_COUNTS_PARKED, limit greater_is_stricter();
     }
 }

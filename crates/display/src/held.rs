@@ -1,6 +1,6 @@
 //! The reasons why a tree or a run is held back, in words.
 
-use offshoot_model::{Node, OpenBreaker, Parked, RunStatus, Timestamp, Tree};
+use offshoot_model::{Node, OpenBreaker, Parked, RunStatus, Timestamp, Tree, Wall};
 
 use crate::{neutral, number};
 
@@ -13,6 +13,8 @@ pub enum Hold<'a> {
     Parked(&'a Parked),
     /// No run of an agent starts for a while.
     Breaker(&'a OpenBreaker),
+    /// No run of an account starts before a reset.
+    Wall(&'a Wall),
 }
 
 impl<'a> Hold<'a> {
@@ -30,7 +32,8 @@ impl<'a> Hold<'a> {
         let of_tree = tree.open_breakers(node.root).filter(|_| is_root);
         let of_run = tree.held_back_by(node).filter(|_| !is_root);
         let breakers = of_tree.chain(of_run).map(Self::Breaker);
-        parked.map(Self::Parked).into_iter().chain(breakers).collect()
+        let walls = tree.walls(node.root).filter(|_| is_root).map(Self::Wall);
+        walls.chain(parked.map(Self::Parked)).chain(breakers).collect()
     }
 
     /// Returns the time since which it holds.
@@ -39,6 +42,7 @@ impl<'a> Hold<'a> {
             Self::Paused(since) => since,
             Self::Parked(parked) => parked.since,
             Self::Breaker(open) => open.since,
+            Self::Wall(wall) => wall.since,
         }
     }
 
@@ -46,7 +50,7 @@ impl<'a> Hold<'a> {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Paused(_) => "paused",
-            Self::Parked(_) => "parked",
+            Self::Parked(_) | Self::Wall(_) => "parked",
             Self::Breaker(_) => "held",
         }
     }
@@ -57,6 +61,7 @@ impl<'a> Hold<'a> {
             Self::Paused(since) => paused(since),
             Self::Parked(it) => parked(it.since, it.until, it.attempt, &it.after.to_string()),
             Self::Breaker(open) => breaker(open),
+            Self::Wall(it) => wall(it),
         }
     }
 
@@ -88,6 +93,13 @@ impl<'a> Hold<'a> {
                     false => format!("next try in {}", in_time(open.until)),
                 };
                 format!("for {so_long} by the breaker of {}, {when}", open.agent)
+            }
+            Self::Wall(wall) => {
+                let when = match is_due(wall.until) {
+                    true => "one run is tried now".to_owned(),
+                    false => format!("reset in {}", in_time(wall.until)),
+                };
+                format!("for {so_long} ({}), {when}", neutral::line(&wall.quota()))
             }
         }
     }
@@ -121,5 +133,15 @@ pub fn breaker(open: &OpenBreaker) -> String {
         number::moment(open.since),
         number::faults(open.faults),
         number::moment(open.until)
+    )
+}
+
+/// Says that runs of an account wait for the reset of a quota.
+pub fn wall(wall: &Wall) -> String {
+    format!(
+        "parked until {} ({}), since {}",
+        number::moment(wall.until),
+        neutral::line(&wall.quota()),
+        number::moment(wall.since)
     )
 }

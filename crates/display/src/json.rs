@@ -48,8 +48,11 @@ pub enum Document {
     Findings,
 }
 
+/// A reason. That of a quota has the moment of its reset.
+const ENDED: Place = Place::All(&[Place::Tag, Place::In(&[("until", Place::Time)])]);
+
 /// The places of a reason at the end of a path.
-const REASON: Place = Place::In(&[("reason", Place::Tag)]);
+const REASON: Place = Place::In(&[("reason", ENDED)]);
 
 /// The plan of a tree, with the files that it reads.
 const PLAN: Place = Place::In(&[(
@@ -58,7 +61,7 @@ const PLAN: Place = Place::In(&[(
 )]);
 
 /// A run in a tree, with those below it.
-static NODE: Place = Place::In(&[("reason", Place::Tag), ("children", Place::Each(&NODE))]);
+static NODE: Place = Place::In(&[("reason", ENDED), ("children", Place::Each(&NODE))]);
 
 static EVENT: Place = Place::In(&[
     ("at", Place::Time),
@@ -68,7 +71,8 @@ static EVENT: Place = Place::In(&[
             ("admitted", PLAN),
             ("stopping", REASON),
             ("ended", REASON),
-            ("resumed", Place::In(&[("after", Place::Tag)])),
+            ("resumed", Place::In(&[("after", ENDED)])),
+            ("parked", Place::In(&[("until", Place::Time)])),
         ]),
     ),
 ]);

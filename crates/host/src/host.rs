@@ -9,6 +9,7 @@ use offshoot_plugin_host::{Place, PlaceOrigin, Search};
 use offshoot_spawner::{FanAnswer, FanOut, RootSpec, RunSpec, Spawner, StoredValues};
 use offshoot_store::{DataFolder, SqliteStore, Store};
 
+use crate::account_key::account_key;
 use crate::door::Door;
 use crate::environment::Environment;
 use crate::error::HostError;
@@ -199,7 +200,8 @@ impl HostBuilder {
         let folder_of_tree = run_spec.as_ref().map_or(Path::new("/"), |spec| &spec.working_folder);
         let wanted = run_spec.as_ref().and_then(|spec| spec.runtime.as_deref());
         let built_in = runtimes::build(&config, &environment, &processes, folder_of_tree, wanted);
-        let mut builder = Spawner::builder().runtimes(built_in.await?);
+        let key = account_key(environment.state_home.as_deref());
+        let mut builder = Spawner::builder().runtimes(built_in.await?).account_key(key);
         for runtime in plugins.runtimes() {
             builder = builder.runtime(runtime.clone());
         }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Changes, Cost, MicroUsd, Payload, RunStatus, SaidError, TokenCount, Usage, cause,
+    Changes, Cost, MicroUsd, Payload, RunStatus, SaidError, Timestamp, TokenCount, Usage, cause,
     first_failure, number,
 };
 
@@ -141,6 +141,19 @@ pub enum Reason {
         /// The fault.
         message: String,
     },
+    /// The service refused it because a quota of its account is used up. It may have stood in line until the reset, as
+    /// `quota.onWall` says; this run could not be continued and was not to be repeated, or its tree was not to wait.
+    Quota {
+        /// The quota in the words of the service, such as `five_hour`; none where the service does not name it.
+        window: Option<String>,
+        /// The time of the reset, in microseconds since the epoch; none where the service does not say it.
+        until: Option<Timestamp>,
+    },
+    /// The tree had waited for the reset of a quota for as long as `quota.maxParkSeconds` says.
+    ParkLimit {
+        /// The limit.
+        seconds: u64,
+    },
     /// The deadline of the whole tree, or of what is below an agent above it.
     Deadline,
     /// The run was cancelled.
@@ -269,12 +282,15 @@ impl Reason {
             | Self::TurnLimit
             | Self::Budget { .. }
             | Self::BudgetPool { .. }
+            | Self::Quota { .. }
             | Self::PiecesFailed { .. }
             | Self::Repeated { .. }
             | Self::OutputLimit { .. }
             | Self::SchemaMismatch { .. }
             | Self::NotRecorded { .. } => RunStatus::Failed,
-            Self::Timeout { .. } | Self::Idle { .. } | Self::Deadline => RunStatus::TimedOut,
+            Self::Timeout { .. } | Self::Idle { .. } | Self::Deadline | Self::ParkLimit { .. } => {
+                RunStatus::TimedOut
+            }
             Self::Cancelled { .. } | Self::NeedFailed { .. } => RunStatus::Cancelled,
             Self::Interrupted => RunStatus::Lost,
             Self::ClientGone => RunStatus::ClientGone,
@@ -360,6 +376,16 @@ impl fmt::Display for Reason {
             Self::SchemaMismatch { path, message } => {
                 let gap = if path.is_empty() { "" } else { ": " };
                 write!(f, "its answer does not match its schema: {path}{gap}{message}")
+            }
+            Self::Quota { window, until } => {
+                f.write_str("the quota of its account is used up")?;
+                if let Some(window) = window {
+                    write!(f, " ({window})")?;
+                }
+                until.map_or(Ok(()), |until| write!(f, ", until {}", number::moment(until)))
+            }
+            Self::ParkLimit { seconds } => {
+                write!(f, "the tree had waited for a quota for {seconds} s, and no longer it may")
             }
             Self::Deadline => f.write_str("the deadline has passed"),
             Self::Cancelled { by } => write!(f, "cancelled by {by}"),

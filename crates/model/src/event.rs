@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentId, Changes, Cost, DeliveryId, Ending, Payload, Refusal, RootId, RunId, TaskType,
+    Account, AgentId, Changes, Cost, DeliveryId, Ending, Payload, Refusal, RootId, RunId, TaskType,
     Timestamp, Usage, VariableRef, number,
 };
 
@@ -153,6 +153,22 @@ pub enum EventKind {
         /// The agent.
         #[schemars(with = "String")]
         agent: AgentId,
+    },
+    /// A quota of an account is used up: no run of it starts before this time, and then one, to see whether the others may follow.
+    /// Recorded of the root.
+    Parked {
+        /// The account.
+        account: Account,
+        /// The quota in the words of the service, such as `five_hour`; none where the service does not name it.
+        window: Option<Arc<str>>,
+        /// The time from which one run is started, in microseconds since the epoch: the reset, and a little later by chance.
+        until: Timestamp,
+    },
+    /// Runs of the account start again: the one that was started after the reset works, or the runtime has another account now.
+    /// Recorded of the root.
+    Unparked {
+        /// The account.
+        account: Account,
     },
     /// A new supervisor holds the tree: nothing of it runs at this moment, and slots begin anew. Recorded of the root.
     Reopened,
@@ -385,6 +401,12 @@ table! {
         number::faults(*faults),
     );
     Self::BreakerClosed { agent } => "breaker_closed", format!("runs of the agent `{agent}` start again");
+    Self::Parked { account, window, until } => "parked", format!(
+        "no run of {account} starts before {}: a quota{} is used up",
+        number::moment(*until),
+        window.as_ref().map_or_else(String::new, |window| format!(" ({window})")),
+    );
+    Self::Unparked { account } => "unparked", format!("runs of {account} start again");
     Self::Ended(ending) => "ended", ending.reason.to_string();
     Self::Merged(merged) => "merged", format!(
         "{}: {} results, {} failures{}",

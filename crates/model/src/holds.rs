@@ -1,12 +1,13 @@
-//! Reasons why trees are held back: the pauses of the operator, and breakers that are open.
+//! Reasons why trees are held back: the pauses of the operator, breakers that are open, and quotas that are used up.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_session_key::AgentId;
 use serde::{Deserialize, Serialize};
 
-use crate::{Event, EventKind, RootId, Timestamp};
+use crate::{Account, Event, EventKind, RootId, Timestamp};
 
 /// The reasons why trees are held back, as their events tell.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +16,8 @@ pub struct Holds {
     paused: HashMap<RootId, Timestamp>,
     /// The agents of each tree whose breaker is open.
     breakers: Vec<(RootId, OpenBreaker)>,
+    /// The accounts of each tree of which a quota is used up.
+    walls: Vec<(RootId, Wall)>,
 }
 
 /// The breaker of an agent, while it is open: the runtime has failed too often in a row, and no run of the agent starts for a while.
@@ -31,6 +34,33 @@ pub struct OpenBreaker {
     pub until: Timestamp,
     /// The faults in a row.
     pub faults: u32,
+}
+
+/// An account while no run of it starts, because a quota of it is used up.
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Wall {
+    /// The account.
+    pub account: Account,
+    /// The quota in the words of the service; none where the service does not name it.
+    pub window: Option<Arc<str>>,
+    /// The time since which no run starts.
+    #[serde(serialize_with = "crate::rfc3339", deserialize_with = "crate::from_rfc3339")]
+    pub since: Timestamp,
+    /// The time from which one run is started, whose first sign of success lets the others follow.
+    #[serde(serialize_with = "crate::rfc3339", deserialize_with = "crate::from_rfc3339")]
+    pub until: Timestamp,
+}
+
+impl Wall {
+    /// Returns what is used up, in words: `five_hour of claude`.
+    pub fn quota(&self) -> String {
+        match &self.window {
+            Some(window) => format!("{window} of {}", self.account),
+            None => self.account.to_string(),
+        }
+    }
 }
 
 impl Holds {
@@ -57,6 +87,22 @@ impl Holds {
             EventKind::BreakerClosed { agent } => {
                 self.breakers.retain(|(root, open)| *root != event.root || open.agent != *agent);
             }
+            EventKind::Parked { account, window, until } => {
+                let is_it = |(root, wall): &&mut (RootId, Wall)| {
+                    *root == event.root && wall.account == *account
+                };
+                let (window, until) = (window.clone(), *until);
+                match self.walls.iter_mut().find(is_it) {
+                    Some((_, wall)) => (wall.window, wall.until) = (window, until),
+                    None => {
+                        let (account, since) = (account.clone(), event.at);
+                        self.walls.push((event.root, Wall { account, window, since, until }));
+                    }
+                }
+            }
+            EventKind::Unparked { account } => {
+                self.walls.retain(|(root, wall)| *root != event.root || wall.account != *account);
+            }
             _ => return false,
         }
         true
@@ -70,5 +116,10 @@ impl Holds {
     /// Returns the breakers of a tree that are open.
     pub fn open_breakers(&self, root: RootId) -> impl Iterator<Item = &OpenBreaker> {
         self.breakers.iter().filter(move |(of, _)| *of == root).map(|(_, open)| open)
+    }
+
+    /// Returns the accounts of a tree of which a quota is used up.
+    pub fn walls(&self, root: RootId) -> impl Iterator<Item = &Wall> {
+        self.walls.iter().filter(move |(of, _)| *of == root).map(|(_, wall)| wall)
     }
 }

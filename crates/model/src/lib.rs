@@ -23,6 +23,7 @@
 //! assert_eq!(TokenCount::Known(3) + TokenCount::Unknown, TokenCount::AtLeast(3));
 //! ```
 
+mod account;
 mod agent_summary;
 mod cause;
 mod changes;
@@ -59,6 +60,7 @@ mod usage;
 mod variable;
 mod wording;
 
+pub use account::Account;
 pub use agent_summary::AgentSummary;
 pub use cause::{cause, first_failure};
 pub use changes::Changes;
@@ -74,7 +76,7 @@ pub use event::{
     event_schema,
 };
 pub use grant::{BudgetGrant, Grant, Pooled};
-pub use holds::{Holds, OpenBreaker};
+pub use holds::{Holds, OpenBreaker, Wall};
 pub use id::{ContentHash, DeliveryId, ParseIdError, RootId, RunId};
 pub use isolation::{Isolation, ParseIsolationError};
 pub use json_error::{json_error, json_field};

@@ -70,6 +70,12 @@ impl Reason {
             Self::SchemaMismatch { .. } => yes(Some(
                 "run it again, or ask for a form that it can answer in; its answer is kept as it is",
             )),
+            Self::Quota { .. } => yes(Some(
+                "run it again after the reset; `agents.defaults.subagents.quota.onWall: park` waits for it where the run can be continued or repeated",
+            )),
+            Self::ParkLimit { .. } => no(Some(
+                "`offshoot resume RUN` goes on after the reset; agents.defaults.subagents.quota.maxParkSeconds says how long a tree waits",
+            )),
             Self::Deadline => no(Some("raise agents.defaults.subagents.deadlineSeconds")),
             Self::Cancelled { by: CancelledBy::MaxFail } => {
                 yes(Some("see why the others failed; --max-fail N permits more"))
@@ -159,6 +165,8 @@ mod tests {
             (Reason::Repeated { tool: text(), times: 10 }, false, Some("onRepeat")),
             (Reason::OutputLimit { bytes: 1 }, false, Some("maxOutputBytes")),
             (Reason::SchemaMismatch { path: text(), message: text() }, true, Some("form")),
+            (Reason::Quota { window: None, until: None }, true, Some("onWall")),
+            (Reason::ParkLimit { seconds: 1 }, false, Some("maxParkSeconds")),
             (Reason::Deadline, false, Some("deadlineSeconds")),
             (cancelled(CancelledBy::Operator), false, None),
             (cancelled(CancelledBy::Parent), true, None),

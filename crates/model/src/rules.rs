@@ -38,6 +38,9 @@ pub struct Rules {
     pub breaker_cooldown_seconds: Option<u64>,
     /// Seconds for all that is below the session, and for the whole tree where it is the root.
     pub deadline_seconds: Option<u64>,
+    /// True if time in which an account is parked does not count for the deadline.
+    #[serde(default)]
+    pub deadline_spares_parked: Option<bool>,
     /// Seconds that a child may run; 0 is no limit. A child that was given less may give no more to its own.
     pub run_timeout_seconds: Option<u64>,
 }

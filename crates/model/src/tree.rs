@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::ending::{with_cause, with_said};
 use crate::{
     Cleanup, Cost, Event, EventKind, Holds, Need, OpenBreaker, Origin, Reason, RootId, RunId,
-    RunStatus, Timestamp, TraceStep, Usage,
+    RunStatus, Timestamp, TraceStep, Usage, Wall,
 };
 
 /// All runs that were told of, of any number of roots.
@@ -164,6 +164,9 @@ pub struct TreeNode {
     /// The agents of which no run starts for a while, at the root.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub open_breakers: Vec<OpenBreaker>,
+    /// The accounts of which no run starts, because a quota is used up, at the root.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub walls: Vec<Wall>,
     /// The other attempt that the run waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parked: Option<Parked>,
@@ -232,8 +235,14 @@ impl Tree {
                 node.status = RunStatus::Queued;
                 let wait = Duration::from_millis(wait_ms.unwrap_or(0));
                 let (attempt, since, until) = (*attempt, event.at, event.at.plus(wait));
-                let parked =
-                    |after: &Reason| Parked { since, until, attempt, after: after.clone() };
+                let parked = |after: &Reason| {
+                    let reset = match after {
+                        Reason::Quota { until, .. } => *until,
+                        _ => None,
+                    };
+                    let until = reset.map_or(until, |reset| reset.max(until));
+                    Parked { since, until, attempt, after: after.clone() }
+                };
                 node.parked = after.as_deref().map(parked);
             }
             EventKind::Progress { text } => node.progress = Some(Arc::clone(text)),
@@ -347,6 +356,11 @@ impl Tree {
         self.holds.open_breakers(root).filter(move |_| !self.is_over(root))
     }
 
+    /// Returns the accounts of a tree of which a quota is used up; none where the tree is over.
+    pub fn walls(&self, root: RootId) -> impl Iterator<Item = &Wall> {
+        self.holds.walls(root).filter(move |_| !self.is_over(root))
+    }
+
     /// Returns the open breaker of the agent of a run that stands in line.
     pub fn held_back_by(&self, node: &Node) -> Option<&OpenBreaker> {
         let is_queued = node.status == RunStatus::Queued;
@@ -415,6 +429,7 @@ impl Tree {
         TreeNode {
             paused_since: if is_root { self.paused(node.root) } else { None },
             open_breakers: if is_root { open() } else { Vec::new() },
+            walls: if is_root { self.walls(node.root).cloned().collect() } else { Vec::new() },
             parked: node.parked.clone().filter(|_| !node.status.is_terminal()),
             id: node.run,
             session_key: node.key.clone(),

@@ -118,6 +118,8 @@ fn the_status_follows_from_the_reason() {
         (Reason::Repeated { tool: "Read".into(), times: 10 }, RunStatus::Failed, false),
         (Reason::OutputLimit { bytes: 1 }, RunStatus::Failed, false),
         (Reason::SchemaMismatch { path: text(), message: text() }, RunStatus::Failed, false),
+        (Reason::Quota { window: None, until: None }, RunStatus::Failed, false),
+        (Reason::ParkLimit { seconds: 1 }, RunStatus::TimedOut, false),
         (Reason::Deadline, RunStatus::TimedOut, false),
         (Reason::Cancelled { by: CancelledBy::Operator }, RunStatus::Cancelled, false),
         (Reason::Interrupted, RunStatus::Lost, false),

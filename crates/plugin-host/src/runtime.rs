@@ -219,6 +219,7 @@ fn as_it_may_say(reason: Reason) -> Reason {
         | Reason::Idle { .. }
         | Reason::Repeated { .. }
         | Reason::Deadline
+        | Reason::ParkLimit { .. }
         | Reason::Isolation { .. }
         | Reason::NeedFailed { .. }
         | Reason::PiecesFailed { .. }
@@ -237,6 +238,7 @@ fn as_it_may_say(reason: Reason) -> Reason {
         | Reason::RuntimeError { .. }
         | Reason::PluginPanic { .. }
         | Reason::TurnLimit
+        | Reason::Quota { .. }
         | Reason::Budget { .. }
         | Reason::BudgetPool { .. }
         | Reason::OutputLimit { .. }

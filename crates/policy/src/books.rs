@@ -1,10 +1,11 @@
-//! The books of one tree: spawns, reservations and breakers, over all its sessions.
+//! The books of one tree: spawns, reservations, breakers and walls of quotas, over all its sessions.
 
 use offshoot_model::{Origin, RunId, Timestamp};
 
 use crate::admission::Admission;
 use crate::breaker::Breakers;
 use crate::budget::Ledger;
+use crate::quota::Quotas;
 use crate::rate::Window;
 
 /// The books of one tree: counted for the whole of it. Admission reads them and the owner of the tree
@@ -17,6 +18,8 @@ pub struct Books {
     pub window: Window,
     /// The breakers, by kind of agent.
     pub breakers: Breakers,
+    /// The walls of quotas, by account.
+    pub quotas: Quotas,
     /// The amounts that are reserved and used.
     pub ledger: Ledger,
 }

@@ -56,6 +56,7 @@ pub mod budget;
 mod capabilities;
 mod lineage;
 pub mod needs;
+pub mod quota;
 pub mod rate;
 mod rights;
 mod runtime;

@@ -127,7 +127,8 @@ fn is_ours(right: &str) -> bool {
 mod tests {
     use super::*;
     use offshoot_config::{Origin, Valued};
-    use offshoot_model::CostKnowledge;
+    use offshoot_model::{Account, CostKnowledge};
+    use std::sync::Arc;
 
     fn set(names: &[&str]) -> BTreeSet<String> {
         names.iter().map(|&name| name.to_owned()).collect()
@@ -190,6 +191,7 @@ mod tests {
                 enforces: enforces.map(set),
                 turns: false,
                 resumes: false,
+                account: Arc::new(Account::of_runtime("x")),
             };
             assert_eq!(unenforceable(&held, &runtime), expected, "{held:?} {enforces:?}");
         };

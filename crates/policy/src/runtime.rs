@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use offshoot_model::CostKnowledge;
+use offshoot_model::{Account, CostKnowledge};
 
 /// The runtime that would run a child, as far as limits are concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,13 +18,17 @@ pub struct RuntimeFacts {
     pub turns: bool,
     /// True if it can continue an interrupted run.
     pub resumes: bool,
+    /// The account under which it calls its service, whose quotas its runs share.
+    pub account: Arc<Account>,
 }
 
 impl RuntimeFacts {
     /// An ordinary command: it costs nothing, and nothing that its user may do can be kept from it.
     pub fn of_a_command(name: impl Into<Arc<str>>) -> Self {
+        let name = name.into();
         Self {
-            name: name.into(),
+            account: Arc::new(Account::of_runtime(Arc::clone(&name))),
+            name,
             cost: CostKnowledge::None,
             enforces: Some(BTreeSet::new()),
             turns: false,

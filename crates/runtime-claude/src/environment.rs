@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 
 use offshoot_runtime::{
-    Launch, USUAL_VARIABLES, Variable, identity_variables, is_named, pass_variables,
+    Credential, Launch, USUAL_VARIABLES, Variable, identity_variables, is_named, pass_variables,
 };
 
 use crate::{ClaudeOptions, Compaction};
@@ -119,6 +119,26 @@ pub(crate) fn secrets(inherited: &[Variable]) -> Vec<String> {
     };
     let secret = inherited.iter().filter(|(name, _)| says_so(name) || !usual(name));
     secret.filter_map(|(_, value)| value.to_str().map(str::to_owned)).collect()
+}
+
+/// The variables that say who asks which service; without any of them the program has a login of its own, which its folder tells.
+const ACCOUNT: &[&str] = &[
+    "ANTHROPIC_BASE_URL",
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CONFIG_DIR",
+];
+
+/// Returns what tells its account; none where it has the usual login of the user.
+pub(crate) fn credential(inherited: &[Variable]) -> Option<Credential> {
+    let value = |name: &&str| {
+        let found = inherited.iter().rfind(|(known, value)| *known == **name && !value.is_empty());
+        found.map(|(_, value)| value.as_encoded_bytes())
+    };
+    let values: Vec<Option<&[u8]>> = ACCOUNT.iter().map(value).collect();
+    let is_set = values.iter().any(Option::is_some);
+    is_set.then(|| Credential::of(values.into_iter().map(Option::unwrap_or_default)))
 }
 
 /// Returns the part of our own environment that it inherits.
@@ -241,6 +261,27 @@ mod tests {
             "CLAUDE_OF_THE_FUTURE",
         ] {
             assert_eq!(inherited(&[(name.into(), "x".into())], &[]), [], "{name}");
+        }
+    }
+
+    #[test]
+    fn another_key_login_or_service_is_another_account() {
+        let of = |variables: &[(&str, &str)]| {
+            let variable = |(name, value): &(&str, &str)| ((*name).into(), (*value).into());
+            credential(&variables.iter().map(variable).collect::<Vec<Variable>>())
+        };
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[("PATH", "/bin"), ("ANTHROPIC_API_KEY", "")]), None);
+        let key = of(&[("ANTHROPIC_API_KEY", "a")]);
+        assert!(key.is_some());
+        assert_eq!(key, of(&[("ANTHROPIC_API_KEY", "a"), ("PATH", "/bin")]));
+        for other in [
+            &[("ANTHROPIC_API_KEY", "b")][..],
+            &[("ANTHROPIC_AUTH_TOKEN", "a")],
+            &[("ANTHROPIC_API_KEY", "a"), ("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")],
+            &[("CLAUDE_CONFIG_DIR", "a")],
+        ] {
+            assert_ne!(key, of(other), "{other:?}");
         }
     }
 

@@ -38,6 +38,8 @@ pub enum Line {
         /// The usage of the session up to now, where it was asked for and the program knows it.
         spent: Option<Spent>,
     },
+    /// The service has told how much of a quota is left.
+    Quota(Quota),
     /// A turn is over.
     Result(Box<TurnResult>),
     /// The program is done with a message, whether a turn took it or not.
@@ -100,6 +102,17 @@ pub struct Assistant {
     pub error: Option<String>,
 }
 
+/// The state of a quota of the account.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Quota {
+    /// True if it is used up, and the call was refused for that.
+    pub is_used_up: bool,
+    /// The reset, in seconds since the epoch.
+    pub resets_at: Option<u64>,
+    /// The quota in the words of the service, such as `five_hour`.
+    pub window: Option<String>,
+}
+
 /// The end of a turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TurnResult {
@@ -156,6 +169,7 @@ pub(crate) fn parse_without(secrets: &Secrets, line: &[u8]) -> Line {
             "queued" | "started" => Line::Other,
             _ => Line::Done { message: text(&value["command_uuid"]) },
         },
+        ("rate_limit_event", _) => Line::Quota(quota(&value["rate_limit_info"])),
         ("control_response", _) => answer(&value["response"]),
         ("result", _) => Line::Result(Box::new(turn_result(value))),
         _ => Line::Other,
@@ -165,6 +179,16 @@ pub(crate) fn parse_without(secrets: &Secrets, line: &[u8]) -> Line {
 fn answer(response: &Value) -> Line {
     let request = text(&response["request_id"]);
     Line::Answer { request, spent: Spent::of_session(&response["response"]["session"]) }
+}
+
+fn quota(info: &Value) -> Quota {
+    let seconds = &info["resetsAt"];
+    let whole = || seconds.as_f64().filter(|it| *it >= 0.0).map(|it| it as u64);
+    Quota {
+        is_used_up: info["status"] == "rejected",
+        resets_at: seconds.as_u64().or_else(whole),
+        window: info["rateLimitType"].as_str().map(str::to_owned),
+    }
 }
 
 fn init(value: &Value) -> Init {

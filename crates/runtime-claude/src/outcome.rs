@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use offshoot_model::{CancelledBy, Reason};
+use offshoot_model::{CancelledBy, Reason, Timestamp};
 use offshoot_process::{Exit, Finished as Ended};
 
-use crate::lines::TurnResult;
+use crate::lines::{Quota, TurnResult};
 
 /// The evidence about a session when its process is gone.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +26,8 @@ pub(crate) struct Evidence {
     pub(crate) interrupted: bool,
     /// True if nothing was used in the turn that did not end.
     pub(crate) unused: bool,
+    /// The quota that is used up, as the service has said last.
+    pub(crate) quota: Option<Quota>,
     /// The time that the program waited before it tried a refused call again: what the service asked for, or longer each time.
     pub(crate) retry_after: Option<Duration>,
 }
@@ -43,7 +45,14 @@ pub(crate) fn reason(evidence: &Evidence, ended: &Ended) -> Reason {
         return Reason::Cancelled { by: CancelledBy::Operator };
     }
     match &evidence.result {
-        Some(result) => of_result(result, evidence.assistant_error.as_deref()),
+        Some(result) => {
+            let error = evidence.assistant_error.as_deref();
+            let reason = of_result(result, error);
+            match &evidence.quota {
+                Some(quota) if is_refusal(&reason, error, result.api_error_status) => wall(quota),
+                _ => reason,
+            }
+        }
         None => without_result(evidence, ended),
     }
 }
@@ -52,6 +61,19 @@ pub(crate) fn reason(evidence: &Evidence, ended: &Ended) -> Reason {
 pub(crate) fn is_retryable(error: Option<&str>, status: Option<u64>) -> bool {
     let passing = |status: u64| matches!(status, 408 | 429 | 500..=599);
     error.is_some_and(|error| RETRYABLE.contains(&error)) || status.is_some_and(passing)
+}
+
+/// True if a turn failed because the service refused a call for the number of its calls, as far as it says why.
+fn is_refusal(reason: &Reason, error: Option<&str>, status: Option<u64>) -> bool {
+    matches!(reason, Reason::RuntimeError { .. })
+        && error.is_none_or(|error| error == "rate_limit")
+        && status.is_none_or(|status| status == 429)
+}
+
+/// The reason for the end of a run that met the wall of a quota.
+fn wall(quota: &Quota) -> Reason {
+    let at = |seconds: u64| Timestamp::from_micros(seconds.saturating_mul(1_000_000));
+    Reason::Quota { window: quota.window.clone(), until: quota.resets_at.map(at) }
 }
 
 fn of_result(result: &TurnResult, error: Option<&str>) -> Reason {
@@ -83,6 +105,11 @@ fn without_result(evidence: &Evidence, ended: &Ended) -> Reason {
         Some(garbage) => format!("; it printed {garbage:?}"),
         None => String::new(),
     };
+    if let Some(quota) = &evidence.quota
+        && ended.exit != Exit::Code(0)
+    {
+        return wall(quota);
+    }
     let message = format!("claude {how} without a result{printed}");
     if evidence.spoke || matches!(ended.exit, Exit::Code(0) | Exit::Lost) {
         return Reason::RuntimeError { message, retryable: false };
@@ -167,6 +194,39 @@ mod tests {
             assert_eq!(reason(&evidence, &Ended::of(exit)), expected, "{evidence:?} {exit:?}");
         }
         assert_eq!(reason(&spoke(None), &Ended::of(Exit::Lost)).status(), RunStatus::Failed);
+    }
+
+    #[test]
+    fn a_turn_that_a_quota_ended_says_so() {
+        let quota = Quota {
+            is_used_up: true,
+            resets_at: Some(1_700_000_000),
+            window: Some("five_hour".into()),
+        };
+        let until = Some(Timestamp::from_micros(1_700_000_000_000_000));
+        let met = Reason::Quota { window: Some("five_hour".into()), until };
+        let said = || TurnResult { result: Some("limit".into()), ..result("success", true) };
+        let check = |result: Option<TurnResult>, error: Option<&str>, exit, expected: &Reason| {
+            let evidence = Evidence {
+                quota: Some(quota.clone()),
+                assistant_error: error.map(str::to_owned),
+                ..spoke(result)
+            };
+            assert_eq!(&reason(&evidence, &Ended::of(exit)), expected, "{evidence:?}");
+        };
+        let one = Exit::Code(1);
+        check(Some(said()), Some("rate_limit"), one, &met);
+        check(Some(said()), None, one, &met);
+        check(Some(TurnResult { api_error_status: Some(429), ..said() }), None, one, &met);
+        check(None, None, one, &met);
+        // The program goes on beyond the quota, or ends for another reason.
+        let done = Reason::Completed { exit_code: None };
+        check(Some(result("success", false)), None, Exit::Code(0), &done);
+        check(Some(result("error_max_turns", true)), None, one, &Reason::TurnLimit);
+        let limit = || error("limit", false);
+        check(Some(said()), Some("authentication_failed"), one, &limit());
+        check(Some(TurnResult { api_error_status: Some(400), ..said() }), None, one, &limit());
+        check(None, None, Exit::Signal(9), &Reason::Signal { signal: 9 });
     }
 
     #[test]

@@ -16,8 +16,8 @@ use offshoot_process::{
     Stray, boot_id, resolve_program,
 };
 use offshoot_runtime::{
-    Abilities, CostKnowledge, Finished, Launch, Pressure, RunContext, RunHost, Runtime, SaidStream,
-    Secrets, Variable, pass_variables, system_prompt,
+    Abilities, CostKnowledge, Credential, Finished, Launch, Pressure, RunContext, RunHost, Runtime,
+    SaidStream, Secrets, Variable, pass_variables, system_prompt,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -295,6 +295,10 @@ impl Runtime for ClaudeRuntime {
 
     fn abilities(&self) -> Abilities {
         Self::ABILITIES
+    }
+
+    fn credential(&self) -> Option<Credential> {
+        environment::credential(&self.inner.inherited)
     }
 
     fn start(&self, launch: Launch, cx: RunContext) -> BoxFuture<'static, Finished> {

@@ -165,6 +165,10 @@ impl Talk {
                 }
                 Some(Effect::Answered(request))
             }
+            Line::Quota(quota) => {
+                self.evidence.quota = quota.is_used_up.then_some(quota);
+                None
+            }
             Line::Result(result) => Some(self.result(*result)),
             Line::Done { message } => {
                 self.owed.remove(&message);

@@ -101,6 +101,24 @@ impl Failure {
         missing || self.is_retryable() && !matches!(self, Self::Unreachable { .. })
     }
 
+    /// True if the service refuses all calls of the account for longer than this, because a quota is used up.
+    pub fn is_wall(&self, longest: Duration) -> bool {
+        matches!(self, Self::Refused { status: 429, after: Some(after), .. } if *after > longest)
+    }
+
+    /// Returns the quota that is used up, in the words of the service: `tokens`, `requests_per_day`. None where it says only that one is.
+    pub fn window(&self) -> Option<String> {
+        let Self::Refused { error, .. } = self else { return None };
+        let is_word = |kind: &str| {
+            let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+            kind.len() <= 40 && kind.chars().all(plain)
+        };
+        let is_window = |kind: &&String| {
+            is_word(kind) && !kind.contains("rate_limit") && !kind.contains("quota")
+        };
+        error.kinds.iter().find(is_window).cloned()
+    }
+
     /// True if the conversation has grown beyond what the model can read.
     pub fn is_overflow(&self) -> bool {
         let (Self::Refused { error, .. } | Self::GaveUp { error }) = self else { return false };
@@ -215,6 +233,27 @@ mod tests {
         }
         assert!(Failure::Cut { source: None }.is_retryable());
         assert!(!Failure::Length.is_retryable());
+    }
+
+    #[test]
+    fn a_refusal_that_lasts_is_a_wall() {
+        let refused = |status, kinds: &[&str], seconds: Option<u64>| {
+            let after = seconds.map(Duration::from_secs);
+            Failure::Refused { status, error: error(kinds), after }
+        };
+        let minute = Duration::from_secs(60);
+        for (failure, is_wall, window) in [
+            (refused(429, &["tokens", "rate_limit_exceeded"], Some(61)), true, Some("tokens")),
+            (refused(429, &["insufficient_quota"], Some(3_600)), true, None),
+            (refused(429, &["a b"], Some(3_600)), true, None),
+            (refused(429, &[], Some(60)), false, None),
+            (refused(429, &["insufficient_quota"], None), false, None),
+            (refused(503, &[], Some(3_600)), false, None),
+            (Failure::Cut { source: None }, false, None),
+        ] {
+            assert_eq!(failure.is_wall(minute), is_wall, "{failure:?}");
+            assert_eq!(failure.window().as_deref(), window, "{failure:?}");
+        }
     }
 
     #[test]

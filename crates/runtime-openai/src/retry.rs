@@ -25,12 +25,17 @@ impl Default for Retries {
 }
 
 impl Retries {
+    /// Returns the longest wait between two calls.
+    pub fn longest(&self) -> Duration {
+        seconds(self.longest_seconds)
+    }
+
     /// Returns the wait before the attempt after the `failed`-th, which failed and may end otherwise; none where it was the last.
     /// `after` is the wait that the service asked for, `chance` a number from 0 to 1.
     ///
     /// Up to a fifth is added by chance, so that runs that were refused together do not come back together.
     pub fn wait(&self, failed: u32, after: Option<Duration>, chance: f64) -> Option<Duration> {
-        let longest = seconds(self.longest_seconds);
+        let longest = self.longest();
         if failed > self.count || after.is_some_and(|after| after > longest) {
             return None;
         }
@@ -47,7 +52,7 @@ pub fn after<'h>(header: impl Fn(&str) -> Option<&'h str>) -> Option<Duration> {
     if let Some(millis) = header("retry-after-ms").and_then(number) {
         return Some(seconds(millis / 1000.0));
     }
-    let after = header("retry-after")?;
+    let Some(after) = header("retry-after") else { return reset(header) };
     if let Some(after) = number(after) {
         return Some(seconds(after));
     }
@@ -55,6 +60,41 @@ pub fn after<'h>(header: impl Fn(&str) -> Option<&'h str>) -> Option<Duration> {
     let now = rfc2822::parse(header("date")?.trim()).ok()?.timestamp();
     // One that lies behind us is over.
     Some(then.duration_since(now).try_into().unwrap_or_default())
+}
+
+/// The time until a limit that is used up is reset, in the words of services that name each limit; the longest of several.
+fn reset<'h>(header: impl Fn(&str) -> Option<&'h str>) -> Option<Duration> {
+    let of = |limit: &str| {
+        let is_used_up = header(&format!("x-ratelimit-remaining-{limit}"))?.trim() == "0";
+        span(header(&format!("x-ratelimit-reset-{limit}"))?).filter(|_| is_used_up)
+    };
+    ["requests", "tokens"].into_iter().filter_map(of).max()
+}
+
+/// Reads a length of time as `6m0s`, `1.5s`, `200ms` or `90`.
+fn span(text: &str) -> Option<Duration> {
+    if let Some(number) = number(text) {
+        return Some(seconds(number));
+    }
+    let mut rest = text.trim();
+    let mut sum = 0.0;
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| c.is_ascii_alphabetic())?;
+        let count = number(&rest[..end])?;
+        let unit_end = rest[end..].find(|c: char| !c.is_ascii_alphabetic());
+        let unit_end = unit_end.map_or(rest.len(), |length| end + length);
+        sum += count
+            * match &rest[end..unit_end] {
+                "d" => 86_400.0,
+                "h" => 3_600.0,
+                "m" => 60.0,
+                "s" => 1.0,
+                "ms" => 0.001,
+                _ => return None,
+            };
+        rest = &rest[unit_end..];
+    }
+    Some(seconds(sum))
 }
 
 fn number(text: &str) -> Option<f64> {
@@ -110,5 +150,17 @@ mod tests {
         check(&[("retry-after", "Wed, 21 Oct 2015 07:27:00 GMT"), NOW], Some(0));
         check(&[("retry-after", "Wed, 21 Oct 2015 07:28:07 GMT")], None);
         check(&[("retry-after", "soon"), NOW], None);
+        const SPENT: (&str, &str) = ("x-ratelimit-remaining-requests", "0");
+        let resets = |text| ("x-ratelimit-reset-requests", text);
+        check(&[SPENT, resets("6m0s")], Some(360_000));
+        check(&[SPENT, resets("1h1.5s")], Some(3_601_500));
+        check(&[SPENT, resets("200ms")], Some(200));
+        check(&[SPENT, resets("90")], Some(90_000));
+        check(&[SPENT, resets("soon")], None);
+        check(&[SPENT, resets("5x")], None);
+        check(&[("x-ratelimit-remaining-requests", "7"), resets("6m0s")], None);
+        check(&[SPENT, resets("6m0s"), ("retry-after", "3")], Some(3000));
+        let tokens = [("x-ratelimit-remaining-tokens", "0"), ("x-ratelimit-reset-tokens", "10m0s")];
+        check(&[SPENT, resets("6m0s"), tokens[0], tokens[1]], Some(600_000));
     }
 }

@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use offshoot_model::{JsonText, Reason};
 use offshoot_runtime::{
-    Abilities, CostKnowledge, Finished, Launch, Pressure, RunContext, Runtime, Secrets,
+    Abilities, CostKnowledge, Credential, Finished, Launch, Pressure, RunContext, Runtime, Secrets,
     system_prompt,
 };
 use serde_json::{Map, Value, json};
@@ -123,6 +123,11 @@ impl Runtime for OpenAiRuntime {
             _ => CostKnowledge::Unknown,
         };
         Abilities { cost, turns: true, resumes: false, enforces: None }
+    }
+
+    fn credential(&self) -> Option<Credential> {
+        let key = self.inner.service.as_ref().ok()?.secret().unwrap_or_default();
+        Some(Credential::of([self.inner.options.base_url.as_bytes(), key.as_bytes()]))
     }
 
     fn start(&self, launch: Launch, cx: RunContext) -> BoxFuture<'static, Finished> {

@@ -194,12 +194,22 @@ impl Session<'_> {
         match self.ask(self.history.messages().to_vec(), Purpose::Answer).await {
             Err(failure) if failure.is_overflow() && self.compaction.is_on() => {
                 if !self.sum_up().await? {
-                    return Err(failure.reason());
+                    return Err(self.reason(&failure));
                 }
                 let messages = self.history.messages().to_vec();
-                self.ask(messages, Purpose::Answer).await.map_err(|failure| failure.reason())
+                self.ask(messages, Purpose::Answer).await.map_err(|failure| self.reason(&failure))
             }
-            answer => answer.map_err(|failure| failure.reason()),
+            answer => answer.map_err(|failure| self.reason(&failure)),
+        }
+    }
+
+    /// The failure of a call that is given up as the reason of an ending. One that outlasts every wait between two calls is the wall of
+    /// a quota.
+    fn reason(&self, failure: &Failure) -> Reason {
+        match failure.is_wall(self.options.retries.longest()) {
+            // The time until then stands beside it.
+            true => Reason::Quota { window: failure.window(), until: None },
+            false => failure.reason(),
         }
     }
 
@@ -209,7 +219,7 @@ impl Session<'_> {
         let before = self.history.tokens();
         self.tell(format!("sums up a conversation of about {before} tokens"));
         let reply =
-            self.ask(request, Purpose::Summary).await.map_err(|failure| failure.reason())?;
+            self.ask(request, Purpose::Summary).await.map_err(|failure| self.reason(&failure))?;
         let summary = reply.text.trim();
         if summary.is_empty() {
             // Better a conversation that is too long than one that is lost.

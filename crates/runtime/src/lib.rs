@@ -34,6 +34,7 @@ mod closure;
 #[cfg(feature = "conformance")]
 pub mod contract;
 mod cpu_meter;
+mod credential;
 mod diagnostics;
 mod environment;
 mod finished;
@@ -55,6 +56,7 @@ pub use closure::FnRuntime;
 #[cfg(feature = "conformance")]
 pub use contract::{Violation, check as check_contract};
 pub use cpu_meter::CpuMeter;
+pub use credential::Credential;
 pub use diagnostics::diagnostics;
 pub use environment::{
     TRACE_VARIABLE_BYTES, USUAL_VARIABLES, Variable, identity_variables, is_named, is_of_a_run,
@@ -91,6 +93,12 @@ pub trait Runtime: Send + Sync + 'static {
 
     /// Returns the abilities of the runtime; asked at admission, so they must not change during a tree.
     fn abilities(&self) -> Abilities;
+
+    /// Returns the credential with which it calls its service, so that the runs of one account are known to share its quotas. None where
+    /// it does not know it: then all its runs are taken for one account. Asked once.
+    fn credential(&self) -> Option<Credential> {
+        None
+    }
 
     /// Starts one run. Returns at once; the work happens in the future.
     fn start(&self, launch: Launch, cx: RunContext) -> BoxFuture<'static, Finished>;

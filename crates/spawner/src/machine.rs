@@ -37,6 +37,7 @@ mod stop;
 mod streak;
 mod timer;
 mod wait;
+mod wall;
 mod what_if;
 
 #[cfg(test)]
@@ -92,12 +93,14 @@ pub(crate) struct Machine {
     live: usize,
     /// Runs in line for their first slot.
     queued: usize,
-    /// Runs in line whose agent's breaker is open. They stand in no queue, so that no search has to step over them; the
-    /// next change of the breaker puts them back.
+    /// Runs in line whose agent's breaker is open, or whose account has used up a quota. They stand in no queue, so that no search
+    /// has to step over them; the next change of the breaker or the quota puts them back.
     held_back: Vec<RunIndex>,
     /// Pieces that were read back from the record and stand in no line yet.
     unclaimed: BTreeSet<RunIndex>,
     needs: Needs,
+    /// True if runs of an account may start again, or the next one may probe, since runs were held back for it.
+    walls_changed: bool,
     paused: bool,
     /// True if nothing starts, although the tree is not paused.
     held: bool,
@@ -136,6 +139,7 @@ impl Machine {
             held_back: Vec::new(),
             unclaimed: BTreeSet::new(),
             needs: Needs::default(),
+            walls_changed: false,
             paused: false,
             held: false,
             stall_looked_for: None,
@@ -258,7 +262,8 @@ impl Machine {
         let grant = self.grant_of(index, live);
         let inline_bytes = live.terms.result_inline_bytes();
         let (attempt, depth) = (live.attempt, run.depth());
-        let may_retry = live.faults < live.under.retries_count(live.resumes);
+        let may_retry =
+            live.faults < live.under.retries_count(live.resumes) || wall::may_wait(live);
         let needs = self.answers_for(index);
         Some(Session {
             key,
@@ -321,7 +326,10 @@ impl Machine {
                 self.record(run, EventKind::Started { process });
             }
             RunEvent::Progress(text) => self.show(run, text),
-            RunEvent::ToolUsed(used) => self.tool_used(run, used),
+            RunEvent::ToolUsed(used) => {
+                self.shows_success(run);
+                self.tool_used(run, used);
+            }
             RunEvent::StrayEnded { pid, name } => {
                 self.record(run, EventKind::StrayEnded { pid, name });
             }
@@ -334,6 +342,9 @@ impl Machine {
                 live.told = Some(Box::new(told));
                 let (usage, cost) = live.in_all(told.0, told.1);
                 self.charge(run, usage, cost);
+                if wall::is_something(&told.0) {
+                    self.shows_success(run);
+                }
             }
         }
     }
@@ -375,6 +386,7 @@ impl Machine {
                 Due::Delivery(wait) => self.delivery_timed_out(wait),
                 Due::Stall => self.look_for_stall(),
                 Due::Deadline(run) => self.deadline(run),
+                Due::Park => self.park_limit(),
                 Due::Reconsider => self.reconsider(),
             }
         }

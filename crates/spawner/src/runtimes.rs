@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use offshoot_model::Account;
 use offshoot_policy::RuntimeFacts;
 use offshoot_runtime::{Abilities, Runtime};
 
@@ -28,6 +29,16 @@ impl Runtimes {
         self.by_name.insert(name, Known { runtime, facts });
     }
 
+    /// Tells the accounts of one runtime apart, by fingerprints with this key.
+    pub(crate) fn tell_accounts(&mut self, key: &[u8; 32]) {
+        for (name, Known { runtime, facts }) in &mut self.by_name {
+            if let Some(credential) = runtime.credential() {
+                let account = Account::of_credential(Arc::clone(name), key, credential.bytes());
+                Arc::make_mut(facts).account = Arc::new(account);
+            }
+        }
+    }
+
     /// The one of this name, or the default one.
     pub(crate) fn get(&self, name: Option<&str>) -> Option<&Known> {
         self.by_name.get(name.or(self.default.as_deref())?)
@@ -44,5 +55,6 @@ impl Runtimes {
 /// A runtime as far as limits are concerned.
 fn facts(name: &Arc<str>, runtime: &dyn Runtime) -> RuntimeFacts {
     let Abilities { cost, turns, resumes, enforces } = runtime.abilities();
-    RuntimeFacts { name: Arc::clone(name), cost, enforces, turns, resumes }
+    let account = Arc::new(Account::of_runtime(Arc::clone(name)));
+    RuntimeFacts { name: Arc::clone(name), cost, enforces, turns, resumes, account }
 }

@@ -55,6 +55,7 @@ pub struct SpawnerBuilder {
     clock: Option<Arc<dyn Clock>>,
     ticket_issuer: Option<Arc<dyn TicketIssuer>>,
     workspaces: Option<Arc<dyn Workspaces>>,
+    account_key: Option<[u8; 32]>,
 }
 
 /// A root to open.
@@ -327,9 +328,21 @@ impl SpawnerBuilder {
         self
     }
 
+    /// Sets the key for the fingerprints by which accounts of one runtime are told apart. Where this is not called, all runs of a
+    /// runtime are taken for one account.
+    #[must_use]
+    pub fn account_key(mut self, key: Option<[u8; 32]>) -> Self {
+        self.account_key = key;
+        self
+    }
+
     /// The spawner. Fails where a temporary folder is needed and cannot be made.
     pub fn build(self) -> Result<Spawner, SpawnerError> {
-        let Self { config, store, folder, runtimes, clock, ticket_issuer, workspaces } = self;
+        let Self { config, store, folder, mut runtimes, clock, .. } = self;
+        let Self { ticket_issuer, workspaces, account_key, .. } = self;
+        if let Some(key) = account_key {
+            runtimes.tell_accounts(&key);
+        }
         let folder = match folder {
             Some(folder) => folder,
             None => Arc::new(DataFolder::temporary()?),

@@ -51,6 +51,9 @@ pub struct ApiError {
     /// After how many seconds to come again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u64>,
+    /// A quota of the account is used up: the number of seconds until it is reset, which stands in the headers of a subscription.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota_resets_in: Option<u64>,
 }
 
 /// How a stream breaks.
@@ -108,6 +111,13 @@ impl Reply {
         Self::Error(error)
     }
 
+    /// The five hours of a subscription are used up, until a reset in this time.
+    pub fn wall(resets_in: Duration) -> Self {
+        let mut error = ApiError::new(429, "rate_limit_error", "the quota is used up");
+        error.quota_resets_in = Some(resets_in.as_secs());
+        Self::Error(error)
+    }
+
     /// Overloaded.
     pub fn overloaded() -> Self {
         Self::Error(ApiError::new(529, "overloaded_error", "overloaded"))
@@ -127,7 +137,13 @@ impl Reply {
 impl ApiError {
     /// An error without a time to come again.
     pub fn new(status: u16, kind: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { status, kind: kind.into(), message: message.into(), retry_after: None }
+        Self {
+            status,
+            kind: kind.into(),
+            message: message.into(),
+            retry_after: None,
+            quota_resets_in: None,
+        }
     }
 }
 

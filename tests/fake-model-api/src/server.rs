@@ -4,11 +4,12 @@ use std::convert::Infallible;
 use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures_util::stream::{self, BoxStream, StreamExt};
 use http_body_util::{BodyExt, Limited, StreamBody};
 use hyper::body::{Bytes, Frame, Incoming};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::service::service_fn;
 use hyper::{Request, StatusCode, server::conn::http1};
 use hyper_util::rt::TokioIo;
@@ -83,7 +84,7 @@ async fn respond(
 }
 
 async fn respond_with(response: Response) -> hyper::Response<Body> {
-    let Response { status, content_type, retry_after, parts } = response;
+    let Response { status, content_type, retry_after, quota_resets_in, parts } = response;
     if parts.first() == Some(&Part::Silence) {
         // Not even a status. Ends when the client or the service does.
         std::future::pending::<()>().await;
@@ -96,7 +97,29 @@ async fn respond_with(response: Response) -> hyper::Response<Body> {
     if let Some(seconds) = retry_after {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
+    if let Some(seconds) = quota_resets_in {
+        tell_quota(response.headers_mut(), seconds);
+    }
     response
+}
+
+/// Tells in the headers of a subscription that its five hours are used up, and when they begin anew.
+fn tell_quota(headers: &mut HeaderMap, seconds: u64) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is after 1970");
+    // A reset is told in whole seconds, and is not before its time.
+    let reset = HeaderValue::from(now.as_secs() + 1 + seconds);
+    for (name, value) in [
+        ("status", HeaderValue::from_static("rejected")),
+        ("reset", reset.clone()),
+        ("representative-claim", HeaderValue::from_static("five_hour")),
+        ("5h-status", HeaderValue::from_static("rejected")),
+        ("5h-utilization", HeaderValue::from_static("1.0")),
+        ("5h-reset", reset),
+    ] {
+        let name = format!("anthropic-ratelimit-unified-{name}");
+        headers.insert(HeaderName::try_from(name).expect("a name"), value);
+    }
+    headers.insert("x-should-retry", HeaderValue::from_static("false"));
 }
 
 async fn frame(part: Part) -> Option<io::Result<Frame<Bytes>>> {

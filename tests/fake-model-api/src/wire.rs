@@ -13,6 +13,8 @@ pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) content_type: &'static str,
     pub(crate) retry_after: Option<u64>,
+    /// The number of seconds until the reset of a quota that is used up.
+    pub(crate) quota_resets_in: Option<u64>,
     pub(crate) parts: Vec<Part>,
 }
 
@@ -96,17 +98,30 @@ pub(crate) fn message(
 
 /// An error of the service.
 pub(crate) fn error(error: &ApiError) -> Response {
-    Response { retry_after: error.retry_after, ..json_of(error.status, &error_json(error)) }
+    let ApiError { retry_after, quota_resets_in, .. } = *error;
+    Response { retry_after, quota_resets_in, ..json_of(error.status, &error_json(error)) }
 }
 
 /// A response that is one JSON value.
 pub(crate) fn json_of(status: u16, value: &Value) -> Response {
     let parts = vec![Part::Bytes(value.to_string())];
-    Response { status, content_type: "application/json", retry_after: None, parts }
+    Response {
+        status,
+        content_type: "application/json",
+        retry_after: None,
+        quota_resets_in: None,
+        parts,
+    }
 }
 
 pub(crate) fn stream_of(parts: Vec<Part>) -> Response {
-    Response { status: 200, content_type: "text/event-stream", retry_after: None, parts }
+    Response {
+        status: 200,
+        content_type: "text/event-stream",
+        retry_after: None,
+        quota_resets_in: None,
+        parts,
+    }
 }
 
 fn error_json(error: &ApiError) -> Value {

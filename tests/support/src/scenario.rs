@@ -31,9 +31,10 @@ mod script;
 use std::collections::BTreeMap;
 
 use offshoot_model::{
-    AgentId, BudgetGrant, CancelledBy, ContentHash, Cost, Ending, Event, EventKind, GovernedBy,
-    JsonText, KeeperFault, MergeSummary, MicroUsd, Payload, PiecesAgain, Reason, Refusal,
-    RefusalCode, RootId, RootReopened, RunId, TokenCount, ToolUse, Usage, ValueKind, VariableRef,
+    Account, AgentId, BudgetGrant, CancelledBy, ContentHash, Cost, Ending, Event, EventKind,
+    GovernedBy, JsonText, KeeperFault, MergeSummary, MicroUsd, Payload, PiecesAgain, Reason,
+    Refusal, RefusalCode, RootId, RootReopened, RunId, Timestamp, TokenCount, ToolUse, Usage,
+    ValueKind, VariableRef,
 };
 
 pub use self::many::{many, two_maps};
@@ -148,6 +149,10 @@ fn map(script: &mut Script) {
     let agent = AgentId::main();
     script.say(root, EventKind::BreakerOpened { agent: agent.clone(), faults: 5, wait_ms: 60_000 });
     script.say(root, EventKind::BreakerClosed { agent });
+    let account = Account::of_runtime("claude");
+    let (window, until) = (Some("five_hour".into()), Timestamp::from_micros(1_767_276_300_000_000));
+    script.say(root, EventKind::Parked { account: account.clone(), window, until });
+    script.say(root, EventKind::Unparked { account });
     script.say(root, EventKind::Merged(Box::new(summary)));
     let reason = Reason::PiecesFailed { failed: 3, total: 7 };
     script.end(root, Ending { output: Some(output), ..Ending::of(reason) });

@@ -14,6 +14,7 @@ impl Audit {
         let run = self.runs.get_mut(&event.run).expect("the run that was looked up is gone");
         let before = std::mem::replace(&mut run.state, SlotState::Ended);
         run.ended = Some(ending.status());
+        self.walls.over(event.run);
         if before == SlotState::Holding {
             let depth = run.admitted.depth;
             let above = self.counted_below(event.run);

@@ -10,7 +10,7 @@ use offshoot_display::{Hold, List, Style, beginnings};
 use offshoot_door::{List as AskedList, WireTreeNode};
 use offshoot_model::{
     AgentId, Cost, MicroUsd, Node, OpenBreaker, RootId, RunId, RunStatus, SessionKey, Subtrees,
-    Timestamp, Tree, Usage,
+    Timestamp, Tree, Usage, Wall,
 };
 use offshoot_spawner::{Clock, SystemClock};
 use serde::Serialize;
@@ -44,6 +44,9 @@ struct Listed {
     /// The agents of which no run starts for a while, at the root; at a run in line its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     open_breakers: Vec<OpenBreaker>,
+    /// The accounts of which no run starts before the reset of a quota, at the root.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    walls: Vec<Wall>,
     depth: u32,
     parent: Option<RunId>,
     /// Directly below, without pieces that ran again.
@@ -185,11 +188,12 @@ fn list(tree: &Tree, subtrees: &Subtrees<'_>, node: &Node, silence: Option<Durat
     let reason = node.reason.as_ref().filter(|_| !node.status.is_success());
     let subtree = subtrees.of(node);
     let children = || tree.children(node).filter(|child| child.replaced_by.is_none());
-    let (mut paused_since, mut open_breakers) = (None, Vec::new());
+    let (mut paused_since, mut open_breakers, mut walls) = (None, Vec::new(), Vec::new());
     for hold in Hold::of(tree, node) {
         match hold {
             Hold::Paused(since) => paused_since = Some(since),
             Hold::Breaker(open) => open_breakers.push(open.clone()),
+            Hold::Wall(wall) => walls.push(wall.clone()),
             Hold::Parked(_) => {}
         }
     }
@@ -202,6 +206,7 @@ fn list(tree: &Tree, subtrees: &Subtrees<'_>, node: &Node, silence: Option<Durat
         reason: reason.map(ToString::to_string),
         paused_since,
         open_breakers,
+        walls,
         depth: node.depth,
         parent: node.parent,
         children: children().count(),

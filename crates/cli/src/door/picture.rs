@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use offshoot_display::number::{self, count, milliseconds};
 use offshoot_display::{
-    Branch, RunLine, Style, breaker, name, neutral, parked, paused, reason_beside, used,
+    Branch, RunLine, Style, breaker, name, neutral, parked, paused, reason_beside, used, wall,
 };
 use offshoot_door::WireTreeNode;
 
@@ -70,6 +70,7 @@ fn held(node: &WireTreeNode) -> impl Iterator<Item = String> {
     node.paused_since
         .map(paused)
         .into_iter()
+        .chain(node.walls.iter().map(wall))
         .chain(parked)
         .chain(node.open_breakers.iter().map(breaker))
 }

@@ -186,6 +186,7 @@ impl Teller {
             }
             EventKind::Resumed { after: Some(_), .. }
             | EventKind::Paused
+            | EventKind::Parked { .. }
             | EventKind::BreakerOpened { .. } => Occasion::Parked,
             EventKind::BudgetNotice => Occasion::Budget80,
             _ => return None,

@@ -321,7 +321,7 @@ fn tell_what_was_stopped(answer: &FanAnswer, cx: &Invocation) {
 
 /// True of the code of an ending that was not the run's own doing.
 fn is_stopped(code: &str) -> bool {
-    matches!(code, "cancelled" | "deadline" | "budget_pool")
+    matches!(code, "cancelled" | "deadline" | "park_limit" | "budget_pool")
 }
 
 /// Names the tree, and what can be done with it where its answer is not whole.
@@ -374,17 +374,24 @@ fn options_to_go_on(answer: &FanAnswer, reason: &Reason) -> Option<String> {
     }
     let mut options = String::new();
     // Pieces that were cancelled with their tree go on without an option.
-    let has_failed = answer
-        .failed
-        .keys()
-        .any(|code| !matches!(&**code, "deadline" | "cancelled" | "not_recorded" | "budget_pool"));
+    let has_failed =
+        answer.failed.keys().any(|code| !is_stopped(code) && **code != *"not_recorded");
     let too_many_failed = *reason == (Reason::Cancelled { by: CancelledBy::MaxFail });
     if has_failed || too_many_failed {
         options.push_str(" --failed");
     }
     let was_stopped = !too_many_failed
-        && answer.failed.keys().any(|code| matches!(&**code, "deadline" | "cancelled"));
-    if has_failed && (was_stopped || matches!(reason, Reason::Deadline | Reason::Budget { .. })) {
+        && answer
+            .failed
+            .keys()
+            .any(|code| matches!(&**code, "deadline" | "park_limit" | "cancelled"));
+    if has_failed
+        && (was_stopped
+            || matches!(
+                reason,
+                Reason::Deadline | Reason::ParkLimit { .. } | Reason::Budget { .. }
+            ))
+    {
         options.push_str(" --cancelled");
     }
     options.push_str(match reason {
@@ -443,7 +450,7 @@ fn unlisted(answer: &FanAnswer) -> u32 {
 /// The exit code that an ending with this code of an error calls for.
 fn exit_of(code: &str) -> Exit {
     match code {
-        "budget" | "budget_pool" | "deadline" => Exit::Stopped,
+        "budget" | "budget_pool" | "deadline" | "park_limit" | "quota" => Exit::Stopped,
         "cannot_start" => Exit::NoRuntime,
         "input_unreadable" => Exit::BadInput,
         _ => Exit::AgentFailed,

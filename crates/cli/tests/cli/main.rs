@@ -73,5 +73,6 @@ mod stages;
 mod trace;
 mod trust;
 mod usage;
+mod walls;
 mod watch;
 mod wrap;

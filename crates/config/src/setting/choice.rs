@@ -95,6 +95,16 @@ choice! {
 }
 
 choice! {
+    /// The treatment of a run that is refused because a quota of its account is used up.
+    OnWall {
+        /// The run waits in line until the reset.
+        Park = "park",
+        /// The run fails.
+        Fail = "fail",
+    }
+}
+
+choice! {
     /// The treatment of an agent that waits for its children and needs nothing meanwhile.
     Park {
         /// By how many wait, and how long.

@@ -24,6 +24,8 @@ pub(super) enum Place {
     Each(&'static Place),
     /// The same as another one.
     Same(&'static Place),
+    /// All of these, of the same value.
+    All(&'static [Place]),
 }
 
 /// The fields of an object, as they are written.
@@ -65,6 +67,7 @@ impl<'a> Edits<'a> {
                 }
             }
             Place::Same(place) => self.value(value, place),
+            Place::All(places) => places.iter().for_each(|place| self.value(value, place)),
         }
     }
 

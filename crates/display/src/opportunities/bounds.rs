@@ -1,11 +1,12 @@
 //! The limits that runs in line waited for.
 //!
-//! A run that stands in line is counted under what would have stopped it at that moment, the outermost first: a pause, the breaker of its
-//! agent, the slots of the tree, those of its level, those below one of its parents. The line of a parent that waits for its slot again is
+//! A run that stands in line is counted under what would have stopped it at that moment, the outermost first: a pause, the
+//! slots of the tree, those of its level, those below one of its parents, the quota of its account, the breaker of its agent. The line of a parent that waits for its slot again is
 //! not counted: the record does not say when it began.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::{Admitted, AgentId, Event, EventKind, Rules, RunId, Timestamp};
@@ -32,6 +33,8 @@ pub enum Bound {
     Retries,
     /// Runs of its agent had failed too often in a row.
     Breaker,
+    /// A quota of its account was used up.
+    Quota,
     /// The operator had paused the tree.
     Pause,
     /// A slot was free: the supervisor was at work, the record could not be written, or nothing was left of the budget for the moment.
@@ -61,6 +64,10 @@ pub(super) struct Bounds {
     /// The runs that wait for their next attempt, and the moments at which they stand in line again.
     again: Vec<(usize, Timestamp)>,
     open_breakers: Vec<AgentId>,
+    /// The runtimes of which a quota is used up.
+    walls: Vec<Arc<str>>,
+    /// The runtime of the runs of each agent.
+    runtimes: HashMap<AgentId, Arc<str>>,
     paused: bool,
     last: Option<Timestamp>,
     times: BTreeMap<Bound, Duration>,
@@ -130,6 +137,13 @@ impl Bounds {
             EventKind::Unpaused => self.paused = false,
             EventKind::BreakerOpened { agent, .. } => self.open_breakers.push(agent.clone()),
             EventKind::BreakerClosed { agent } => self.open_breakers.retain(|open| open != agent),
+            EventKind::Parked { account, .. } => {
+                self.walls.retain(|runtime| *runtime != account.runtime);
+                self.walls.push(Arc::clone(&account.runtime));
+            }
+            EventKind::Unparked { account } => {
+                self.walls.retain(|runtime| *runtime != account.runtime);
+            }
             EventKind::Reopened => self.reopen(),
             _ => {}
         }
@@ -197,11 +211,19 @@ impl Bounds {
                 return Bound::MaxConcurrentPerLevel;
             }
         }
-        if self.open_breakers.contains(agent) { Bound::Breaker } else { Bound::Other }
+        let runtime = self.runtimes.get(agent);
+        match () {
+            () if runtime.is_some_and(|runtime| self.walls.contains(runtime)) => Bound::Quota,
+            () if self.open_breakers.contains(agent) => Bound::Breaker,
+            () => Bound::Other,
+        }
     }
 
     fn admit(&mut self, run: RunId, admitted: &Admitted) {
         let at = self.runs.len();
+        if let Some(runtime) = &admitted.runtime {
+            self.runtimes.insert(admitted.agent.clone(), Arc::clone(runtime));
+        }
         let parent = admitted.parent.and_then(|parent| self.index.get(&parent).copied());
         let part = parent.map_or(0, |parent| self.runs[parent].below);
         let rules = admitted.rules.as_deref().copied();
@@ -318,6 +340,7 @@ impl fmt::Display for Bound {
             Self::Needs => f.write_str("what they need"),
             Self::Retries => f.write_str("another attempt"),
             Self::Breaker => f.write_str("the breaker"),
+            Self::Quota => f.write_str("the quota of an account"),
             Self::Pause => f.write_str("the pause"),
             Self::Other => f.write_str("something else"),
         }

@@ -147,7 +147,8 @@ impl Tally {
         let root = self.root.filter(|_| self.ended() < self.total());
         let paused = root.and_then(|root| self.holds.paused(root)).map(Hold::Paused);
         let open = root.into_iter().flat_map(|root| self.holds.open_breakers(root));
-        paused.into_iter().chain(open.map(Hold::Breaker))
+        let walls = root.into_iter().flat_map(|root| self.holds.walls(root)).map(Hold::Wall);
+        paused.into_iter().chain(walls).chain(open.map(Hold::Breaker))
     }
 
     /// The length of the pause that has not ended, as of this moment. Before the first start there was no work to interrupt.
@@ -292,6 +293,7 @@ impl Tally {
             reason,
             Reason::Cancelled { .. }
                 | Reason::Deadline
+                | Reason::ParkLimit { .. }
                 | Reason::BudgetPool { .. }
                 | Reason::NeedFailed { .. }
         );
@@ -315,7 +317,12 @@ impl Tally {
     /// none where it was not.
     pub(super) fn failures_before(&self, style: Style) -> Vec<String> {
         let is_of_tree = |(reason, ..): &(Reason, u64, Failure)| {
-            matches!(reason, Reason::Cancelled { by: CancelledBy::Operator } | Reason::Deadline)
+            matches!(
+                reason,
+                Reason::Cancelled { by: CancelledBy::Operator }
+                    | Reason::Deadline
+                    | Reason::ParkLimit { .. }
+            )
         };
         let (last, before) = &self.failures;
         if last.is_empty() || !self.stopped.iter().any(is_of_tree) {

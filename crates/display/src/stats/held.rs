@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use offshoot_model::{Event, EventKind, Holds, OpenBreaker, RootId, RunId, Timestamp, rfc3339};
+use offshoot_model::{
+    Event, EventKind, Holds, OpenBreaker, RootId, RunId, Timestamp, Wall, rfc3339,
+};
 use serde::Serialize;
 
 use crate::held::Hold;
@@ -22,6 +24,16 @@ pub struct HeldTree {
     /// The agents of which no run starts for a while.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub open_breakers: Vec<OpenBreaker>,
+    /// The accounts of which no run starts before the reset of a quota.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub walls: Vec<Wall>,
+}
+
+impl HeldTree {
+    fn is_held(&self) -> bool {
+        let is_paused = self.paused_since.is_some();
+        is_paused || !self.open_breakers.is_empty() || !self.walls.is_empty()
+    }
 }
 
 /// The trees that are not over, and what holds them back.
@@ -63,9 +75,10 @@ impl OpenTrees {
             name: self.names.get(root).cloned().unwrap_or_default(),
             paused_since: self.holds.paused(*root),
             open_breakers: self.holds.open_breakers(*root).cloned().collect(),
+            walls: self.holds.walls(*root).cloned().collect(),
         };
         let all = self.open.iter().map(held);
-        all.filter(|tree| tree.paused_since.is_some() || !tree.open_breakers.is_empty()).collect()
+        all.filter(HeldTree::is_held).collect()
     }
 }
 
@@ -73,7 +86,8 @@ impl HeldTree {
     /// Returns a line for each reason.
     pub(super) fn lines(&self) -> impl Iterator<Item = String> {
         let paused = self.paused_since.map(Hold::Paused);
-        let holds = paused.into_iter().chain(self.open_breakers.iter().map(Hold::Breaker));
+        let holds = paused.into_iter().chain(self.walls.iter().map(Hold::Wall));
+        let holds = holds.chain(self.open_breakers.iter().map(Hold::Breaker));
         holds.map(|hold| format!("{}: {}", self.name, hold.text()))
     }
 }

@@ -2,7 +2,7 @@
 
 use offshoot_model::{
     AgentId, Cost, OpenBreaker, Reason, RunId, RunStatus, SessionKey, Timestamp, TreeNode, Usage,
-    from_rfc3339, rfc3339,
+    Wall, from_rfc3339, rfc3339,
 };
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,10 @@ pub struct WireTreeNode {
     /// The agents of which no run starts for a while, at the topmost run of an answer. Absent from the answers of earlier versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open_breakers: Vec<OpenBreaker>,
+    /// The accounts of which no run starts before the reset of a quota, at the topmost run of an answer. Absent from the answers of
+    /// earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub walls: Vec<Wall>,
     /// The other attempt that the run waits for. Absent from the answers of earlier versions.
     pub parked: Option<WireParked>,
     /// Levels below the root.
@@ -128,6 +132,7 @@ impl From<&TreeNode> for WireTreeNode {
             reported: node.reported.as_deref().map(str::to_owned),
             paused_since: node.paused_since,
             open_breakers: node.open_breakers.clone(),
+            walls: node.walls.clone(),
             parked: node.parked.as_ref().map(|parked| WireParked {
                 since: parked.since,
                 until: parked.until,

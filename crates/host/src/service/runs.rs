@@ -178,6 +178,7 @@ impl Times {
 fn tell_holds(tree: &Tree, root: RootId, top: &mut WireTreeNode) {
     top.paused_since = tree.paused(root);
     top.open_breakers = tree.open_breakers(root).cloned().collect();
+    top.walls = tree.walls(root).cloned().collect();
 }
 
 /// Leaves out what is below a run and deleted, and counts it. What it used stays in the sums.

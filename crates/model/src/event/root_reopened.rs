@@ -41,7 +41,9 @@ impl PiecesAgain {
             Reason::Completed { .. } | Reason::Cancelled { by: CancelledBy::EarlyAnswer } => false,
             Reason::Cancelled { by: CancelledBy::MaxFail } => self.failed,
             // Never started, for the state of its tree.
-            Reason::BudgetPool { .. } => self.cancelled,
+            Reason::BudgetPool { .. } | Reason::ParkLimit { .. } => self.cancelled,
+            // A run that never started was not let.
+            Reason::Quota { .. } if !has_started => self.failed || self.cancelled,
             Reason::Cancelled { .. } | Reason::Deadline | Reason::ClientGone => self.cancelled,
             // One that was at work may have done what must not be done twice.
             Reason::Interrupted if has_started => self.failed,
@@ -54,6 +56,7 @@ impl PiecesAgain {
             | Reason::CannotStart { .. }
             | Reason::Isolation { .. }
             | Reason::NoRoom { .. }
+            | Reason::Quota { .. }
             | Reason::RuntimeError { .. }
             | Reason::PluginPanic { .. }
             | Reason::TurnLimit

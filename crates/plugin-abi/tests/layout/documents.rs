@@ -260,6 +260,14 @@ fn runs(files: &mut Files) {
     let later = Finished { retry_after, ..finished(busy, Output::None) };
     let read = |head: &str| finished::decode(outcome(head, ""));
     files.both_ways("outcome-retry", later, head, read);
+    let quota = |window: Option<&str>, until: Option<u64>| {
+        let (window, until) = (window.map(str::to_owned), until.map(Timestamp::from_micros));
+        finished(Reason::Quota { window, until }, Output::None)
+    };
+    let dated = quota(Some("five_hour"), Some(1_800_000_000_000_000));
+    files.both_ways("outcome-quota", dated, head, read);
+    let later = Finished { retry_after, ..quota(None, None) };
+    files.both_ways("outcome-quota-later", later, head, read);
 
     let message = || "m".to_owned();
     let cancelled = |by| Reason::Cancelled { by };

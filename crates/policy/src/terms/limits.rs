@@ -1,8 +1,8 @@
 //! The limits of a chain: for each key the strictest explicit value, and the agent whose value it is.
 
 use offshoot_config::{
-    AgentId, BreakerSettings, BudgetSettings, Fraction, OnParentEnd, RetrySettings, Share,
-    SubagentSettings, built_in,
+    AgentId, BreakerSettings, BudgetSettings, Fraction, OnParentEnd, QuotaSettings, RetrySettings,
+    Share, SubagentSettings, built_in,
 };
 use offshoot_model::{BudgetGrant, GovernedBy, JsonText, RetryOn, Rules};
 
@@ -64,6 +64,7 @@ impl Limits {
             breaker_failures: Some(self.breaker.failures()).filter(|&failures| failures > 0),
             breaker_cooldown_seconds: Some(self.breaker.cooldown_seconds()),
             deadline_seconds: self.deadline_seconds(),
+            deadline_spares_parked: (!self.quota.deadline_counts_parked()).then_some(true),
             run_timeout_seconds: Some(self.run_timeout_seconds()),
         }
     }
@@ -89,6 +90,11 @@ impl Limits {
     /// Seconds for the whole tree, or for what is below an agent deeper in it, queueing included; `None` without a deadline.
     pub fn deadline_seconds(&self) -> Option<u64> {
         self.settings.deadline_seconds().filter(|&seconds| seconds > 0)
+    }
+
+    /// Seconds for which the tree waits for the reset of a quota; `None` without a limit.
+    pub fn max_park_seconds(&self) -> Option<u64> {
+        Some(self.quota.max_park_seconds()).filter(|&seconds| seconds > 0)
     }
 
     /// Returns the endings after which a run has another attempt, besides faults that another attempt can mend.
@@ -122,6 +128,8 @@ const _: fn(&SubagentSettings) = |settings| {
         run_timeout_seconds: _,
         breaker: BreakerSettings { failures: _, cooldown_seconds: _ },
         retries: RetrySettings { count: _, on: _, backoff_seconds: _, jitter: _ },
+        // Of the deadline alone. Runs that fail at a wall and trees that are stopped there say so in their ends.
+        quota: QuotaSettings { deadline_counts_parked: _, on_wall: _, max_park_seconds: _ },
         // In the grant of each run.
         allow_recursive_spawn: _,
         allow_agents: _,

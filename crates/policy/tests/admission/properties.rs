@@ -85,6 +85,7 @@ fn limit(key: String, schema: &Value) -> BoxedStrategy<String> {
         Some(("budget", name)) => of("BudgetSettings", name),
         Some(("breaker", name)) => of("BreakerSettings", name),
         Some(("retries", name)) => of("RetrySettings", name),
+        Some(("quota", name)) => of("QuotaSettings", name),
         Some(_) => unreachable!("{key} is in a section of its own"),
     };
     let least = schema["minimum"].as_u64().unwrap_or(0);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use offshoot_config::{AgentId, Config, Format, Loader, Source, SourceKind};
 use offshoot_model::{
-    BudgetGrant, BudgetRequest, CostKnowledge, MicroUsd, Origin, Refusal, Rights, RunId,
+    Account, BudgetGrant, BudgetRequest, CostKnowledge, MicroUsd, Origin, Refusal, Rights, RunId,
     SpawnRequest, Timestamp,
 };
 use offshoot_policy::budget::Unit;
@@ -104,7 +104,9 @@ pub(crate) fn usd(micros: u64) -> Option<BudgetRequest> {
 
 /// A paid runtime that reports what it costs and withholds any right.
 pub(crate) fn paid(cost: CostKnowledge) -> RuntimeFacts {
-    RuntimeFacts { name: "claude".into(), cost, enforces: None, turns: true, resumes: true }
+    let account = Arc::new(Account::of_runtime("claude"));
+    let name = "claude".into();
+    RuntimeFacts { name, cost, enforces: None, turns: true, resumes: true, account }
 }
 
 impl Tree {

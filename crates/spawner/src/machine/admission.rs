@@ -89,6 +89,7 @@ impl Machine {
         let Spawn { caller, run: id, request, task, input, place, instead, .. } = spawn;
         let Spawn { needs, on_need_failed, folder, origin, facts, reply, .. } = spawn;
         self.wake(caller);
+        self.shows_success(caller);
         if let Some(caller) = self.runs[caller.get()].live_mut() {
             caller.clock.sign(self.now);
         }
@@ -199,6 +200,7 @@ impl Machine {
             again_at: None,
             faults: 0,
             resumes: facts.is_some_and(|facts| facts.resumes),
+            account: facts.map(|facts| Arc::clone(&facts.account)),
             stopping: None,
             reports: Allowance::default(),
             tool_uses: Allowance::default(),

@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use offshoot_model::{BudgetGrant, EventKind, MicroUsd, Timestamp};
+use offshoot_model::{BudgetGrant, EventKind, MicroUsd, Reason, Timestamp};
 use offshoot_policy::budget::Notice;
 
 use super::Machine;
@@ -47,6 +47,9 @@ impl Machine {
         match kind {
             EventKind::Starting => {
                 if let Some(live) = live {
+                    if let Some(account) = &live.account {
+                        self.books.quotas.started(account, id);
+                    }
                     live.again_at = None;
                     // A further attempt does not make the run younger.
                     live.started_at.get_or_insert(self.now);
@@ -69,7 +72,9 @@ impl Machine {
                 }
                 self.books.ledger.return_to_pool(id);
                 self.observation_closed(run, None);
-                self.another_attempt(run, *attempt, *continues, after.is_some());
+                let is_fault = after.as_ref().is_some_and(|it| !matches!(**it, Reason::Quota { .. }));
+                self.another_attempt(run, *attempt, *continues, is_fault);
+                self.probe_is_over(run);
             }
             EventKind::Used { usage, cost } => {
                 applied.notices = self.books.ledger.charge(id, usage, cost);
@@ -89,7 +94,17 @@ impl Machine {
                     live.stopping = Some(reason.clone());
                 }
             }
+            EventKind::Parked { account, window, until } => {
+                self.books.quotas.parked(account, window.clone(), *until, self.now);
+                self.rest_at_walls();
+            }
+            EventKind::Unparked { account } => {
+                self.books.quotas.unparked(account);
+                self.walls_changed = true;
+                self.rest_at_walls();
+            }
             EventKind::Ended(ending) => {
+                self.probe_is_over(run);
                 if let Some(ClosedRun { live, notices, breaker, needed_by }) =
                     self.close_run(run, ending)
                 {
@@ -156,6 +171,7 @@ impl Machine {
     pub(super) fn reopened(&mut self, until: Timestamp) {
         self.deadlines.age.go_on(until, self.now);
         self.books.breakers.interrupt();
+        self.books.quotas.interrupt(self.now);
         for live in self.runs.iter_mut().filter_map(Run::live_mut) {
             live.clock.pause(until);
         }

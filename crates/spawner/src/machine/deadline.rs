@@ -1,6 +1,7 @@
 //! Deadlines: how long the whole tree may take, and what is below one agent, queueing included.
 //!
-//! What is below an agent begins with its first child. Time without a supervisor does not count.
+//! What is below an agent begins with its first child. Time without a supervisor does not count, nor does the time until the
+//! reset of a quota where `quota.deadlineCountsParked` is false.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,16 +17,23 @@ use super::timer::Due;
 pub(super) struct Age {
     before: Duration,
     since: Timestamp,
+    /// Nothing is counted before this moment.
+    rests_until: Timestamp,
 }
 
 impl Age {
     /// A supervisor takes the tree; the last one held it until `until`.
     pub(super) fn go_on(&mut self, until: Timestamp, now: Timestamp) {
-        *self = Self { before: self.at(until), since: now };
+        *self = Self { before: self.at(until), since: now, ..*self };
+    }
+
+    /// Counts nothing before this moment, whatever was said before.
+    pub(super) fn rest(&mut self, now: Timestamp, until: Timestamp) {
+        *self = Self { before: self.at(now), since: now, rests_until: until };
     }
 
     fn at(&self, now: Timestamp) -> Duration {
-        self.before + now.since(self.since)
+        self.before + now.since(self.since.max(self.rests_until))
     }
 }
 

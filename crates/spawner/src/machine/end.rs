@@ -61,6 +61,8 @@ impl Machine {
             ending.usage = usage.map_or(so_far, Usage::believed);
             ending.cost = cost.unwrap_or(cost_so_far);
         }
+        self.meets_wall(run, &mut ending, retry_after);
+        self.ended_well(run, &ending);
         if !self.retry(run, &ending, retry_after) {
             self.finished(run, ending);
         }

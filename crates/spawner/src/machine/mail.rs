@@ -181,6 +181,7 @@ impl Machine {
         if self.runs[run.get()].running().is_none() {
             return self.out.push(Effect::NoTurn { wait: id });
         }
+        self.shows_success(run);
         let live = self.runs[run.get()].live_mut().expect("what runs is live");
         live.clock.sign(self.now);
         let mail = live.mail.get_or_insert_default();

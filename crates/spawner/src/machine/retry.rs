@@ -4,6 +4,8 @@
 //!   holding ──fault, attempts left──▶ queued, in no line ──the wait is over──▶ in line ──▶ holding
 //! ```
 //!
+//! The wall of a quota is no fault, see `wall.rs`: the next attempt waits for the account.
+//!
 //! For caps, for the breaker and for those that wait for it, it stays one run. Another run may have its slot
 //! meanwhile; what it has used counts.
 
@@ -48,20 +50,28 @@ impl Machine {
         live.earlier.push(AttemptUse { attempt: Some(live.attempt), usage, cost });
         live.told = None;
         let (attempt, continues) = (live.attempt + 1, live.resumes);
-        let first = Duration::from_secs(live.under.retries.backoff_seconds());
-        let wait = backoff(first, live.faults + 1, live.under.retries.jitter(), id);
-        // A service that refused may have said when to come again. A part is added, so that not all come at that moment.
-        let asked = asked.map(|asked| backoff_by(asked, live.under.retries.jitter(), id));
-        let wait = asked.map_or(wait, |asked| asked.max(wait));
+        // One that met the wall of a quota waits for its account.
+        let wait = match after {
+            Reason::Quota { .. } => None,
+            _ => {
+                let first = Duration::from_secs(live.under.retries.backoff_seconds());
+                let wait = backoff(first, live.faults + 1, live.under.retries.jitter(), id);
+                // A service that refused may have said when to come again. A part is added, so that not all come at that moment.
+                let asked = asked.map(|asked| backoff_by(asked, live.under.retries.jitter(), id));
+                Some(asked.map_or(wait, |asked| asked.max(wait)))
+            }
+        };
         self.slots.give_back(lease);
         self.queued += 1;
         let after = Some(Box::new(after));
-        let wait_ms = Some(wait.as_millis().try_into().unwrap_or(u64::MAX));
+        let wait_ms = wait.map(|wait| wait.as_millis().try_into().unwrap_or(u64::MAX));
         let changes = ending.changes.clone();
         self.record(run, EventKind::Resumed { attempt, continues, after, wait_ms, changes });
         self.out.push(Effect::Again { run, continues });
-        let at = self.now.plus(wait);
-        self.timers.arm(at, Due::Again(run));
+        match wait {
+            Some(wait) => self.timers.arm(self.now.plus(wait), Due::Again(run)),
+            None => self.take_place(run),
+        }
         true
     }
 
@@ -107,8 +117,9 @@ impl Machine {
             _ => &ending.reason,
         };
         let is_chosen = live.under.retry_on().includes(reason);
-        let may = (is_chosen || reason.is_retryable() && live.stopping.is_none())
-            && live.faults < live.under.retries_count(live.resumes)
+        let by_count = (is_chosen || reason.is_retryable() && live.stopping.is_none())
+            && live.faults < live.under.retries_count(live.resumes);
+        let may = (by_count || self.waits_for_reset(live, ending))
             && matches!(live.phase, SlotState::Holding { .. })
             && !live.is_last_attempt
             && !self.closing
@@ -139,7 +150,7 @@ fn backoff_by(asked: Duration, jitter: Fraction, run: RunId) -> Duration {
 }
 
 /// A number from 0 to 1, another one for each run.
-fn chance(run: RunId) -> f64 {
+pub(super) fn chance(run: RunId) -> f64 {
     let [.., a, b] = *run.as_bytes();
     f64::from(u16::from_be_bytes([a, b])) / f64::from(u16::MAX)
 }

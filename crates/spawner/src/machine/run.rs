@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::{
-    AgentId, Cleanup, Cost, CostKnowledge, Grant, Origin, Reason, RunId, RunStatus, SessionKey,
-    Timestamp, Usage,
+    Account, AgentId, Cleanup, Cost, CostKnowledge, Grant, Origin, Reason, RunId, RunStatus,
+    SessionKey, Timestamp, Usage,
 };
 use offshoot_policy::{Lineage, Terms};
 use thin_vec::ThinVec;
@@ -103,6 +103,8 @@ pub(crate) struct Live {
     pub(super) faults: u32,
     /// True if the runtime can continue where an attempt ended.
     pub(super) resumes: bool,
+    /// The account whose quotas it shares; none where it runs nothing, or its runtime is not here.
+    pub(super) account: Option<Arc<Account>>,
     /// The reason of the ending, once the run was asked to stop.
     pub(crate) stopping: Option<Box<Reason>>,
     /// The refusals that it got. Most runs get none.

@@ -14,6 +14,7 @@ use super::{Effect, Machine};
 impl Machine {
     /// Gives free slots to the next in line, until no slot is free or no run is left.
     pub(super) fn schedule(&mut self) {
+        self.reconsider_walls();
         while self.slots.any_free() {
             let next = match self.paused || self.held {
                 true => self.queue.pop_returning(&self.slots).map(Next::Returning),
@@ -27,7 +28,7 @@ impl Machine {
                 }
                 Next::New(run) => run,
             };
-            if self.runs[run.get()].status() != RunStatus::Queued {
+            if self.runs[run.get()].status() != RunStatus::Queued || self.waits_at_wall(run) {
                 continue;
             }
             let drawn = match self.draw(run) {
@@ -70,7 +71,7 @@ impl Machine {
         self.queue.push(&self.slots, entry.position, entry.parent, run);
     }
 
-    /// Puts the runs that a breaker held back into their lines again, since a breaker has changed.
+    /// Puts the runs that a breaker or a quota held back into their lines again, since it has changed.
     pub(super) fn reconsider(&mut self) {
         for run in std::mem::take(&mut self.held_back).into_iter().rev() {
             self.put_back(run);

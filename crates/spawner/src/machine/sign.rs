@@ -24,6 +24,7 @@ impl Machine {
                 | Due::Wait(_)
                 | Due::Delivery(_)
                 | Due::Deadline(_)
+                | Due::Park
                 | Due::Reconsider => {}
             }
         }

@@ -20,6 +20,7 @@ mod stops;
 mod subtrees;
 mod turns;
 mod waits;
+mod walls;
 mod world;
 
 use std::collections::BTreeMap;
@@ -84,6 +85,17 @@ fn a_thousand_trees() {
         "needed",
         "skipped",
         "ran without",
+        "parked",
+        "unparked",
+        "stands at a wall",
+        "started after its wall",
+        "probe",
+        "probe met the wall again",
+        "went on after two walls",
+        "failed at a wall",
+        "failed behind a wall",
+        "parked for too long",
+        "died at a wall",
         "completed",
         "failed",
         "timed_out",

@@ -22,9 +22,11 @@ pub(crate) enum Due {
     Delivery(WaitId),
     /// Holders may have been silent for too long.
     Stall,
+    /// The longest wait for the reset of a quota.
+    Park,
     /// The deadline of what is below a run, or of the whole tree.
     Deadline(RunIndex),
-    /// Breakers may be probed, rates may have room again.
+    /// Breakers and quotas may be probed, rates may have room again.
     Reconsider,
 }
 

@@ -70,6 +70,7 @@ impl Machine {
     /// named by what is left of an attempt that is over.
     pub(super) fn wait(&mut self, wait: NewWait) {
         let NewWait { id, caller, runs, mode, until } = wait;
+        self.shows_success(caller);
         let targets: Vec<RunIndex> = if self.runs[caller.get()].running().is_none() {
             Vec::new()
         } else if runs.is_empty() {

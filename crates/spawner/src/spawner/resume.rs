@@ -173,7 +173,7 @@ impl AbandonedTree {
             let choice = Chosen::of(&admitted).expect("a run without a runtime was admitted");
             match (admitted.origin, admitted.place) {
                 (Origin::Piece, Some(place)) => {
-                    recorded.insert(place, Recorded::Lives { run, letters });
+                    recorded.insert(place, Recorded::Lives { run, letters, continues });
                     chosen.insert(place, choice);
                 }
                 (Origin::Piece, None) => {}

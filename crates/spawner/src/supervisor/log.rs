@@ -135,6 +135,10 @@ fn write(kind: &EventKind, ms: Option<u64>) {
             warn!(%agent, faults, wait_ms, "agent is left alone");
         }
         EventKind::BreakerClosed { agent } => info!(%agent, "agent works again"),
+        EventKind::Parked { account, until, .. } => {
+            warn!(%account, %until, "account is parked, a quota is used up");
+        }
+        EventKind::Unparked { account } => info!(%account, "account is not parked any more"),
         EventKind::Reopened => info!("tree resumed"),
         EventKind::RootReopened(reopened) => {
             let PiecesAgain { failed, cancelled, only: _ } = reopened.again;

@@ -35,6 +35,8 @@ pub(crate) enum Recorded {
         run: RunIndex,
         /// Letters that may not have reached it.
         letters: Vec<Arc<str>>,
+        /// True if its runtime goes on where it was.
+        continues: bool,
     },
     /// The piece ended when the tree was taken over, and the record of that may be on its way.
     Ending {

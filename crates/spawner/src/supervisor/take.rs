@@ -16,7 +16,7 @@ use crate::machine::{
     TurnEnd,
 };
 use crate::message::{Asking, Children, Counts, FanEvent, FanId, Message, over};
-use crate::request::Ask;
+use crate::request::{Ask, Prepared};
 
 impl Supervisor {
     pub(super) fn take(&mut self, message: Message) {
@@ -320,8 +320,9 @@ impl Supervisor {
                 Some(Recorded::Ending { run, unneeded: false }) => {
                     self.runs.insert(run, Entry::of(ask.prepared(), 1, follower()));
                 }
-                Some(Recorded::Lives { run, letters }) => {
-                    let entry = Entry::of(ask.prepared(), 1, follower());
+                Some(Recorded::Lives { run, letters, continues }) => {
+                    let launch = Box::new(Prepared { continues, ..*ask.prepared() });
+                    let entry = Entry::of(launch, 1, follower());
                     self.runs.insert(run, entry.with_letters(letters));
                     self.step(match cut_short {
                         Some(by) => Input::Cancel { run, reach: Reach::Subtree, by },

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use offshoot_model::{
-    AgentId, BootId, BudgetGrant, CancelledBy, Chosen, ContentHash, Cost, DeliveryId, Ending,
-    Event, EventKind, Grant, InputRange, JsonText, KeeperFault, MergeSummary, MicroUsd, Origin,
-    Payload, PiecesAgain, ProcessIdentity, Reason, Refusal, RefusalCode, Rights, RootId,
+    Account, AgentId, BootId, BudgetGrant, CancelledBy, Chosen, ContentHash, Cost, DeliveryId,
+    Ending, Event, EventKind, Grant, InputRange, JsonText, KeeperFault, MergeSummary, MicroUsd,
+    Origin, Payload, PiecesAgain, ProcessIdentity, Reason, Refusal, RefusalCode, Rights, RootId,
     RootReopened, RunId, SaidError, SessionKey, Timestamp, TokenCount, ToolUse, Usage, ValueKind,
     VariableRef,
 };
@@ -194,6 +194,15 @@ fn other_kind() -> impl Strategy<Value = EventKind> {
             EventKind::BreakerOpened { agent, faults, wait_ms }
         }),
         Just(EventKind::BreakerClosed { agent: AgentId::main() }),
+        (option::of(text()), option::of(text()), any::<u32>()).prop_map(
+            |(credential, window, until)| {
+                let credential = credential.map(Into::into);
+                let account = Account { credential, ..Account::of_runtime("claude") };
+                let until = Timestamp::from_micros(until.into());
+                EventKind::Parked { account, window: window.map(Into::into), until }
+            }
+        ),
+        Just(EventKind::Unparked { account: Account::of_runtime("claude") }),
         (any::<bool>(), option::of(text()), option::of(any::<u64>())).prop_map(
             |(failed, only, deadline_seconds)| {
                 let only = only.map(Into::into);

@@ -89,6 +89,7 @@ impl Recall {
             machine.finished(run, Ending { changes, ..Ending::of(reason) });
         }
         machine.look_at_deadlines();
+        machine.look_at_park_limit();
         let (mut waiting, mut ending) = (Vec::new(), Vec::new());
         for run in order {
             if fates[&run] == Fate::Holds && machine.runs[run.get()].live().is_some() {

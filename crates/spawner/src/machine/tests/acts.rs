@@ -185,7 +185,7 @@ impl World {
             on_need_failed,
             folder: None,
             origin,
-            facts: Arc::clone(&self.facts),
+            facts: self.facts_of(reply),
             reply: ReplyId(reply),
         };
         self.answers.insert(reply, None);
@@ -290,6 +290,14 @@ impl World {
         if self.machine.runs[run.get()].live().is_some() {
             self.past_attempts.push((run, attempt, actor.used));
         }
+    }
+
+    /// The service of a run refuses it until this moment.
+    pub(super) fn meet_wall(&mut self, run: RunIndex, until: Timestamp) {
+        self.ledger.meets_wall(self.machine.id(run));
+        let (window, until) = (Some("five_hour".to_owned()), Some(until));
+        self.finish_because(run, Reason::Quota { window, until });
+        self.ledger.assert_wall_is_no_success(self.machine.id(run));
     }
 
     /// Lets the runtime of a run panic: it reports no use any more.

@@ -121,6 +121,12 @@ impl World {
         }
     }
 
+    /// True if a run was started to see whether others of its account may follow.
+    fn is_probe(&self, run: RunIndex) -> bool {
+        let account = self.machine.runs[run.get()].live().and_then(|live| live.account.as_deref());
+        account.is_some_and(|account| self.machine.books.quotas.is_probe(account, self.id(run)))
+    }
+
     /// Sometimes a caller that waits loses patience. Where no run is awake, only the clock can help else.
     fn disturb(&mut self) -> bool {
         let waits = self.actors.values().flat_map(|actor| actor.waits.iter().copied());
@@ -158,7 +164,11 @@ impl World {
         if self.has_refused_pieces() && self.seed.one_in(4) {
             return self.answer_early();
         }
-        match self.seed.below(31) {
+        if self.is_probe(run) && self.seed.one_in(3) {
+            let wait = Duration::from_millis(self.seed.below(20_000));
+            return self.meet_wall(run, self.now.plus(wait));
+        }
+        match self.seed.below(32) {
             0..=5 => self.spawn_some(run),
             6..=11 => self.wait_somehow(run),
             12 if self.seed.one_in(2) => self.report(run),
@@ -209,6 +219,20 @@ impl World {
                 }
             }
             30 => self.speaks_late(),
+            31 => {
+                // A reset that is over, too: services tell such ones.
+                let wait = Duration::from_millis(self.seed.below(60_000));
+                let until = match self.seed.one_in(8) {
+                    true => self.now,
+                    false => self.now.plus(wait),
+                };
+                self.meet_wall(run, until);
+                if self.seed.one_in(4) {
+                    *self.ledger.seen.entry("died at a wall").or_default() += 1;
+                    let dead = Duration::from_millis(self.seed.below(70_000));
+                    self.die(dead);
+                }
+            }
             28 => self.panic(run),
             _ => self.finish(run),
         }

@@ -63,6 +63,15 @@ impl World {
         }
     }
 
+    /// Crashes, and the next supervisor finds the runtime with these facts.
+    pub(super) fn die_and_find(&mut self, facts: Arc<RuntimeFacts>) {
+        // The record is read back as it was written first.
+        drop(self.read_back());
+        self.facts = facts;
+        let recall = self.read_again();
+        self.taken_over(recall, Duration::ZERO);
+    }
+
     /// Checks that a run is told of the runs above it as the record says.
     fn assert_traces(&self) {
         let tree = Tree::of(&self.ledger.events);
@@ -85,6 +94,12 @@ impl World {
     }
 
     fn read_back(&self) -> Recall {
+        let recall = self.read_again();
+        self.assert_same(recall.machine());
+        recall
+    }
+
+    fn read_again(&self) -> Recall {
         let root = self.ledger.root;
         let EventKind::Admitted(admitted) = &self.record[0].kind else {
             panic!("a record begins with the admission of its root");
@@ -93,7 +108,6 @@ impl World {
         for event in self.record.clone() {
             recall.apply(event, self).expect("the record fits together");
         }
-        self.assert_same(recall.machine());
         recall
     }
 
@@ -180,6 +194,8 @@ impl World {
             let gate = |machine: &Machine| machine.books.breakers.gate(&agent, self.now);
             assert_eq!(gate(read), gate(&self.machine), "what fails again and again is left alone");
         }
+        let quotas = |machine: &Machine| machine.books.quotas.clone();
+        assert_eq!(quotas(read), quotas(&self.machine), "a wall stands, whoever holds the tree");
         for run in &self.machine.runs {
             for unit in Unit::ALL {
                 let balance = |machine: &Machine| machine.books.ledger.balance(run.id, unit);
@@ -190,8 +206,8 @@ impl World {
 }
 
 impl Library for World {
-    fn facts(&self, _runtime: &str) -> Option<Arc<RuntimeFacts>> {
-        Some(Arc::clone(&self.facts))
+    fn facts(&self, runtime: &str) -> Option<Arc<RuntimeFacts>> {
+        Some(self.facts_of_runtime(runtime))
     }
 
     fn task(&self, _task: &Payload) -> Arc<str> {

@@ -2,6 +2,7 @@
 
 mod budget;
 mod time;
+mod walls;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -14,6 +15,7 @@ use offshoot_model::{
 use super::super::{Effect, Machine, RunIndex, WaitId};
 use super::limits::{Limits, Own};
 use time::Stretch;
+use walls::Walls;
 
 /// The books that the test keeps beside the machine.
 pub(super) struct Ledger {
@@ -62,6 +64,8 @@ pub(super) struct Ledger {
     first_child: HashMap<RunId, Duration>,
     /// The usage that each run had reported when its runtime panicked, in tokens.
     panicked: HashMap<RunId, u64>,
+    /// The accounts of which a quota is used up.
+    walls: Walls,
     /// Numbers of events by their kind.
     pub(super) seen: BTreeMap<&'static str, u32>,
 }
@@ -97,6 +101,7 @@ impl Ledger {
             most_at_once: 0,
             first_child: HashMap::new(),
             panicked: HashMap::new(),
+            walls: Walls::default(),
             seen: BTreeMap::new(),
         }
     }
@@ -188,8 +193,11 @@ impl Ledger {
                 let before = self.admitted.insert(run, (**admitted).clone());
                 assert!(before.is_none(), "a run is admitted once");
             }
+            EventKind::Parked { account, until, .. } => self.park(account, (at, *until)),
+            EventKind::Unparked { account } => self.unpark(account, at),
             EventKind::Starting => {
                 self.assert_needs_are_over(run);
+                self.assert_no_wall(run, at);
                 self.started.insert(run);
                 self.in_line.remove(&run);
                 let pooled = self.admitted[&run].grant.pooled.tokens;
@@ -217,6 +225,7 @@ impl Ledger {
             }
             EventKind::Reopened => {
                 self.holding.clear();
+                self.walls.clear_probes();
                 // A part of the pool may be on record where the start is not.
                 self.in_line.clone().into_iter().for_each(|run| self.return_to_pool(run));
                 let lives = |run: &&RunId| !self.ended.contains_key(run);
@@ -234,7 +243,17 @@ impl Ledger {
                 self.in_line.insert(run);
                 self.interrupted.remove(&run);
             }
+            EventKind::Resumed { after: Some(after), .. }
+                if matches!(**after, Reason::Quota { .. }) =>
+            {
+                self.return_to_pool(run);
+                self.in_line.insert(run);
+                assert!(self.holding.remove(&run), "only what ran meets a wall");
+                assert!(!self.stopping.contains(&run), "what is to stop has no further attempt");
+                self.stands_at_wall(run);
+            }
             EventKind::Resumed { after: Some(fault), .. } => {
+                self.walls.over(run);
                 let on: RetryOn = self.limits.retry_on.parse().expect("these are endings");
                 let is_chosen = on.includes(fault);
                 assert!(is_chosen || fault.is_retryable(), "nothing else is tried again");
@@ -254,6 +273,7 @@ impl Ledger {
             EventKind::Used { usage, .. } => self.spend(run, usage),
             EventKind::Ended(ending) => {
                 self.assert_panic_is_counted(run, ending);
+                self.ends_at_wall(run, ending);
                 self.spend(run, &ending.usage);
                 if ending.usage.total().known().is_none() {
                     self.spend_all(run);

@@ -43,6 +43,12 @@ pub(super) struct Limits {
     pub(super) stops_repeats: bool,
     /// True if the runtime can go on where it was.
     pub(super) resumes: bool,
+    /// True if runs that meet the wall of a quota, and those behind it, fail.
+    pub(super) fails_at_walls: bool,
+    /// The time for which the tree waits for a reset.
+    pub(super) max_park_seconds: u64,
+    /// True if the time until a reset does not count for deadlines.
+    pub(super) spares_parked: bool,
 }
 
 impl Default for Limits {
@@ -67,6 +73,9 @@ impl Default for Limits {
             on_interrupt: None,
             stops_repeats: false,
             resumes: false,
+            fails_at_walls: false,
+            max_park_seconds: 0,
+            spares_parked: false,
         }
     }
 }
@@ -98,6 +107,9 @@ impl Limits {
             stops_repeats: dice.one_in(4),
             on_interrupt: dice.pick(&[None, Some(OnInterrupt::Lost), Some(OnInterrupt::Rerun)]),
             resumes: dice.one_in(2),
+            fails_at_walls: dice.one_in(4),
+            max_park_seconds: if dice.one_in(4) { 5 + dice.below(100) } else { 0 },
+            spares_parked: dice.one_in(2),
         }
     }
 
@@ -121,6 +133,9 @@ impl Limits {
             ("onRepeat", if self.stops_repeats { "stop" } else { "warn" }.to_owned()),
             ("budget.share", if self.pools { "pool" } else { "0.5" }.to_owned()),
             ("breaker.failures", self.breaker_failures.to_string()),
+            ("quota.onWall", if self.fails_at_walls { "fail" } else { "park" }.to_owned()),
+            ("quota.maxParkSeconds", self.max_park_seconds.to_string()),
+            ("quota.deadlineCountsParked", (!self.spares_parked).to_string()),
             ("breaker.cooldownSeconds", "5".to_owned()),
             ("retries.count", self.retries.to_string()),
             ("retries.on", self.retry_on.to_owned()),

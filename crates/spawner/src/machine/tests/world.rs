@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use offshoot_model::{
-    AgentId, CostKnowledge, Event, EventKind, OnNeedFailed, Payload, RefusalCode, RootId, RunId,
-    RunStatus, SpawnRequest, Timestamp, TokenCount, Usage,
+    Account, AgentId, CostKnowledge, Event, EventKind, OnNeedFailed, Payload, RefusalCode, RootId,
+    RunId, RunStatus, SpawnRequest, Timestamp, TokenCount, Usage,
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_runtime::Stop;
@@ -37,6 +37,8 @@ pub(super) struct World {
     pub(super) turns: BTreeSet<WaitId>,
     pub(super) minted: u64,
     pub(super) facts: Arc<RuntimeFacts>,
+    /// Facts of another runtime, which shares nothing with the first one but the tree.
+    pub(super) other_facts: Arc<RuntimeFacts>,
     pub(super) pieces_left: u64,
     pub(super) limits: Limits,
     /// The record, as it would be on disk.
@@ -71,7 +73,21 @@ pub(super) struct World {
     pub(super) paid: BTreeMap<RunId, u64>,
 }
 
+/// The name of the second runtime of a world.
+const OTHER: &str = "other";
+
 impl World {
+    /// The facts of the runtime of a run with this number: of a random world every third is of the other one.
+    pub(super) fn facts_of(&self, number: u64) -> Arc<RuntimeFacts> {
+        let is_other = matches!(self.behaviour, Behaviour::Random) && number.is_multiple_of(3);
+        Arc::clone(if is_other { &self.other_facts } else { &self.facts })
+    }
+
+    /// The facts of the runtime of this name.
+    pub(super) fn facts_of_runtime(&self, name: &str) -> Arc<RuntimeFacts> {
+        Arc::clone(if name == OTHER { &self.other_facts } else { &self.facts })
+    }
+
     pub(super) fn new(seed: u64, limits: Limits, behaviour: Behaviour) -> Self {
         let agent = AgentId::main();
         let root = RootId::new(id(1));
@@ -105,6 +121,11 @@ impl World {
             open_waits: BTreeMap::new(),
             turns: BTreeSet::new(),
             minted: 1,
+            other_facts: Arc::new(RuntimeFacts {
+                name: OTHER.into(),
+                account: Arc::new(Account::of_runtime(OTHER)),
+                ..facts.clone()
+            }),
             facts: Arc::new(facts),
             pieces_left: 0,
             limits,

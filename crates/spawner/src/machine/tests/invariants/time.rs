@@ -11,6 +11,8 @@ use super::Ledger;
 pub(super) struct Stretch {
     before: Duration,
     since: Option<Timestamp>,
+    /// Nothing is counted before this moment.
+    rests_until: Timestamp,
 }
 
 impl Stretch {
@@ -28,7 +30,15 @@ impl Stretch {
     }
 
     pub(super) fn until(&self, at: Timestamp) -> Duration {
-        self.before + self.since.map_or(Duration::ZERO, |since| at.since(since))
+        let since = self.since.map(|since| since.max(self.rests_until));
+        self.before + since.map_or(Duration::ZERO, |since| at.since(since))
+    }
+
+    /// Counts nothing between these moments.
+    pub(super) fn rest(&mut self, at: Timestamp, until: Timestamp) {
+        self.before = self.until(at);
+        self.since = self.since.map(|_| at);
+        self.rests_until = until;
     }
 }
 

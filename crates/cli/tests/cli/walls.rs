@@ -1,0 +1,168 @@
+//! Quotas that are used up: trees that wait for the reset, and go on where they were. The agent is the real Claude Code with the
+//! login of a subscription, before a service that answers by rules.
+
+use std::io::{BufRead, BufReader};
+use std::process::Command;
+use std::time::Duration;
+
+use offshoot_fake_model_api::{Condition, Reply, Rule};
+use offshoot_real_clients::install;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::command::{Outcome, Place};
+use crate::stage::Stage;
+
+/// The command, with the login of a subscription in place of a key.
+fn command(stage: &Stage, arguments: &[&str]) -> Command {
+    let mut command = stage.command(arguments);
+    command.env_remove("ANTHROPIC_API_KEY");
+    command.env("CLAUDE_CODE_OAUTH_TOKEN", "a-dummy");
+    command
+}
+
+fn run(stage: &Stage, arguments: &[&str]) -> Outcome {
+    stage.place.outcome(command(stage, arguments), &[])
+}
+
+/// The events of the newest tree: their kinds, each with the event.
+fn events(place: &Place) -> Vec<(String, Value)> {
+    let events = place.run(&["events", "last", "--json"]).expect_code(0);
+    let event = |line: &str| {
+        let event: Value = serde_json::from_str(line).expect("a line is JSON");
+        (event["kind"]["type"].as_str().expect("every event has a kind").to_owned(), event)
+    };
+    events.stdout().lines().map(event).collect()
+}
+
+fn count(events: &[(String, Value)], kind: &str) -> usize {
+    events.iter().filter(|(name, _)| name == kind).count()
+}
+
+/// A map of three pieces, one at a time.
+const MAP: &[&str] = &[
+    "-q",
+    "map",
+    "--split",
+    "lines:1",
+    "--merge",
+    "concatenate",
+    "--max-concurrent",
+    "1",
+    "--task",
+    "read it",
+    "in",
+];
+
+/// The first piece is answered, and the second meets the wall.
+fn at_the_second(resets_in: u64) -> [Rule; 2] {
+    let wall = Reply::wall(Duration::from_secs(resets_in));
+    [Rule::when(Condition::Prompt("two".into()), wall).times(1), Rule::always(Reply::text("read"))]
+}
+
+fn stage(name: &str, rules: impl IntoIterator<Item = Rule>) -> Option<Stage> {
+    let stage = Stage::new(install(name)?, rules);
+    stage.place.file("in", "one\ntwo\nthree\n");
+    Some(stage)
+}
+
+/// The number of times that the service was asked about each piece.
+fn asked(stage: &Stage) -> [usize; 3] {
+    let prompts = stage.api.conversations();
+    ["one", "two", "three"]
+        .map(|word| prompts.iter().filter(|asked| asked.prompt.contains(word)).count())
+}
+
+#[test]
+fn no_start_after_the_wall() {
+    let Some(stage) = stage("no_start_after_the_wall", at_the_second(3)) else { return };
+    let outcome = run(&stage, MAP).expect_code(0);
+    assert_eq!(outcome.stdout().matches("read").count(), 3, "{}", outcome.text());
+    assert_eq!(asked(&stage), [1, 2, 1]);
+    let events = events(&stage.place);
+    assert_eq!((count(&events, "parked"), count(&events, "unparked")), (1, 1));
+    // Between the wall and the reset nothing starts; what starts first afterwards is one alone.
+    let from = events.iter().position(|(kind, _)| kind == "parked").expect("it was parked");
+    let to = events.iter().position(|(kind, _)| kind == "unparked").expect("it went on");
+    let started = &events[from..to];
+    assert_eq!(count(started, "starting"), 1, "{started:?}");
+    let until = events[from].1["kind"]["until"].as_str().expect("a moment").to_owned();
+    let probe = started.iter().find(|(kind, _)| kind == "starting").expect("there is one");
+    assert!(*probe.1["at"].as_str().expect("a moment") >= *until, "{} {until}", probe.1["at"]);
+    stage.place.run(&["audit", "last"]).expect_code(0);
+}
+
+/// No retry is used up: none is allowed, and the piece has its second attempt all the same.
+#[test]
+fn a_wall_is_no_attempt() {
+    let Some(stage) = stage("a_wall_is_no_attempt", at_the_second(1)) else { return };
+    let config = "[agents.defaults.subagents]\nretries = { count = 0 }\n";
+    stage.place.file("c.toml", config);
+    let arguments = [MAP, &["--config", "c.toml"]].concat();
+    run(&stage, &arguments).expect_code(0);
+    assert_eq!(asked(&stage), [1, 2, 1]);
+    let events = events(&stage.place);
+    assert_eq!(count(&events, "ended"), 4, "three pieces and the root: {events:?}");
+    stage.place.run(&["audit", "last"]).expect_code(0);
+}
+
+#[test]
+fn one_that_is_not_to_wait_fails_with_the_reset() {
+    let name = "one_that_is_not_to_wait_fails_with_the_reset";
+    let Some(stage) = stage(name, [Rule::always(Reply::wall(Duration::from_secs(3_600)))]) else {
+        return;
+    };
+    stage.place.file("c.toml", "[agents.defaults.subagents]\nquota = { onWall = \"fail\" }\n");
+    let arguments = [MAP, &["--config", "c.toml", "--json"]].concat();
+    let outcome = run(&stage, &arguments);
+    assert_eq!(outcome.code, 4, "{}", outcome.text());
+    let asked = stage.api.requests().len();
+    assert_eq!(asked, 1, "the others are not even started");
+    let tree = stage.place.run(&["list", "--tree", "last", "--json"]).expect_code(0).json();
+    let runs = tree.as_array().expect("a list");
+    for run in &runs[1..] {
+        assert_eq!(run["status"], "failed", "{run}");
+    }
+    stage.place.run(&["audit", "last"]).expect_code(0);
+}
+
+/// The supervisor is killed while the tree waits for the reset. What was paid for is not paid again.
+#[test]
+fn killed_at_the_wall_nothing_is_paid_twice() {
+    let name = "killed_at_the_wall_nothing_is_paid_twice";
+    let Some(stage) = stage(name, at_the_second(6)) else { return };
+    let mut command = command(&stage, MAP);
+    let mut supervisor = command.spawn().expect("the program was built for this test");
+    // Looked at as often as a tree is there to be looked at: then its events come as they happen.
+    let place = &stage.place;
+    let mut follower = loop {
+        let mut follower = place.command(&["events", "--follow", "last"]);
+        let mut follower = follower.spawn().expect("the program was built for this test");
+        let mut lines =
+            BufReader::new(follower.stdout.take().expect("the stream is a pipe")).lines();
+        let parked = lines.any(|line| line.expect("events are UTF-8").contains("  parked  "));
+        if parked {
+            break follower;
+        }
+        follower.wait().expect("the child cannot be waited for");
+    };
+    follower.kill().expect("it is a child that was not waited for");
+    follower.wait().expect("the child cannot be waited for");
+    let listed = place.run(&["list"]).expect_code(0);
+    assert!(listed.stdout().contains("parked until"), "{}", listed.stdout());
+    let pid = i32::try_from(supervisor.id()).ok().and_then(Pid::from_raw).expect("a process");
+    kill_process(pid, Signal::KILL).expect("the process cannot be signalled");
+    supervisor.wait().expect("the child cannot be waited for");
+
+    let resumed = run(&stage, &["-q", "resume", "last"]).expect_code(0);
+    assert_eq!(resumed.stdout().matches("read").count(), 3, "{}", resumed.text());
+    assert_eq!(asked(&stage), [1, 2, 1], "what was answered is not asked again");
+    let shown = events(place);
+    assert_eq!((count(&shown, "parked"), count(&shown, "reopened")), (1, 1));
+    let cost = |place: &Place| {
+        let root = place.run(&["list", "--json"]).expect_code(0).json()[0].clone();
+        (root["childrenCompleted"].clone(), root["status"].clone())
+    };
+    assert_eq!(cost(place), (json!(3), json!("completed")));
+    place.run(&["audit", "last"]).expect_code(0);
+}

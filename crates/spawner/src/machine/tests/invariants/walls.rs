@@ -1,0 +1,117 @@
+//! Invariants of quotas: nothing starts before a reset but one probe, and a wall is neither a fault nor a success.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use offshoot_model::{Account, Ending, Reason, RunId, Timestamp};
+
+use super::Ledger;
+
+/// The walls of a tree, by the name of the runtime.
+#[derive(Default)]
+pub(super) struct Walls {
+    by_runtime: BTreeMap<Arc<str>, Wall>,
+    /// The runs of which the last attempt met a wall.
+    met: BTreeSet<RunId>,
+    /// The run that meets a wall in this step.
+    meets: Option<RunId>,
+}
+
+struct Wall {
+    until: Timestamp,
+    probe: Option<RunId>,
+    /// True if a probe has met the wall again.
+    again: bool,
+}
+
+impl Walls {
+    pub(super) fn clear_probes(&mut self) {
+        self.by_runtime.values_mut().for_each(|wall| wall.probe = None);
+    }
+
+    /// A run has ended or stands in line again.
+    pub(super) fn over(&mut self, run: RunId) {
+        for wall in self.by_runtime.values_mut().filter(|wall| wall.probe == Some(run)) {
+            wall.probe = None;
+        }
+    }
+}
+
+impl Ledger {
+    fn runtime(&self, run: RunId) -> Arc<str> {
+        self.admitted[&run].runtime.clone().expect("what starts has a runtime")
+    }
+
+    pub(super) fn park(&mut self, account: &Account, (at, until): (Timestamp, Timestamp)) {
+        let meets = self.walls.meets.expect("an account is parked for a run that met a wall");
+        assert_eq!(self.runtime(meets), account.runtime, "the account of that run");
+        let before = self.walls.by_runtime.get(&account.runtime);
+        let again = before.is_some_and(|wall| wall.probe == Some(meets));
+        *self.seen.entry("probe met the wall again").or_default() += u32::from(again);
+        let wall = Wall { until, probe: None, again };
+        self.walls.by_runtime.insert(Arc::clone(&account.runtime), wall);
+        self.rest(at);
+    }
+
+    /// Where deadlines spare it, the time until the last reset counts for none.
+    fn rest(&mut self, at: Timestamp) {
+        if self.limits.spares_parked {
+            let until = self.walls.by_runtime.values().map(|wall| wall.until).max();
+            self.alive.rest(at, until.unwrap_or(Timestamp::EPOCH));
+        }
+    }
+
+    pub(super) fn unpark(&mut self, account: &Account, at: Timestamp) {
+        let wall = self.walls.by_runtime.remove(&account.runtime).expect("it was parked");
+        let is_other = self.clock_is_true && wall.probe.is_none();
+        *self.seen.entry("another login").or_default() += u32::from(is_other);
+        *self.seen.entry("went on after two walls").or_default() += u32::from(wall.again);
+        self.rest(at);
+    }
+
+    /// Checks that a run that starts has no wall before it, or is the probe.
+    pub(super) fn assert_no_wall(&mut self, run: RunId, at: Timestamp) {
+        let runtime = self.runtime(run);
+        if self.walls.met.remove(&run) {
+            *self.seen.entry("started after its wall").or_default() += 1;
+        }
+        let Some(wall) = self.walls.by_runtime.get_mut(&runtime) else { return };
+        assert!(at >= wall.until, "no start after the wall's event before its reset");
+        assert!(wall.probe.is_none_or(|probe| probe == run), "but one probe");
+        wall.probe = Some(run);
+        *self.seen.entry("probe").or_default() += 1;
+    }
+
+    /// A run that met a wall stands in line again.
+    pub(super) fn stands_at_wall(&mut self, run: RunId) {
+        self.walls.over(run);
+        let runtime = self.runtime(run);
+        assert!(self.walls.by_runtime.contains_key(&runtime), "the wall is on record first");
+        self.walls.met.insert(run);
+        *self.seen.entry("stands at a wall").or_default() += 1;
+    }
+
+    /// Checks the end of a run: it is no success where its last attempt met a wall.
+    pub(super) fn ends_at_wall(&mut self, run: RunId, ending: &Ending) {
+        self.walls.over(run);
+        let met = self.walls.met.remove(&run) || self.walls.meets == Some(run);
+        assert!(!met || !ending.status().is_success(), "completed for the wall");
+        if matches!(ending.reason, Reason::Quota { .. }) {
+            *self.seen.entry("failed at a wall").or_default() += 1;
+            let never = !self.started.contains(&run);
+            *self.seen.entry("failed behind a wall").or_default() += u32::from(never);
+        }
+        let is_limit = matches!(ending.reason, Reason::ParkLimit { .. });
+        *self.seen.entry("parked for too long").or_default() += u32::from(is_limit);
+    }
+
+    /// The next step is that of a run that meets a wall.
+    pub(in crate::machine::tests) fn meets_wall(&mut self, run: RunId) {
+        self.walls.meets = Some(run);
+    }
+
+    pub(in crate::machine::tests) fn assert_wall_is_no_success(&mut self, run: RunId) {
+        assert!(self.status(run).is_none_or(|status| !status.is_success()), "a wall is no answer");
+        self.walls.meets = None;
+    }
+}

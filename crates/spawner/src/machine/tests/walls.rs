@@ -1,0 +1,275 @@
+//! Runs whose account has used up a quota.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use offshoot_model::{Account, CancelledBy, EventKind, Reason, RunStatus, Timestamp};
+use offshoot_policy::RuntimeFacts;
+
+use super::super::{Reach, RunIndex};
+use super::agents::OVERLOADED;
+use super::limits::Limits;
+use super::world::World;
+
+fn world(limits: Limits) -> World {
+    World::quiet(Limits { resumes: true, ..limits })
+}
+
+fn in_seconds(world: &World, seconds: u64) -> Timestamp {
+    world.now.plus(Duration::from_secs(seconds))
+}
+
+/// A run meets a wall of so many seconds. The probe comes at most a fifth later.
+fn wall(world: &mut World, run: RunIndex, seconds: u64) {
+    let until = in_seconds(world, seconds);
+    world.meet_wall(run, until);
+}
+
+fn attempts(world: &World) -> Vec<(u32, bool)> {
+    let attempt = |kind: &EventKind| match kind {
+        EventKind::Resumed { attempt, continues, .. } => Some((*attempt, *continues)),
+        _ => None,
+    };
+    world.record.iter().filter_map(|event| attempt(&event.kind)).collect()
+}
+
+#[test]
+fn runs_of_the_account_wait_for_the_reset_and_hold_no_slot() {
+    let mut world = world(Limits { max_concurrent: 2, ..Limits::default() });
+    let runs: Vec<RunIndex> = (0..4).map(|_| world.spawn_piece()).collect();
+    wall(&mut world, runs[0], 60);
+    assert_eq!(world.holding(), [runs[1]], "no other one takes the slot that came free");
+    wall(&mut world, runs[1], 60);
+    assert!(world.holding().is_empty());
+    assert_eq!(world.times("parked"), 1, "it is the same wall");
+    world.advance(59_999);
+    assert!(world.holding().is_empty());
+    world.advance(12_001);
+    let [probe] = world.holding()[..] else { panic!("one probe at the reset") };
+    world.progress(probe);
+    assert_eq!(world.holding(), [probe], "what it says is no proof");
+    world.use_tokens(probe, 7);
+    assert_eq!(world.holding().len(), 2, "the others follow its first use");
+    assert_eq!(world.times("unparked"), 1);
+    for _ in 0..4 {
+        let run = world.holding()[0];
+        world.finish(run);
+        assert_eq!(world.status(run), Some(RunStatus::Completed));
+    }
+}
+
+#[test]
+fn a_wall_uses_up_no_attempt_and_opens_no_breaker() {
+    let limits = Limits { max_concurrent: 1, breaker_failures: 1, ..Limits::default() };
+    let mut world = world(Limits { retries: 1, ..limits });
+    let run = world.spawn_piece();
+    for _ in 0..5 {
+        wall(&mut world, run, 30);
+        world.advance(36_000);
+        assert_eq!(world.holding(), [run]);
+    }
+    assert!(world.told_of_breakers().is_empty());
+    world.finish_because(run, OVERLOADED);
+    world.advance(2_400);
+    assert_eq!(world.holding(), [run], "the one retry is still there");
+    let expected: Vec<(u32, bool)> = (2..8).map(|attempt| (attempt, true)).collect();
+    assert_eq!(attempts(&world), expected);
+    world.finish(run);
+}
+
+#[test]
+fn a_probe_that_meets_the_wall_again_waits_with_the_others() {
+    let mut world = world(Limits::default());
+    let runs: Vec<RunIndex> = (0..3).map(|_| world.spawn_piece()).collect();
+    runs.iter().for_each(|&run| wall(&mut world, run, 60));
+    world.advance(72_000);
+    let [probe] = world.holding()[..] else { panic!("one probe") };
+    wall(&mut world, probe, 100);
+    world.advance(99_999);
+    assert!(world.holding().is_empty());
+    world.advance(20_001);
+    assert_eq!(world.holding().len(), 1, "one more probe");
+}
+
+#[test]
+fn a_probe_that_proves_nothing_is_followed_by_another() {
+    let mut world = world(Limits::default());
+    let runs: Vec<RunIndex> = (0..3).map(|_| world.spawn_piece()).collect();
+    runs.iter().for_each(|&run| wall(&mut world, run, 60));
+    world.advance(72_000);
+    let [probe] = world.holding()[..] else { panic!("one probe") };
+    world.cancel(probe, Reach::Only, CancelledBy::Operator);
+    world.finish_because(probe, Reason::Signal { signal: 15 });
+    let [next] = world.holding()[..] else { panic!("the next probe") };
+    assert_ne!(next, probe);
+    world.finish(next);
+    assert_eq!(world.holding().len(), 1, "its end is a sign");
+    assert_eq!(world.times("unparked"), 1);
+}
+
+#[test]
+fn a_probe_that_asks_for_a_child_does_not_wait_for_itself() {
+    let mut world = world(Limits { max_concurrent: 1, ..Limits::default() });
+    let run = world.spawn_piece();
+    wall(&mut world, run, 60);
+    world.advance(72_000);
+    let child = world.child_of(run);
+    world.wait(run);
+    assert_eq!(world.holding(), [child]);
+}
+
+#[test]
+fn what_cannot_go_on_fails_for_the_quota() {
+    // A child of an agent is not repeated, and this runtime cannot continue it.
+    let mut world = World::quiet(Limits::default());
+    let (parent, child) = world.family();
+    wall(&mut world, child, 60);
+    assert_eq!(world.status(child), Some(RunStatus::Failed));
+    let ended = world.record.iter().rev().find_map(|event| match &event.kind {
+        EventKind::Ended(ending) => Some(ending.reason.code()),
+        _ => None,
+    });
+    assert_eq!(ended, Some("quota"));
+    // A piece is repeated, unless it has done something that a repetition would do again.
+    let piece = world.spawn_piece();
+    wall(&mut world, parent, 60);
+    assert_eq!(world.status(parent), Some(RunStatus::Failed), "it has asked for a child");
+    assert!(world.holding().is_empty() && world.status(piece).is_none());
+    world.advance(72_000);
+    assert_eq!(world.holding(), [piece]);
+    wall(&mut world, piece, 60);
+    assert_eq!(attempts(&world), [(2, false)]);
+}
+
+#[test]
+fn a_refusal_without_a_reset_is_not_waited_for() {
+    let mut world = world(Limits::default());
+    let run = world.spawn_piece();
+    world.finish_because(run, Reason::Quota { window: None, until: None });
+    assert_eq!(world.status(run), Some(RunStatus::Failed));
+    assert_eq!(world.times("parked"), 0);
+}
+
+#[test]
+fn on_wall_fail_starts_nothing_and_fails_at_once() {
+    let limits = Limits { max_concurrent: 1, fails_at_walls: true, ..Limits::default() };
+    let mut world = world(limits);
+    let runs: Vec<RunIndex> = (0..3).map(|_| world.spawn_piece()).collect();
+    wall(&mut world, runs[0], 60);
+    for run in runs {
+        assert_eq!(world.status(run), Some(RunStatus::Failed));
+    }
+    assert_eq!(world.times("starting"), 1);
+    let late = world.spawn_piece();
+    assert_eq!(world.status(late), Some(RunStatus::Failed));
+    world.advance(72_000);
+    let after = world.spawn_piece();
+    assert_eq!(world.holding(), [after]);
+}
+
+#[test]
+fn other_accounts_go_on() {
+    let mut world = world(Limits::default());
+    let run = world.spawn_piece();
+    wall(&mut world, run, 60);
+    let account = Account { credential: Some("ab".into()), ..Account::of_runtime("another") };
+    let (name, account) = ("another".into(), Arc::new(account));
+    world.facts = Arc::new(RuntimeFacts { name, account, ..(*world.facts).clone() });
+    let other = world.spawn_piece();
+    assert_eq!(world.holding(), [other]);
+}
+
+#[test]
+fn a_tree_that_waits_for_too_long_is_stopped() {
+    let mut world = world(Limits { max_park_seconds: 30, ..Limits::default() });
+    let (run, queued) = (world.spawn_piece(), world.spawn_piece());
+    wall(&mut world, run, 60);
+    world.finish(queued);
+    world.advance(29_999);
+    assert_eq!(world.status(run), None);
+    world.advance(1);
+    assert_eq!(world.status(run), Some(RunStatus::TimedOut));
+    world.close();
+    assert_eq!(world.machine.live(), 0);
+}
+
+#[test]
+fn a_reset_that_comes_in_time_stops_nothing() {
+    let mut world = world(Limits { max_park_seconds: 100, ..Limits::default() });
+    let run = world.spawn_piece();
+    wall(&mut world, run, 60);
+    world.advance(72_000);
+    world.use_tokens(run, 1);
+    world.advance(100_000);
+    assert_eq!(world.holding(), [run]);
+    assert!(world.asked_to_stop().is_empty());
+}
+
+#[test]
+fn deadlines_count_the_wait_unless_they_spare_it_and_times_of_runs_never_do() {
+    let limits = Limits { deadline_seconds: 100, run_timeout_seconds: 20, ..Limits::default() };
+    let mut counting = world(limits);
+    let run = counting.spawn_piece();
+    counting.advance(10_000);
+    wall(&mut counting, run, 1_000);
+    counting.advance(90_000);
+    assert_eq!(counting.status(run), Some(RunStatus::TimedOut));
+
+    let mut sparing = world(Limits { spares_parked: true, ..limits });
+    let run = sparing.spawn_piece();
+    sparing.advance(10_000);
+    wall(&mut sparing, run, 1_000);
+    sparing.advance(1_030_000);
+    assert_eq!(sparing.holding(), [run], "neither deadline nor time limit has passed");
+    sparing.advance(9_999);
+    assert!(sparing.asked_to_stop().is_empty());
+    sparing.advance(1);
+    assert_eq!(sparing.asked_to_stop(), [run], "ten seconds of its twenty were left");
+}
+
+#[test]
+fn a_new_supervisor_knows_the_wall() {
+    let mut world = world(Limits::default());
+    let runs: Vec<RunIndex> = (0..3).map(|_| world.spawn_piece()).collect();
+    wall(&mut world, runs[0], 60);
+    world.crash();
+    assert!(world.holding().is_empty(), "also those that had not met it are held back");
+    world.advance(59_999);
+    assert!(world.holding().is_empty());
+    world.advance(12_001);
+    let [probe] = world.holding()[..] else { panic!("one probe") };
+    world.crash();
+    assert_eq!(world.holding().len(), 1, "a probe that was lost has told nothing");
+    let again = world.holding()[0];
+    world.use_tokens(again, 1);
+    assert_eq!(world.holding().len(), 3);
+    assert!(runs.contains(&probe));
+}
+
+#[test]
+fn time_without_a_supervisor_does_not_count_as_waiting() {
+    let mut world = world(Limits { max_park_seconds: 30, ..Limits::default() });
+    let run = world.spawn_piece();
+    wall(&mut world, run, 3_600);
+    world.advance(20_000);
+    world.die(Duration::from_secs(600));
+    while world.claim() {}
+    world.advance(29_999);
+    assert_eq!(world.status(run), None);
+    world.advance(1);
+    assert_eq!(world.status(run), Some(RunStatus::TimedOut));
+}
+
+#[test]
+fn another_login_lifts_the_wall() {
+    let mut world = world(Limits::default());
+    let run = world.spawn_piece();
+    wall(&mut world, run, 3_600);
+    let account = Account { credential: Some("ab".into()), ..(*world.facts.account).clone() };
+    let account = Arc::new(account);
+    let facts = Arc::new(RuntimeFacts { account, ..(*world.facts).clone() });
+    world.die_and_find(facts);
+    while world.claim() {}
+    assert_eq!(world.holding(), [run]);
+    assert_eq!(world.times("unparked"), 1);
+}

@@ -1,0 +1,198 @@
+//! Walls of quotas: runs whose service refuses them until a reset, and the runs of the same account behind them.
+//!
+//! ```text
+//!   holding ──refused until a reset──▶ in line, held back ──the reset──▶ one probe starts ──it works──▶ the others start
+//! ```
+//!
+//! A run that met the wall has another attempt, which is no fault and of which no retry is used up, where it goes on as it was or may
+//! be repeated. It holds no slot meanwhile, and none of its time passes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use offshoot_config::{OnInterrupt, OnWall};
+use offshoot_model::{Account, Ending, EventKind, Reason, Timestamp, TokenCount, Usage};
+use offshoot_policy::quota::Gate;
+
+use super::Machine;
+use super::retry::chance;
+use super::run::{Live, Run, RunIndex};
+use super::timer::Due;
+
+/// True if a run stands in line again where it meets a wall whose reset is known: it goes on where it was, or may be repeated.
+pub(super) fn may_wait(live: &Live) -> bool {
+    let may_be_repeated = live.under.on_interrupt(live.origin) == OnInterrupt::Rerun;
+    live.account.is_some()
+        && live.under.quota.on_wall() == OnWall::Park
+        && (live.resumes || may_be_repeated)
+}
+
+impl Machine {
+    /// Takes in that an attempt has ended. Where its service refused it until a reset, its account is parked until then. `asked` is
+    /// the time after which the service wants to be asked again.
+    pub(super) fn meets_wall(
+        &mut self,
+        run: RunIndex,
+        ending: &mut Ending,
+        asked: Option<Duration>,
+    ) {
+        let Reason::Quota { window, until } = &mut ending.reason else { return };
+        let (now, id) = (self.now, self.id(run));
+        *until = until.or_else(|| asked.map(|asked| now.plus(asked)));
+        let (Some(reset), Some(live)) = (*until, self.runs[run.get()].live()) else { return };
+        let (Some(account), true) = (live.account.clone(), self.is_open()) else { return };
+        let jitter = live.under.retries.jitter().as_f64();
+        let moved = (jitter, chance(id));
+        if let Some(until) = self.books.quotas.meets(&account, id, (reset, now), moved) {
+            let window = window.as_deref().map(Arc::from);
+            let account = Account::clone(&account);
+            self.record(RunIndex::ROOT, EventKind::Parked { account, window, until });
+            self.timers.arm(until, Due::Reconsider);
+        }
+    }
+
+    /// Returns true if a run that met a wall stands in line again, as far as the wall decides about it: the reset is known, the tree
+    /// is to wait for it, and the run goes on where it was or may be repeated.
+    pub(super) fn waits_for_reset(&self, live: &Live, ending: &Ending) -> bool {
+        let is_known = matches!(ending.reason, Reason::Quota { until: Some(_), .. });
+        is_known && live.stopping.is_none() && may_wait(live)
+    }
+
+    /// Returns true if a run that stands in line may not start because of a quota of its account. It is held back until the reset or
+    /// until the probe has told, or fails at once where it is not to wait.
+    pub(super) fn waits_at_wall(&mut self, run: RunIndex) -> bool {
+        if self.books.quotas.is_empty() {
+            return false;
+        }
+        let entry = &self.runs[run.get()];
+        let Some(account) = entry.live().and_then(|live| live.account.clone()) else {
+            return false;
+        };
+        // The operator has logged in to another account.
+        for other in self.books.quotas.replaced_by(&account) {
+            self.unpark(other);
+        }
+        let entry = &self.runs[run.get()];
+        let fails = entry.live().is_some_and(|live| live.under.quota.on_wall() == OnWall::Fail);
+        match self.books.quotas.gate(&account, entry.id, self.now) {
+            Gate::Open | Gate::Probe => return false,
+            Gate::Parked { until } if fails => {
+                let wall = self.books.quotas.wall(&account);
+                let window = wall.and_then(|wall| wall.window.as_deref().map(str::to_owned));
+                let reason = Reason::Quota { window, until: Some(until) };
+                self.finished(run, Ending::of(reason));
+                return true;
+            }
+            Gate::Parked { until } => self.timers.arm(until, Due::Reconsider),
+            Gate::Probing { .. } => {}
+        }
+        self.held_back.push(run);
+        self.look_at_park_limit();
+        true
+    }
+
+    /// The attempt of a run has done something that only a service that answers lets it do: where it is a probe, the others follow.
+    pub(super) fn shows_success(&mut self, run: RunIndex) {
+        if self.books.quotas.is_empty() {
+            return;
+        }
+        let entry = &self.runs[run.get()];
+        let account = entry.live().and_then(|live| live.account.clone());
+        let Some(account) = account.filter(|it| self.books.quotas.is_probe(it, entry.id)) else {
+            return;
+        };
+        if self.is_open() {
+            self.unpark(Account::clone(&account));
+        }
+    }
+
+    /// An attempt is over. Its runtime works where the end is one of the agent's own, or something was used.
+    pub(super) fn ended_well(&mut self, run: RunIndex, ending: &Ending) {
+        let is_own = matches!(
+            ending.reason,
+            Reason::Completed { .. }
+                | Reason::ExitCode { .. }
+                | Reason::TurnLimit
+                | Reason::OutputLimit { .. }
+                | Reason::SchemaMismatch { .. }
+        );
+        let met_wall = matches!(ending.reason, Reason::Quota { .. });
+        if is_own || !met_wall && is_something(&ending.usage) {
+            self.shows_success(run);
+        }
+    }
+
+    /// The probe of an account, if it was this run, has ended or stands in line again.
+    pub(super) fn probe_is_over(&mut self, run: RunIndex) {
+        let entry = &self.runs[run.get()];
+        if let Some(account) = entry.live().and_then(|live| live.account.as_deref()) {
+            self.walls_changed |= self.books.quotas.over(account, entry.id);
+        }
+    }
+
+    /// Runs of an account may start again, or the next one may probe.
+    pub(super) fn reconsider_walls(&mut self) {
+        if std::mem::take(&mut self.walls_changed) {
+            self.reconsider();
+        }
+    }
+
+    /// Where the deadlines of the tree do not count the time until a reset, they count nothing before it.
+    pub(super) fn rest_at_walls(&mut self) {
+        let root = self.runs.first().and_then(Run::live);
+        if root.is_some_and(|root| !root.terms.quota.deadline_counts_parked()) {
+            let until = self.books.quotas.until().unwrap_or(Timestamp::EPOCH);
+            self.deadlines.age.rest(self.now, until);
+        }
+    }
+
+    /// A tree that has waited for a reset for too long is stopped. Where nothing waits, it has not.
+    pub(super) fn park_limit(&mut self) {
+        let waits = |run: &RunIndex| {
+            let live = self.runs[run.get()].live();
+            let account = live.and_then(|live| live.account.as_deref());
+            account.is_some_and(|account| self.books.quotas.wall(account).is_some())
+        };
+        if !self.held_back.iter().any(waits) {
+            return;
+        }
+        match self.park_ends() {
+            Some((at, seconds)) if at <= self.now => {
+                self.stop_for(&Reason::ParkLimit { seconds });
+            }
+            _ => self.look_at_park_limit(),
+        }
+    }
+
+    /// Sets the time at which the tree will have waited for too long.
+    pub(super) fn look_at_park_limit(&mut self) {
+        if let Some((at, _)) = self.park_ends() {
+            self.timers.arm(at, Due::Park);
+        }
+    }
+
+    /// Returns the moment at which the tree has waited for as long as it may, and how long that is.
+    fn park_ends(&self) -> Option<(Timestamp, u64)> {
+        let seconds = self.runs.first()?.live()?.terms.max_park_seconds()?;
+        let since = self.books.quotas.since()?;
+        Some((since.plus(Duration::from_secs(seconds)), seconds))
+    }
+
+    /// Runs of an account start again.
+    fn unpark(&mut self, account: Account) {
+        self.record(RunIndex::ROOT, EventKind::Unparked { account });
+    }
+
+    /// True as long as the root is not over: of a tree whose root is over nothing more starts.
+    fn is_open(&self) -> bool {
+        self.runs[RunIndex::ROOT.get()].live().is_some()
+    }
+}
+
+/// True if something was used for sure.
+pub(super) fn is_something(usage: &Usage) -> bool {
+    match usage.total() {
+        TokenCount::Known(tokens) | TokenCount::AtLeast(tokens) => tokens > 0,
+        TokenCount::Unknown => false,
+    }
+}
