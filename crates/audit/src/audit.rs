@@ -556,7 +556,7 @@ impl Audit {
         self.books.reopen(event.run);
     }
 
-    /// Where the rules of the tree say so, the time until a reset counts for no deadline.
+    /// Lets no time until a reset count for a deadline, where the rules of the tree say so.
     fn rest_at_walls(&mut self) {
         let root = self.root.and_then(|root| self.runs.get(&root.run())?.rules.as_ref());
         if root.is_some_and(|rules| rules.deadline_spares_parked == Some(true)) {

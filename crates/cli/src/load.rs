@@ -95,7 +95,7 @@ pub(crate) fn undefined_children(config: &Config, whole: Option<&Config>) -> Vec
     undefined.map(text).collect()
 }
 
-/// What is said of an agent that is named and not defined.
+/// The sentence about an agent that is named and not defined.
 pub(crate) struct UndefinedText {
     /// The sentence.
     pub(crate) text: String,

@@ -154,7 +154,10 @@ mod tests {
             let error = text.parse::<Strategy>().expect_err(text).to_string();
             assert!(error.starts_with(expected), "{text}: {error}");
         };
-        check("", "unknown merge strategy ``; known are concatenate, structured, vote");
+        check(
+            "",
+            "unknown merge strategy ``; known are concatenate, structured, structured:base64, vote",
+        );
         check("concat", "unknown merge strategy `concat`; known are concatenate");
         check("vote:2", "unknown merge strategy `vote:2`");
         check("custom", "merge strategy `custom` is made by a plugin");

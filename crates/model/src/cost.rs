@@ -50,7 +50,7 @@ pub enum ParseUsdError {
         text: String,
     },
     /// The amount is more than [`MicroUsd::MAX`].
-    #[error("`{text}` is more than the largest amount, {} dollars", MicroUsd::MAX)]
+    #[error("`{text}` is more than the largest amount, {most} dollars", most = MicroUsd::MAX)]
     TooLarge {
         /// The text.
         text: String,

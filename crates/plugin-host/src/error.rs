@@ -109,7 +109,7 @@ pub enum PluginError {
         found: u64,
     },
     /// The library is not the one that the package names.
-    #[error("{} is not what its {} says: the digest is {found}, not {expected}", path.display(), crate::package::PACKAGE_FILE)]
+    #[error("{} is not what its {file} says: the digest is {found}, not {expected}", path.display(), file = crate::package::PACKAGE_FILE)]
     Digest {
         /// The file.
         path: PathBuf,
@@ -189,7 +189,7 @@ pub enum PluginError {
         path: PathBuf,
     },
     /// The plugin says something else about itself than its package does.
-    #[error("{} is not what its {} says: {what}", path.display(), crate::package::PACKAGE_FILE)]
+    #[error("{} is not what its {file} says: {what}", path.display(), file = crate::package::PACKAGE_FILE)]
     Disagrees {
         /// The file.
         path: PathBuf,

@@ -1,4 +1,4 @@
-//! What a runtime authenticates itself with towards its service.
+//! The key or login by which a runtime authenticates itself to its service.
 
 /// The parts of a credential, and of what says for which service it is. They are never shown: only a keyed hash of them leaves the
 /// process.

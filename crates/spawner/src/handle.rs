@@ -2,6 +2,7 @@
 
 mod agents;
 mod asked_merge;
+mod child;
 mod delegation;
 mod external_merge;
 mod fan;
@@ -10,8 +11,9 @@ mod notebook;
 mod session;
 mod tree_state;
 
-pub use agents::{Accepted, Agents, ChildRequest, Sibling, SpawnAllowance};
+pub use agents::{Agents, SpawnAllowance};
 pub(crate) use asked_merge::HELD_BYTES;
+pub use child::{Accepted, ChildRequest, Sibling};
 pub use external_merge::ExternalMerge;
 pub use fan::{Fan, FanAnswer, FanOut, Piece, PieceNeed, PieceOutcome, Refused};
 pub use gathering::Gathering;

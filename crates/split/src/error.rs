@@ -69,7 +69,7 @@ pub enum SplitError {
         problem: String,
     },
     /// More pieces than can be numbered (2³²).
-    #[error("more than {} pieces", u32::MAX)]
+    #[error("more than {most} pieces", most = u32::MAX)]
     TooManyPieces,
     /// A piece with a header could not be put together in a file of its own.
     #[error("cannot put a piece with its header into a file in {}", folder.display())]

@@ -105,6 +105,7 @@ async fn respond_with(response: Response) -> hyper::Response<Body> {
 
 /// Tells in the headers of a subscription that its five hours are used up, and when they begin anew.
 fn tell_quota(headers: &mut HeaderMap, seconds: u64) {
+    #[expect(clippy::disallowed_methods, reason = "a reset is a moment of the clock on the wall")]
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is after 1970");
     // A reset is told in whole seconds, and is not before its time.
     let reset = HeaderValue::from(now.as_secs() + 1 + seconds);

@@ -54,6 +54,7 @@ const ROOMS: &[Rooms] = &[
             "external_merge",
             "delegation",
             "agents",
+            "child",
             "notebook",
             "tree_state",
         ],

@@ -14,7 +14,7 @@ use offshoot_model::{MicroUsd, parse_duration, parse_seconds};
 pub(crate) struct WrongValue {
     /// The value as it was written.
     pub(crate) found: String,
-    /// What the option takes, as the end of the sentence "allowed is".
+    /// The values that the option takes, as the end of the sentence "allowed is".
     pub(crate) allowed: String,
     /// A value that the option takes.
     pub(crate) example: String,

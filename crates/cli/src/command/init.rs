@@ -49,10 +49,9 @@ pub(crate) fn run(arguments: &InitArguments, cx: &Invocation) -> Result<(), Fail
         })
     })?;
     if made.present.contains(&entry) {
-        cx.output.note(
-            NoteCode::McpEntry,
-            format_args!("the entry for {}:\n{}", entry.display(), MCP.trim_end()),
-        );
+        let json = MCP.trim_end();
+        cx.output
+            .note(NoteCode::McpEntry, format_args!("the entry for {}:\n{json}", entry.display()));
     }
     let next = if made.written.contains(&example) {
         "offshoot run --agent example 'how many words are these?' -- wc -w"

@@ -140,21 +140,18 @@ fn what_was_learned_decides_where_it_is_asked_for() {
     // It is off: the words choose.
     let words = r#""$OFFSHOOT" -q delegate --type scan --wait "translate it""#;
     assert_eq!(as_lead(&place, words), "execute_directly\n");
-    place
-        .file("team.toml", &format!("[agents.defaults.subagents]\nlearnDelegation = true\n{TEAM}"));
+    place.file("team.toml", format!("[agents.defaults.subagents]\nlearnDelegation = true\n{TEAM}"));
     // Nine are not enough; the tenth is made in this very tree, and seen by the next that asks in it.
     let said = as_lead(
         &place,
-        &format!(
-            r#"exec 2>&1
+        r#"exec 2>&1
             "$OFFSHOOT" delegate --explain --dry-run --type scan "translate it"
             "$OFFSHOOT" -q delegate --type scan --wait "look for secrets"
             "$OFFSHOOT" delegate --explain --type scan --wait "translate it"
             "$OFFSHOOT" -q delegate --json --type scan "translate it" | grep -c '"learned": "delegate it: .*(directly 2 of 11'
             "$OFFSHOOT" -q delegate --json --type other "look for secrets" | grep -c '"learned": "no recommendation'
             "$OFFSHOOT" -q delegate --json "look for secrets" | grep -c learned
-            "$OFFSHOOT" wait > /dev/null"#
-        ),
+            "$OFFSHOOT" wait > /dev/null"#,
     );
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[0], "no agent was compared, or none has a word in common with the task");
@@ -181,7 +178,7 @@ fn what_went_better_directly_is_not_handed_on() {
     let failing = TEAM.replace("echo safe", "exit 1");
     place.file(
         "team.toml",
-        &format!("[agents.defaults.subagents]\nlearnDelegation = true\n{failing}"),
+        format!("[agents.defaults.subagents]\nlearnDelegation = true\n{failing}"),
     );
     let script = format!(
         r#"for n in 1 2 3 4 5 6 7 8 9 10; do

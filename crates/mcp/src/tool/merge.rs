@@ -30,7 +30,9 @@ pub(super) struct Arguments {
 
 /// The schema of a strategy, which names those that there are.
 fn strategy(_: &mut SchemaGenerator) -> Schema {
-    let names = Strategy::NAMES.join(", ");
+    // Those that are one and the same but for a word behind a colon stand in one.
+    let names =
+        Strategy::NAMES.join(", ").replace("structured, structured:base64", "structured[:base64]");
     let asking = Asking::OF_AGENTS.join(", ");
     let words = format!("{names}, {asking}, plugin:NAME[=PARAMETERS].");
     json_schema!({ "type": "string", "description": words })

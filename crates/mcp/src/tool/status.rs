@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::answer::{CallFailure, json};
 
 pub(super) const WORDS: &str = "\
-What this session may do: depth, children, the rest of its budget, rights, and agents to use.";
+What this session may do: depth, children, the rest of its budget, rights, agents.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -2,7 +2,8 @@
 
 use offshoot_model::{Delegated, Refusal, RunId, SpawnRequest};
 
-use super::agents::{Accepted, Agents, ChildRequest};
+use super::agents::Agents;
+use super::child::{Accepted, ChildRequest};
 use crate::message::hand_on::Admitted;
 
 impl Agents {

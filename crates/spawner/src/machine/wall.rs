@@ -137,7 +137,7 @@ impl Machine {
         }
     }
 
-    /// Where the deadlines of the tree do not count the time until a reset, they count nothing before it.
+    /// Lets deadlines count nothing before a reset, where those of the tree do not count the time until then.
     pub(super) fn rest_at_walls(&mut self) {
         let root = self.runs.first().and_then(Run::live);
         if root.is_some_and(|root| !root.terms.quota.deadline_counts_parked()) {

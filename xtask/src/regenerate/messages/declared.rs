@@ -83,11 +83,11 @@ fn with_fields(mut text: String, tokens: &[Token]) -> String {
     }
     let fields = &tokens[1..group(tokens) - 1];
     for (number, field) in fields.split(|token| *token == Token::Sign(',')).enumerate() {
-        let names = field.iter().filter_map(|token| match token {
+        let mut names = field.iter().filter_map(|token| match token {
             Token::Word(word) if word.starts_with(char::is_uppercase) => Some(word.as_str()),
             _ => None,
         });
-        let name = match names.last() {
+        let name = match names.next_back() {
             Some("String") | None => "text".to_owned(),
             Some(name) => snake(name),
         };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::declared::{group, shown};
 use crate::regenerate::tokens::Token;
 
-/// What stands where a value has no name.
+/// The text in place of a value that has no name.
 pub(super) const NAMELESS: &str = "{…}";
 
 /// Words of an expression that do not say what its value is.

@@ -10,7 +10,8 @@ use offshoot_runtime::WaitFor;
 use offshoot_store::{DataFolder, Store};
 
 use super::{Asker, Outcome, Question, words};
-use crate::handle::agents::{Accepted, Agents, ChildRequest};
+use crate::handle::agents::Agents;
+use crate::handle::child::{Accepted, ChildRequest};
 
 /// A session: what it asks for are its children.
 pub(in crate::handle) struct Session {

@@ -59,7 +59,7 @@ pub enum NotReopened {
         given: u64,
     },
     /// A budget was given to a tree that has none.
-    #[error("the tree has no budget of {}, and gets none while it goes on", .0.as_str())]
+    #[error("the tree has no budget of {unit}, and gets none while it goes on", unit = .0.as_str())]
     Unbounded(Unit),
 }
 

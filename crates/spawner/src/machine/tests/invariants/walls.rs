@@ -53,7 +53,7 @@ impl Ledger {
         self.rest(at);
     }
 
-    /// Where deadlines spare it, the time until the last reset counts for none.
+    /// Lets the time until the last reset count for no deadline, where deadlines spare it.
     fn rest(&mut self, at: Timestamp) {
         if self.limits.spares_parked {
             let until = self.walls.by_runtime.values().map(|wall| wall.until).max();
