@@ -265,6 +265,28 @@ pub const LIMITS: &[Limit] = &[
             "crates/spawner/src/machine/retry.rs::waits_double_and_are_moved_within_their_share",
         ),
     ),
+    limit(
+        "quota.onWall",
+        AtLimit::Waits,
+        Some(Rule::Quota),
+        Proof::Test("crates/cli/tests/cli/walls.rs::no_start_after_the_wall"),
+    ),
+    limit(
+        "quota.maxParkSeconds",
+        AtLimit::Ended("park_limit"),
+        Some(Rule::Time),
+        Proof::Test(
+            "crates/spawner/src/machine/tests/walls.rs::a_tree_that_waits_for_too_long_is_stopped",
+        ),
+    ),
+    limit(
+        "quota.deadlineCountsParked",
+        AtLimit::Manner("deadlines count the wait for a reset, or spare it"),
+        Some(Rule::Time),
+        Proof::Test(
+            "crates/spawner/src/machine/tests/walls.rs::deadlines_count_the_wait_unless_they_spare_it_and_times_of_runs_never_do",
+        ),
+    ),
 ];
 
 const fn limit(key: &'static str, at: AtLimit, audited: Option<Rule>, proof: Proof) -> Limit {

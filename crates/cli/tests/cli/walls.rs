@@ -166,3 +166,15 @@ fn killed_at_the_wall_nothing_is_paid_twice() {
     assert_eq!(cost(place), (json!(3), json!("completed")));
     place.run(&["audit", "last"]).expect_code(0);
 }
+
+/// The demonstration that comes with the program, as it stands there.
+#[test]
+fn the_demonstration_shows_that_nothing_is_paid_twice() {
+    let place = Place::new();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/quota-wall/run.sh");
+    let mut command = place.command_of("sh", &[script]);
+    command.env("OFFSHOOT", env!("CARGO_BIN_EXE_offshoot"));
+    let shown = place.outcome(command, &[]).expect_code(0);
+    let last = shown.stdout().lines().last().expect("it says what it has shown").to_owned();
+    assert_eq!(last, "Five pieces, five calls paid, none twice.", "{}", shown.text());
+}

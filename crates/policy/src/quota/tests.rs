@@ -62,7 +62,7 @@ fn a_wall_stands_until_its_reset_and_then_one_probe_decides() {
     let parked = |second| Gate::Parked { until: at(second) };
     let probing = |number| Gate::Probing { probe: run(number) };
     // What happened, when another run wants to start, and the answer.
-    /// What happens and when, the moment of the question, and its answer.
+    /// The moments at which something happens, the moment of the question, and its answer.
     type Row = (&'static [(u64, Happens)], u64, Gate);
     let table: &[Row] = &[
         (&[], 5, Gate::Open),
