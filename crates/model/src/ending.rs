@@ -146,7 +146,7 @@ pub enum Reason {
     Quota {
         /// The quota in the words of the service, such as `five_hour`; none where the service does not name it.
         window: Option<String>,
-        /// The time of the reset, in microseconds since the epoch; none where the service does not say it.
+        /// The time of the reset; none where the service does not say it.
         until: Option<Timestamp>,
     },
     /// The tree had waited for the reset of a quota for as long as `quota.maxParkSeconds` says.

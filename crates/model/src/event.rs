@@ -161,7 +161,7 @@ pub enum EventKind {
         account: Account,
         /// The quota in the words of the service, such as `five_hour`; none where the service does not name it.
         window: Option<Arc<str>>,
-        /// The time from which one run is started, in microseconds since the epoch: the reset, and a little later by chance.
+        /// The time from which one run is started, the reset, and a little later by chance.
         until: Timestamp,
     },
     /// Runs of the account start again: the one that was started after the reset works, or the runtime has another account now.

@@ -255,7 +255,7 @@ fn many_patches_become_one_tested_branch_that_is_brought_here() {
     assert!(warned("5").contains(&format!("{said}others have changed")), "{}", warned("5"));
     assert!(!warned("4").contains(said), "{}", warned("4"));
     let shown = place.run(&["show", &root]).expect_code(0).stdout().to_owned();
-    assert!(shown.contains("merged          patch: 5 results"), "{shown}");
+    assert!(shown.contains("merged    patch: 5 results"), "{shown}");
 }
 
 #[test]

@@ -97,7 +97,11 @@ const BLOCKS: &[(&str, &str, Way)] = &[
         "offshoot plugin check",
         Cannot("it is about the crate that the section makes; plugin_new.rs makes one"),
     ),
-    ("docs/quota.md", "sh examples/quota-wall/run.sh", Cannot("it takes seconds; walls.rs runs it")),
+    (
+        "docs/quota.md",
+        "sh examples/quota-wall/run.sh",
+        Cannot("it takes seconds; walls.rs runs it"),
+    ),
     ("docs/refusals.md", "offshoot run --max-spawns 1", After("")),
     ("docs/results.md", "offshoot run \"publish\"", After("")),
     ("docs/results.md", "cat > commit.json", After("")),

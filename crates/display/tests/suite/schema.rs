@@ -2,7 +2,7 @@
 
 use jsonschema::Validator;
 use offshoot_display::json::{Format, event_schema, write_event};
-use offshoot_model::{Ending, Event, EventKind, Payload};
+use offshoot_model::{Ending, Event, EventKind, Payload, Reason, Timestamp};
 use offshoot_test_support::scenario;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -60,6 +60,18 @@ fn what_is_no_event_is_refused_and_what_is_new_is_not() {
     }
 }
 
+/// The moment of a reset that an event has besides its own.
+fn reset(event: &Event) -> Option<Timestamp> {
+    match &event.kind {
+        EventKind::Parked { until, .. } => Some(*until),
+        EventKind::Ended(ending) => match ending.reason {
+            Reason::Quota { until, .. } => until,
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// The line of version 1, made of that of version 2.
 fn back(line: &str, event: &Event) -> String {
     let (name, micros) = (event.kind.name(), event.at.as_micros());
@@ -72,7 +84,11 @@ fn back(line: &str, event: &Event) -> String {
     let fields = rest.strip_prefix(',').unwrap_or(rest);
     let field = if name == "resumed" { "after" } else { "reason" };
     let [tagged, of_record] = ["type", "kind"].map(|tag| format!("\"{field}\":{{\"{tag}\":"));
-    let fields = fields.replacen(&tagged, &of_record, 1);
+    let mut fields = fields.replacen(&tagged, &of_record, 1);
+    if let Some(until) = reset(event) {
+        let written = format!("\"until\":\"{until}\"");
+        fields = fields.replace(&written, &format!("\"until\":{}", until.as_micros()));
+    }
     let end = fields.strip_suffix("}\n").expect("a line is an object");
     format!("{head}\"kind\":{{\"{name}\":{{{end}}}}}\n")
 }
