@@ -68,6 +68,6 @@ pub use books::Books;
 pub use capabilities::{Capabilities, Capability, Delegation, Given, PossibleCycle};
 pub use lineage::Lineage;
 pub use offshoot_model::NEVER_FOR_SUB_AGENTS;
-pub use runtime::RuntimeFacts;
+pub use runtime::{OtherRuntime, RuntimeFacts};
 pub use term::Term;
 pub use terms::{Difference, Limits, Terms};

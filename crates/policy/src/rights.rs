@@ -127,7 +127,6 @@ fn is_ours(right: &str) -> bool {
 mod tests {
     use super::*;
     use offshoot_config::{Origin, Valued};
-    use offshoot_model::{Account, CostKnowledge};
     use std::sync::Arc;
 
     fn set(names: &[&str]) -> BTreeSet<String> {
@@ -185,15 +184,9 @@ mod tests {
     #[test]
     fn what_a_runtime_cannot_keep_away_is_named() {
         let check = |held: Rights, enforces: Option<&[&str]>, expected: &[&str]| {
-            let runtime = RuntimeFacts {
-                name: "x".into(),
-                cost: CostKnowledge::None,
-                enforces: enforces.map(set),
-                turns: false,
-                resumes: false,
-                account: Arc::new(Account::of_runtime("x")),
-            };
-            assert_eq!(unenforceable(&held, &runtime), expected, "{held:?} {enforces:?}");
+            let enforces = enforces.map(set);
+            let runtime = RuntimeFacts { enforces, ..RuntimeFacts::of_a_command("x") };
+            assert_eq!(unenforceable(&held, &runtime), expected, "{held:?} {runtime:?}");
         };
         check(Rights::all(), Some(&[]), &[]);
         check(rights(None, &["write"]), Some(&[]), &["write"]);

@@ -20,6 +20,25 @@ pub struct RuntimeFacts {
     pub resumes: bool,
     /// The account under which it calls its service, whose quotas its runs share.
     pub account: Arc<Account>,
+    /// The other runtimes that there are, for the advice where this one cannot keep a right from a session.
+    pub others: Arc<[OtherRuntime]>,
+}
+
+/// A runtime that could run a child in place of another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherRuntime {
+    /// The name, for messages.
+    pub name: Arc<str>,
+    /// The rights that it can keep from a session; `None` where it can keep any.
+    pub enforces: Option<BTreeSet<String>>,
+}
+
+impl OtherRuntime {
+    /// True if the runtime can keep all of these rights from a session.
+    pub(crate) fn can_withhold(&self, rights: &[&str]) -> bool {
+        let enforces = self.enforces.as_ref();
+        enforces.is_none_or(|enforces| rights.iter().all(|right| enforces.contains(*right)))
+    }
 }
 
 impl RuntimeFacts {
@@ -33,6 +52,7 @@ impl RuntimeFacts {
             enforces: Some(BTreeSet::new()),
             turns: false,
             resumes: false,
+            others: Arc::default(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use offshoot_model::Account;
-use offshoot_policy::RuntimeFacts;
+use offshoot_policy::{OtherRuntime, RuntimeFacts};
 use offshoot_runtime::{Abilities, Runtime};
 
 /// A runtime, with what policy must know of it.
@@ -39,6 +39,20 @@ impl Runtimes {
         }
     }
 
+    /// Tells each runtime of the others, for the advice where one cannot keep a right from a session.
+    pub(crate) fn tell_others(&mut self) {
+        let other = |facts: &RuntimeFacts| OtherRuntime {
+            name: Arc::clone(&facts.name),
+            enforces: facts.enforces.clone(),
+        };
+        let mut all: Vec<OtherRuntime> = self.by_name.values().map(|it| other(&it.facts)).collect();
+        all.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        for Known { facts, .. } in self.by_name.values_mut() {
+            let others = all.iter().filter(|other| other.name != facts.name).cloned().collect();
+            Arc::make_mut(facts).others = others;
+        }
+    }
+
     /// The one of this name, or the default one.
     pub(crate) fn get(&self, name: Option<&str>) -> Option<&Known> {
         self.by_name.get(name.or(self.default.as_deref())?)
@@ -56,5 +70,13 @@ impl Runtimes {
 fn facts(name: &Arc<str>, runtime: &dyn Runtime) -> RuntimeFacts {
     let Abilities { cost, turns, resumes, enforces } = runtime.abilities();
     let account = Arc::new(Account::of_runtime(Arc::clone(name)));
-    RuntimeFacts { name: Arc::clone(name), cost, enforces, turns, resumes, account }
+    RuntimeFacts {
+        name: Arc::clone(name),
+        cost,
+        enforces,
+        turns,
+        resumes,
+        account,
+        others: Arc::default(),
+    }
 }

@@ -343,6 +343,7 @@ impl SpawnerBuilder {
         if let Some(key) = account_key {
             runtimes.tell_accounts(&key);
         }
+        runtimes.tell_others();
         let folder = match folder {
             Some(folder) => folder,
             None => Arc::new(DataFolder::temporary()?),

@@ -226,6 +226,18 @@ fn another_user_id_is_no_way_out() {
     assert!(!place.path().join("elsewhere").exists());
 }
 
+/// A program can do whatever its user may: nothing keeps a right from it. The answer names the runtimes that can.
+#[test]
+fn a_right_that_cannot_be_withheld_is_refused_with_the_runtimes_that_can() {
+    let place = Place::new();
+    let script =
+        r#""$FAKE" ask spawn '{"task":"x","command":["true"],"tools":{"deny":["write"]}}'"#;
+    let answer = place.tree(&[], script).expect_code(0);
+    let answer = answer.stdout();
+    assert!(answer.contains("the runtime `exec` cannot withhold `write`"), "{answer}");
+    assert!(answer.contains("use a runtime that can (`claude`, `openai`)"), "{answer}");
+}
+
 #[test]
 fn rights_that_the_caller_lacks_are_not_granted() {
     let place = Place::new();

@@ -104,9 +104,20 @@ fn check_enforceable(rights: &Rights, runtime: &RuntimeFacts) -> Result<(), (Ref
     let loose = unenforceable(rights, runtime);
     let Some(&first) = loose.first() else { return Ok(()) };
     let message = format!("the runtime `{}` cannot withhold {}", runtime.name, list(&loose));
-    let refusal = Refusal::new(RefusalCode::ToolsNotGrantable, message).with_hint(
-        "use a runtime that can, or an agent that the operator has defined with a command",
-    );
+    let able = runtime.others.iter().filter(|other| other.can_withhold(&loose));
+    let able: Vec<&str> = able.map(|other| &*other.name).collect();
+    let refusal = Refusal::new(RefusalCode::ToolsNotGrantable, message);
+    let refusal = match able.is_empty() {
+        true => refusal.with_hint(
+            "use a runtime that can, or an agent that the operator has defined with a command",
+        ),
+        false => {
+            let able = list(&able);
+            refusal.with_hint(format!(
+                "use a runtime that can ({able}), or an agent that the operator has defined with a command"
+            ))
+        }
+    };
     Err((refusal, first.to_owned()))
 }
 

@@ -106,7 +106,15 @@ pub(crate) fn usd(micros: u64) -> Option<BudgetRequest> {
 pub(crate) fn paid(cost: CostKnowledge) -> RuntimeFacts {
     let account = Arc::new(Account::of_runtime("claude"));
     let name = "claude".into();
-    RuntimeFacts { name, cost, enforces: None, turns: true, resumes: true, account }
+    RuntimeFacts {
+        name,
+        cost,
+        enforces: None,
+        turns: true,
+        resumes: true,
+        account,
+        others: Arc::default(),
+    }
 }
 
 impl Tree {
