@@ -178,3 +178,40 @@ fn a_breaker_holds_back_the_queue_and_lets_one_probe() {
         ]
     );
 }
+
+/// A child that goes on after its supervisor was killed, or after a fault, has what it has not used, and not its grant anew.
+#[test]
+fn resumed_child_gets_the_remainder() {
+    let limits =
+        Limits { budget_tokens: Some(1_000), resumes: true, retries: 1, ..Limits::default() };
+    let asks = SpawnRequest {
+        budget: Some(BudgetRequest { tokens: Some(300), usd: None }),
+        ..SpawnRequest::default()
+    };
+    for dies in [true, false] {
+        let mut world = World::quiet(limits);
+        let child = world.spawn(RunIndex::ROOT, Origin::Piece, asks.clone()).expect("it is there");
+        world.use_tokens(child, 200);
+        if dies {
+            world.crash();
+        } else {
+            let message = "gone".to_owned();
+            world.finish_because(child, Reason::RuntimeError { message, retryable: true });
+            world.advance(60_000);
+        }
+        assert_eq!(world.holding(), [child], "it goes on");
+        assert_eq!(granted(&world, child), Some(300));
+        world.use_tokens(child, 99);
+        assert_eq!(world.asked_to_stop(), []);
+        world.use_tokens(child, 1);
+        assert_eq!(world.asked_to_stop(), [child], "300 in all");
+        world.finish(child);
+        let rest = |tokens| SpawnRequest {
+            budget: Some(BudgetRequest { tokens: Some(tokens), usd: None }),
+            ..SpawnRequest::default()
+        };
+        let more = world.spawn(RunIndex::ROOT, Origin::Piece, rest(701));
+        assert_eq!(more, Err(RefusalCode::BudgetExhausted));
+        world.spawn(RunIndex::ROOT, Origin::Piece, rest(700)).expect("what it has not used");
+    }
+}
