@@ -9,6 +9,7 @@ use offshoot_plugin_host::{Place, PlaceOrigin, Search};
 use offshoot_spawner::{FanAnswer, FanOut, RootSpec, RunSpec, Spawner, StoredValues};
 use offshoot_store::{DataFolder, SqliteStore, Store};
 
+use crate::account_board::WallFolder;
 use crate::account_key::account_key;
 use crate::door::Door;
 use crate::environment::Environment;
@@ -202,6 +203,9 @@ impl HostBuilder {
         let built_in = runtimes::build(&config, &environment, &processes, folder_of_tree, wanted);
         let key = account_key(environment.state_home.as_deref());
         let mut builder = Spawner::builder().runtimes(built_in.await?).account_key(key);
+        if let Some(walls) = WallFolder::of_user(environment.state_home.as_deref()) {
+            builder = builder.account_board(Arc::new(walls));
+        }
         for runtime in plugins.runtimes() {
             builder = builder.runtime(runtime.clone());
         }

@@ -32,6 +32,7 @@
 //! What it does not do: read configuration files, ask the user, or decide which plugins and projects are trusted. A program
 //! hands in what it has decided ([`Plugins::new`]).
 
+mod account_board;
 mod account_key;
 mod door;
 mod environment;

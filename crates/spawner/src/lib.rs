@@ -52,6 +52,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod account_board;
 mod announce;
 mod attempt_watch;
 mod clock;
@@ -75,6 +76,7 @@ mod ticket_issuer;
 mod tree_context;
 mod workspaces;
 
+pub use account_board::{AccountBoard, ParkedAccount};
 pub use clock::{Clock, SystemClock, TestClock};
 pub use error::SpawnerError;
 pub use event_stream::{EventStream, LiveEvent, LiveEvents};

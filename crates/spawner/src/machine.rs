@@ -43,13 +43,13 @@ mod what_if;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use offshoot_config::Config;
 use offshoot_model::{
-    AgentId, BudgetGrant, Cleanup, DelegationContext, Event, EventKind, RootId, RunId, Timestamp,
-    TraceStep,
+    Account, AgentId, BudgetGrant, Cleanup, DelegationContext, Event, EventKind, RootId, RunId,
+    Timestamp, TraceStep,
 };
 use offshoot_policy::{Books, Terms};
 use offshoot_runtime::RunEvent;
@@ -101,6 +101,8 @@ pub(crate) struct Machine {
     needs: Needs,
     /// True if runs of an account may start again, or the next one may probe, since runs were held back for it.
     walls_changed: bool,
+    /// Walls that other trees have met and of which no run of this one has asked yet, with their resets.
+    told_walls: BTreeMap<Account, (Option<Arc<str>>, Timestamp)>,
     paused: bool,
     /// True if nothing starts, although the tree is not paused.
     held: bool,
@@ -140,6 +142,7 @@ impl Machine {
             unclaimed: BTreeSet::new(),
             needs: Needs::default(),
             walls_changed: false,
+            told_walls: BTreeMap::new(),
             paused: false,
             held: false,
             stall_looked_for: None,
@@ -210,6 +213,7 @@ impl Machine {
                 self.out.push(Effect::Recorded { at: self.now });
             }
             Input::Hold(held) => self.held = held,
+            Input::WallTold { account, window, until } => self.hear_of_wall(account, window, until),
             Input::Stop { reason } => self.stop_for(&reason),
             Input::Removed { run, error } => self.removed(run, error),
             Input::KeeperFailed { pid, found, error } => {

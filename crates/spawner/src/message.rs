@@ -18,6 +18,7 @@ use offshoot_store::StoreError;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::timeout;
 
+use crate::account_board::ParkedAccount;
 use crate::attempt_watch::AttemptWatch;
 use crate::kept_values::KeptValue;
 use crate::machine::{Busy, Outcome, Past, Reach, RunIndex, WaitId};
@@ -102,6 +103,8 @@ pub(crate) enum Message {
     KeeperFailed { pid: u32, found: KeeperFault, error: Option<Arc<str>> },
     /// Admission and starts pause or go on. Answered once it is recorded.
     Pause { paused: bool, reply: oneshot::Sender<Result<(), Refusal>> },
+    /// Another tree of the user has met the wall of a quota.
+    WallTold { parked: ParkedAccount },
     /// The results of the root's pieces became one.
     Merged { summary: Box<MergeSummary> },
     /// The root that holds pieces has its answer.

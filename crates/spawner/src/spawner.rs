@@ -15,6 +15,7 @@ use offshoot_store::{DataFolder, OutputBounds, OutputKeeper, RootLock, Store, St
 use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tracing::Instrument;
 
+use crate::account_board::{AccountBoard, ParkedAccount};
 use crate::clock::{Clock, SystemClock};
 use crate::error::SpawnerError;
 use crate::event_stream::FOLLOW_BUFFER;
@@ -55,6 +56,7 @@ pub struct SpawnerBuilder {
     clock: Option<Arc<dyn Clock>>,
     ticket_issuer: Option<Arc<dyn TicketIssuer>>,
     workspaces: Option<Arc<dyn Workspaces>>,
+    account_board: Option<Arc<dyn AccountBoard>>,
     account_key: Option<[u8; 32]>,
 }
 
@@ -91,6 +93,7 @@ pub(crate) struct Surroundings {
     active: Arc<Gauge>,
     ticket_issuer: Option<Arc<dyn TicketIssuer>>,
     pub(crate) workspaces: Option<Arc<dyn Workspaces>>,
+    pub(crate) account_board: Option<Arc<dyn AccountBoard>>,
 }
 
 impl Spawner {
@@ -171,6 +174,9 @@ impl Spawner {
             plan,
         };
         let mut machine = Machine::new(around.config.clone(), root, &agent);
+        for ParkedAccount { account, window, until } in tree.known_walls() {
+            machine.hear_of_wall(account, window, until);
+        }
         let effects = machine.open(around.clock.now(), opening).map_err(refused)?;
 
         let begin = Begin { machine, effects, runs, lock };
@@ -205,6 +211,7 @@ impl Spawner {
             active: Arc::clone(&around.active),
             ticket_issuer: around.ticket_issuer.clone(),
             workspaces: around.workspaces.clone(),
+            account_board: around.account_board.clone(),
             workplaces: Workplaces::default(),
             contexts: Contexts::default(),
             answers: Answers::default(),
@@ -248,6 +255,7 @@ impl Begin {
         let events = broadcast::Sender::new(FOLLOW_BUFFER);
         let follow = events.downgrade();
         let (state, watch) = watch::channel(TreeState::Live);
+        let state_watch = watch.clone();
         let (answer, answered) = mpsc::unbounded_channel();
         let mut supervisor =
             Supervisor::new(Arc::clone(&tree), machine, messages, sender.clone(), events, state);
@@ -256,6 +264,7 @@ impl Begin {
             let is_root = entering.run == RunIndex::ROOT;
             supervisor.enter(entering, is_root.then(|| answer.clone()));
         }
+        tree.follow_walls(&sender, state_watch);
         let span = tracing::error_span!("tree", root = %tree.root);
         let task = async move {
             tracing::info!("tree opened");
@@ -328,6 +337,14 @@ impl SpawnerBuilder {
         self
     }
 
+    /// Sets the place where trees of the user tell each other of quotas that are used up. Where this is not called, each tree knows
+    /// the walls that it has met itself.
+    #[must_use]
+    pub fn account_board(mut self, board: Arc<dyn AccountBoard>) -> Self {
+        self.account_board = Some(board);
+        self
+    }
+
     /// Sets the key for the fingerprints by which accounts of one runtime are told apart. Where this is not called, all runs of a
     /// runtime are taken for one account.
     #[must_use]
@@ -339,7 +356,7 @@ impl SpawnerBuilder {
     /// The spawner. Fails where a temporary folder is needed and cannot be made.
     pub fn build(self) -> Result<Spawner, SpawnerError> {
         let Self { config, store, folder, mut runtimes, clock, .. } = self;
-        let Self { ticket_issuer, workspaces, account_key, .. } = self;
+        let Self { ticket_issuer, workspaces, account_board, account_key, .. } = self;
         if let Some(key) = account_key {
             runtimes.tell_accounts(&key);
         }
@@ -359,6 +376,7 @@ impl SpawnerBuilder {
             active: Arc::default(),
             ticket_issuer,
             workspaces,
+            account_board,
         };
         Ok(Spawner { surroundings: Arc::new(surroundings) })
     }

@@ -66,6 +66,23 @@ fn stage(name: &str, rules: impl IntoIterator<Item = Rule>) -> Option<Stage> {
     Some(stage)
 }
 
+/// Waits until the newest tree is parked. As long as there is no tree, it is looked for again; then its events come as they happen.
+fn parked(place: &Place) {
+    let mut follower = loop {
+        let mut follower = place.command(&["events", "--follow", "last"]);
+        let mut follower = follower.spawn().expect("the program was built for this test");
+        let mut lines =
+            BufReader::new(follower.stdout.take().expect("the stream is a pipe")).lines();
+        let parked = lines.any(|line| line.expect("events are UTF-8").contains("  parked  "));
+        if parked {
+            break follower;
+        }
+        follower.wait().expect("the child cannot be waited for");
+    };
+    follower.kill().expect("it is a child that was not waited for");
+    follower.wait().expect("the child cannot be waited for");
+}
+
 /// The number of times that the service was asked about each piece.
 fn asked(stage: &Stage) -> [usize; 3] {
     let prompts = stage.api.conversations();
@@ -133,21 +150,8 @@ fn killed_at_the_wall_nothing_is_paid_twice() {
     let Some(stage) = stage(name, at_the_second(6)) else { return };
     let mut command = command(&stage, MAP);
     let mut supervisor = command.spawn().expect("the program was built for this test");
-    // Looked at as often as a tree is there to be looked at: then its events come as they happen.
     let place = &stage.place;
-    let mut follower = loop {
-        let mut follower = place.command(&["events", "--follow", "last"]);
-        let mut follower = follower.spawn().expect("the program was built for this test");
-        let mut lines =
-            BufReader::new(follower.stdout.take().expect("the stream is a pipe")).lines();
-        let parked = lines.any(|line| line.expect("events are UTF-8").contains("  parked  "));
-        if parked {
-            break follower;
-        }
-        follower.wait().expect("the child cannot be waited for");
-    };
-    follower.kill().expect("it is a child that was not waited for");
-    follower.wait().expect("the child cannot be waited for");
+    parked(place);
     let listed = place.run(&["list"]).expect_code(0);
     assert!(listed.stdout().contains("parked until"), "{}", listed.stdout());
     let pid = i32::try_from(supervisor.id()).ok().and_then(Pid::from_raw).expect("a process");
@@ -177,4 +181,38 @@ fn the_demonstration_shows_that_nothing_is_paid_twice() {
     let shown = place.outcome(command, &[]).expect_code(0);
     let last = shown.stdout().lines().last().expect("it says what it has shown").to_owned();
     assert_eq!(last, "Five pieces, five calls paid, none twice.", "{}", shown.text());
+}
+
+/// What one tree has met, another one of the same login knows before it asks. Another login is another account.
+#[test]
+fn two_trees_share_a_window() {
+    let rules = [
+        Rule::when(Condition::Prompt("two".into()), Reply::wall(Duration::from_secs(6))).times(1),
+        Rule::always(Reply::text("read")),
+    ];
+    let Some(stage) = stage("two_trees_share_a_window", rules) else { return };
+    let mut first = command(&stage, MAP).spawn().expect("the program was built for this test");
+    parked(&stage.place);
+    let asked = |word: &str| {
+        let prompts = stage.api.conversations();
+        prompts.iter().filter(|asked| asked.prompt.contains(word)).count()
+    };
+    let mut stranger = command(&stage, &["-q", "--data-dir", "b", "run", "stranger"]);
+    stranger.env("CLAUDE_CODE_OAUTH_TOKEN", "another");
+    stage.place.outcome(stranger, &[]).expect_code(0);
+    assert_eq!((asked("stranger"), asked("three")), (1, 0), "it does not wait");
+    run(&stage, &["-q", "--data-dir", "c", "run", "neighbour"]).expect_code(0);
+    assert_eq!(asked("neighbour"), 1);
+    assert!(first.wait().expect("the child cannot be waited for").success());
+    let events = stage.place.run(&["--data-dir", "c", "events", "last", "--json"]).expect_code(0);
+    let kinds: Vec<&str> = ["\"parked\"", "\"starting\"", "\"unparked\""]
+        .into_iter()
+        .filter(|kind| events.stdout().contains(kind))
+        .collect();
+    assert_eq!(kinds.len(), 3, "{}", events.stdout());
+    let at = |kind: &str| events.stdout().find(kind).expect("it happened");
+    assert!(at("\"parked\"") < at("\"starting\""), "{}", events.stdout());
+    for data in [".offshoot", "b", "c"] {
+        stage.place.run(&["--data-dir", data, "audit", "last"]).expect_code(0);
+    }
 }

@@ -15,17 +15,20 @@ const AGENTS: [&str; 4] = ["main", "a", "b", "c"];
 const TOOLS: [&str; 5] = ["read", "write", "exec", "fetch", "spawn"];
 
 /// Limits of which 0 is none at all.
-const ENDLESS: [&str; 5] = [
+const ENDLESS: [&str; 6] = [
     "runTimeoutSeconds",
     "idleTimeoutSeconds",
     "maxOutputBytes",
     "deadlineSeconds",
     "breaker.failures",
+    "quota.maxParkSeconds",
 ];
 /// Limits that are the stricter the greater they are.
 const FLOORS: [&str; 3] = ["budget.keep", "breaker.cooldownSeconds", "retries.backoffSeconds"];
 /// The strictest word of each limit that is one.
-const STRICTEST: [&str; 3] = ["keep", "cascade", "lost"];
+const STRICTEST: [&str; 5] = ["keep", "cascade", "lost", "stop", "fail"];
+/// Switches that are stricter when they are on.
+const STRICT_ON: [&str; 1] = ["quota.deadlineCountsParked"];
 
 /// The limits of which an explicit value above became a wider one below.
 fn wider(below: &Limits, above: &Limits) -> Vec<String> {
@@ -45,7 +48,7 @@ fn is_wider(difference: &Difference) -> bool {
     let numbers = above.as_f64().zip(below.as_f64());
     match (above, numbers) {
         (Value::String(above), _) => STRICTEST.contains(&&**above),
-        (Value::Bool(above), _) => !above,
+        (Value::Bool(above), _) => *above == STRICT_ON.contains(&key),
         (_, Some(_)) if key == "retries.jitter" => true,
         (_, Some((above, below))) if FLOORS.contains(&key) => below < above,
         (_, Some((above, below))) if ENDLESS.contains(&key) => {

@@ -79,7 +79,8 @@ async fn the_service_says_when_and_all_runs_heed_it() {
 async fn a_service_that_asks_for_too_much_is_not_waited_for() {
     let place = Place::new([Rule::always(Reply::rate_limit(Duration::from_secs(3600)))]);
     let (finished, _) = place.run("go").await;
-    assert_eq!(failure(&finished.reason), ("the service answered 429: slow down", true));
+    assert_eq!(finished.reason, Reason::Quota { window: None, until: None });
+    assert_eq!(finished.retry_after, Some(Duration::from_secs(3600)), "the time until the reset");
     assert_eq!(place.api.requests().len(), 1);
 }
 

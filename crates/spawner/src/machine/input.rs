@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use offshoot_model::{
-    AgentId, BudgetGrant, CancelledBy, Ending, InputRange, JsonText, KeeperFault, MergeSummary,
-    Need, OnNeedFailed, Origin, Payload, Reason, RunId, SpawnRequest, TaskType, Timestamp,
-    VariableRef,
+    Account, AgentId, BudgetGrant, CancelledBy, Ending, InputRange, JsonText, KeeperFault,
+    MergeSummary, Need, OnNeedFailed, Origin, Payload, Reason, RunId, SpawnRequest, TaskType,
+    Timestamp, VariableRef,
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_runtime::RunEvent;
@@ -61,6 +61,8 @@ pub(crate) enum Input {
     Pause(bool),
     /// No start until further notice. What is admitted meanwhile stands in line.
     Hold(bool),
+    /// Another tree of the user has met the wall of a quota.
+    WallTold { account: Account, window: Option<Arc<str>>, until: Timestamp },
     /// The whole tree is to stop, for this reason.
     Stop { reason: Reason },
     /// The folder of a run was removed, or could not be.

@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use offshoot_config::Config;
 use offshoot_model::{
-    Admitted, AgentId, Changes, Cost, Ending, Envelope, Event, EventKind, InputRange, Origin,
-    Payload, PiecesAgain, Reason, RootId, RunId, SpawnRequest, Timestamp, Usage,
+    Account, Admitted, AgentId, Changes, Cost, Ending, Envelope, Event, EventKind, InputRange,
+    Origin, Payload, PiecesAgain, Reason, RootId, RunId, SpawnRequest, Timestamp, Usage,
 };
 use offshoot_policy::{Admission, Lineage, RuntimeFacts, Terms};
 
@@ -125,6 +125,16 @@ pub struct Unknown {
 }
 
 impl Recall {
+    /// Takes in that another tree of the user has met the wall of a quota.
+    pub(crate) fn hear_of_wall(
+        &mut self,
+        account: Account,
+        window: Option<Arc<str>>,
+        until: Timestamp,
+    ) {
+        self.machine.hear_of_wall(account, window, until);
+    }
+
     /// An empty tree, to which its events are told. Of what came of its pieces it holds so many bytes.
     pub(crate) fn new(config: Config, root: RootId, admitted: &Admitted, room: u64) -> Self {
         Self {

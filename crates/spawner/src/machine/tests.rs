@@ -86,6 +86,7 @@ fn a_thousand_trees() {
         "skipped",
         "ran without",
         "parked",
+        "told of a wall",
         "unparked",
         "stands at a wall",
         "started after its wall",

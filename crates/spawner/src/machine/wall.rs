@@ -51,6 +51,36 @@ impl Machine {
         }
     }
 
+    /// Takes in that another tree of the user has met a wall. It is recorded when a run of the account wants to start.
+    pub(crate) fn hear_of_wall(
+        &mut self,
+        account: Account,
+        window: Option<Arc<str>>,
+        until: Timestamp,
+    ) {
+        let known = self.told_walls.get(&account).map(|(_, known)| *known);
+        if known.is_none_or(|known| known < until) {
+            self.told_walls.insert(account, (window, until));
+        }
+    }
+
+    /// A run of this account wants to start: a wall of which another tree has told is one of this tree from here on.
+    fn take_told_wall(&mut self, run: RunIndex, account: &Account) {
+        let Some((window, until)) = self.told_walls.remove(account) else { return };
+        if until <= self.now || self.books.quotas.wall(account).is_some() || !self.is_open() {
+            return;
+        }
+        let jitter =
+            self.runs[run.get()].live().map_or(0.0, |live| live.under.retries.jitter().as_f64());
+        let (id, now) = (self.id(run), self.now);
+        let moved = (jitter, chance(id));
+        if let Some(until) = self.books.quotas.meets(account, id, (until, now), moved) {
+            let account = account.clone();
+            self.record(RunIndex::ROOT, EventKind::Parked { account, window, until });
+            self.timers.arm(until, Due::Reconsider);
+        }
+    }
+
     /// Returns true if a run that met a wall stands in line again, as far as the wall decides about it: the reset is known, the tree
     /// is to wait for it, and the run goes on where it was or may be repeated.
     pub(super) fn waits_for_reset(&self, live: &Live, ending: &Ending) -> bool {
@@ -61,13 +91,14 @@ impl Machine {
     /// Returns true if a run that stands in line may not start because of a quota of its account. It is held back until the reset or
     /// until the probe has told, or fails at once where it is not to wait.
     pub(super) fn waits_at_wall(&mut self, run: RunIndex) -> bool {
-        if self.books.quotas.is_empty() {
+        if self.books.quotas.is_empty() && self.told_walls.is_empty() {
             return false;
         }
         let entry = &self.runs[run.get()];
         let Some(account) = entry.live().and_then(|live| live.account.clone()) else {
             return false;
         };
+        self.take_told_wall(run, &account);
         // The operator has logged in to another account.
         for other in self.books.quotas.replaced_by(&account) {
             self.unpark(other);

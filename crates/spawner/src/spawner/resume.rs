@@ -9,6 +9,7 @@ use offshoot_model::{
 use offshoot_policy::RuntimeFacts;
 use offshoot_store::{RootLock, Store, StoreError};
 
+use crate::account_board::ParkedAccount;
 use crate::announce;
 use crate::clock::Onward;
 use crate::error::SpawnerError;
@@ -155,6 +156,9 @@ impl AbandonedTree {
         let clock = Onward::from(&around.clock, recall.last_at());
         let tree = spawner.tree_context(root, &agent, &Arc::new(run_spec), clock);
         recall.left(left_changes(&tree).await?);
+        for ParkedAccount { account, window, until } in tree.known_walls() {
+            recall.hear_of_wall(account, window, until);
+        }
         let Recalled { machine, effects, waiting, over, again, only, ending, kept_values } =
             recall.reopen(tree.clock.now());
         tree.kept_values.restore(kept_values);

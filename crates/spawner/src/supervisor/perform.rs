@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use offshoot_model::{CancelledBy, Ending, Event, Reason, Refusal, RunId, Timestamp, error_chain};
+use offshoot_model::{
+    CancelledBy, Ending, Event, EventKind, Reason, Refusal, RunId, Timestamp, error_chain,
+};
 use offshoot_runtime::{LetterBox, RunContext, Stop, StopHandle, Turns, UsageProbe};
 use offshoot_store::{StoreError, Urgency};
 use tracing::Instrument;
@@ -10,6 +12,7 @@ use tracing::Instrument;
 use super::entries::{AgentTask, Attempt, Entry, Follower};
 use super::outbox::Released;
 use super::{Act, Answered, Asked, Asker, Supervisor};
+use crate::account_board::ParkedAccount;
 use crate::attempt_watch::AttemptWatch;
 use crate::kept_values::KeptValue;
 use crate::machine::{Effect, Input, ReplyId, RunIndex};
@@ -31,6 +34,7 @@ impl Supervisor {
             match effect {
                 Effect::Record(event) => {
                     self.spans.log(&event, &self.machine);
+                    self.tell_others(&event);
                     if record.len() >= APPEND_EVENTS {
                         self.keep(std::mem::take(&mut record), std::mem::take(&mut released));
                     }
@@ -69,6 +73,19 @@ impl Supervisor {
         }
         self.performing = performing;
         self.keep(record, released);
+    }
+
+    /// Tells the other trees of the user of a wall.
+    fn tell_others(&self, event: &Event) {
+        if let (EventKind::Parked { account, window, until }, Some(board)) =
+            (&event.kind, &self.tree.account_board)
+        {
+            let (account, window) = (account.clone(), window.clone());
+            let (parked, board) =
+                (ParkedAccount { account, window, until: *until }, Arc::clone(board));
+            // It writes a file, and no run waits for it.
+            drop(tokio::task::spawn_blocking(move || board.tell(&parked)));
+        }
     }
 
     /// The record of a batch is durable, or could not be written.

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 use super::entries::{Entry, Follower};
 use super::outbox::Released;
 use super::{Act, Allowed, Asked, Asker, BATCH, Recorded, Supervisor};
+use crate::account_board::ParkedAccount;
 use crate::machine::{
     Effect, Input, Letter, NeededPiece, NewWait, Past, Reach, ReplyId, RunIndex, Session, Spawn,
     TurnEnd,
@@ -172,6 +173,10 @@ impl Supervisor {
             Message::Pause { paused, reply } => {
                 self.acts.push_back(Act::Answer { reply });
                 self.step(Input::Pause(paused));
+            }
+            Message::WallTold { parked } => {
+                let ParkedAccount { account, window, until } = parked;
+                self.step(Input::WallTold { account, window, until });
             }
             Message::Merged { summary } => self.step(Input::Merged { summary }),
             Message::Close { ending } => self.step(Input::Close { ending }),

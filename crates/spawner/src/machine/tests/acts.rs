@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::{
-    AgentId, BudgetGrant, CancelledBy, Cost, Ending, Need, OnNeedFailed, Origin, Payload, Reason,
-    Refusal, RefusalCode, RunId, SpawnRequest, Timestamp, ToolUse,
+    Account, AgentId, BudgetGrant, CancelledBy, Cost, Ending, Need, OnNeedFailed, Origin, Payload,
+    Reason, Refusal, RefusalCode, RunId, SpawnRequest, Timestamp, ToolUse,
 };
 use offshoot_runtime::{RunEvent, WaitMode};
 
@@ -290,6 +290,12 @@ impl World {
         if self.machine.runs[run.get()].live().is_some() {
             self.past_attempts.push((run, attempt, actor.used));
         }
+    }
+
+    /// Another tree has met the wall of an account.
+    pub(super) fn hear_of_wall(&mut self, account: Account, until: Timestamp) {
+        self.ledger.hears_of_wall(&account);
+        self.step(Input::WallTold { account, window: Some("five_hour".into()), until });
     }
 
     /// The service of a run refuses it until this moment.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use offshoot_model::{CancelledBy, Reason};
+use offshoot_model::{Account, CancelledBy, Reason};
 use offshoot_runtime::WaitMode;
 
 use super::super::{Reach, RunIndex, WaitId};
@@ -161,7 +161,7 @@ impl World {
             return self.finish(run);
         }
         // Rarely a piece is refused, because a budget is used up: then an early answer is made likely.
-        if self.has_refused_pieces() && self.seed.one_in(4) {
+        if self.has_refused_pieces() && self.seed.one_in(3) {
             return self.answer_early();
         }
         if self.is_probe(run) && self.seed.one_in(3) {
@@ -182,6 +182,11 @@ impl World {
             }
             14 if self.seed.one_in(30) => self.stop_all(false),
             14 if self.seed.one_in(30) => self.answer_early(),
+            14 if self.seed.one_in(3) => {
+                let account = Account::clone(&self.facts.account);
+                let wait = Duration::from_millis(self.seed.below(30_000));
+                self.hear_of_wall(account, self.now.plus(wait));
+            }
             15 if self.seed.one_in(10) => {
                 self.pause(true);
                 self.spawn_some(run);

@@ -85,7 +85,7 @@ impl Limits {
         let mut own = || Own {
             max_concurrent: dice.one_in(2).then(|| 1 + dice.below(3) as u32),
             per_level: dice.one_in(4).then(|| 1 + dice.below(2) as u32),
-            deadline_seconds: dice.one_in(4).then(|| 5 + dice.below(60)),
+            deadline_seconds: dice.one_in(3).then(|| 5 + dice.below(60)),
         };
         Self {
             agents: [own(), own(), own()],

@@ -273,3 +273,29 @@ fn another_login_lifts_the_wall() {
     assert_eq!(world.holding(), [run]);
     assert_eq!(world.times("unparked"), 1);
 }
+
+/// What another tree has met is a wall of this one from its next start on, and of no account that this tree does not use.
+#[test]
+fn a_wall_of_another_tree_is_recorded_when_a_run_wants_to_start() {
+    let mut world = world(Limits::default());
+    let account = Account::clone(&world.facts.account);
+    let told = |world: &mut World, account: Account, seconds: u64| {
+        let until = in_seconds(world, seconds);
+        world.hear_of_wall(account, until);
+    };
+    let parked =
+        |world: &World| world.record.iter().filter(|event| event.kind.name() == "parked").count();
+    let first = world.spawn_piece();
+    told(&mut world, Account::of_runtime("elsewhere"), 60);
+    told(&mut world, account.clone(), 60);
+    told(&mut world, account, 30);
+    assert_eq!((parked(&world), world.holding()), (0, vec![first]), "what runs goes on");
+    let second = world.spawn_piece();
+    assert_eq!((parked(&world), world.holding()), (1, vec![first]), "the later reset counts");
+    world.advance(59_000);
+    assert_eq!(world.holding(), [first]);
+    world.crash();
+    assert!(world.holding().is_empty() || world.holding() == [first]);
+    world.advance(40_000);
+    assert!(world.holding().contains(&second), "the probe");
+}

@@ -1,0 +1,178 @@
+//! Walls of quotas in a folder of the user, of which all of their trees know.
+
+use std::fs::{self, DirBuilder};
+use std::io::{self, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+
+use offshoot_model::{Account, Timestamp};
+use offshoot_spawner::{AccountBoard, ParkedAccount};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
+use tokio::sync::mpsc;
+
+/// The name of the folder below that of the user's programs.
+const FOLDER: &str = "offshoot/walls";
+
+/// A folder with a file for each account of which a quota was used up. A file is written aside and renamed, so that it is whole or
+/// not there; one that cannot be read says nothing.
+#[derive(Debug)]
+pub(crate) struct WallFolder {
+    folder: PathBuf,
+}
+
+/// The content of a file.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    account: Account,
+    window: Option<Arc<str>>,
+    until: Timestamp,
+}
+
+impl WallFolder {
+    /// The folder of the user, which is made where it is not there. None where it cannot be: then each tree knows its own walls alone.
+    pub(crate) fn of_user(state_home: Option<&Path>) -> Option<Self> {
+        let folder = state_home?.join(FOLDER);
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        made.inspect_err(|error| tracing::debug!(%error, "no folder for walls of quotas")).ok()?;
+        Some(Self { folder })
+    }
+
+    fn write(&self, parked: &ParkedAccount) -> io::Result<()> {
+        let ParkedAccount { account, window, until } = parked.clone();
+        let path = self.folder.join(file_name(&account));
+        let mut file = NamedTempFile::new_in(&self.folder)?;
+        serde_json::to_writer(&mut file, &Written { account, window, until })?;
+        file.flush()?;
+        file.persist(path)?;
+        Ok(())
+    }
+
+    /// Begins to watch. The thread that waits ends when the receiver is dropped.
+    fn watch(&self, told: mpsc::UnboundedSender<ParkedAccount>) -> io::Result<()> {
+        let changes = inotify::init(CreateFlags::CLOEXEC)?;
+        inotify::add_watch(&changes, &self.folder, WatchFlags::MOVED_TO)?;
+        let (ended, ends) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (folder, follower) = (self.folder.clone(), told.clone());
+        let follow = move || follow(&folder, &changes, &ended, &follower);
+        thread::Builder::new().name("walls".to_owned()).spawn(follow)?;
+        #[expect(clippy::disallowed_methods, reason = "it ends with its receiver")]
+        tokio::spawn(async move {
+            told.closed().await;
+            drop(ends);
+        });
+        Ok(())
+    }
+}
+
+impl AccountBoard for WallFolder {
+    fn tell(&self, parked: &ParkedAccount) {
+        if let Err(error) = self.write(parked) {
+            tracing::debug!(%error, "other trees cannot be told of a wall");
+        }
+    }
+
+    fn known(&self) -> Vec<ParkedAccount> {
+        read(&self.folder)
+    }
+
+    fn follow(&self) -> mpsc::UnboundedReceiver<ParkedAccount> {
+        let (told, receiver) = mpsc::unbounded_channel();
+        if let Err(error) = self.watch(told) {
+            tracing::debug!(%error, "walls of other trees are not heard of");
+        }
+        receiver
+    }
+}
+
+/// Tells of all walls whenever a file was written, until the other end of the pipe is closed.
+fn follow(
+    folder: &Path,
+    changes: &OwnedFd,
+    ended: &OwnedFd,
+    told: &mpsc::UnboundedSender<ParkedAccount>,
+) {
+    loop {
+        let mut either = [
+            PollFd::new(changes, PollFlags::IN),
+            PollFd::new(ended, PollFlags::IN | PollFlags::HUP),
+        ];
+        match poll(&mut either, None) {
+            Ok(_) if !either[1].revents().is_empty() => return,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return,
+        }
+        if either[0].revents().contains(PollFlags::IN) {
+            // The content of the notice does not matter: the files are read.
+            let mut notice = [MaybeUninit::uninit(); 4096];
+            if rustix::io::read(changes, &mut notice).is_err() {
+                return;
+            }
+            for parked in read(folder) {
+                if told.send(parked).is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn read(folder: &Path) -> Vec<ParkedAccount> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let files = entries.map(|entry| entry.path());
+    let files = files.filter(|path| path.extension().is_some_and(|end| end == "json"));
+    let written = files.filter_map(|path| serde_json::from_slice(&fs::read(path).ok()?).ok());
+    let parked = |Written { account, window, until }| ParkedAccount { account, window, until };
+    written.map(parked).collect()
+}
+
+/// The name of the file of an account: its runtime, and the fingerprint of its credential where there is one.
+fn file_name(account: &Account) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let runtime: String = account.runtime.chars().map(plain).collect();
+    format!("{runtime}-{}.json", account.credential.as_deref().unwrap_or("login"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parked(runtime: &str, until: u64) -> ParkedAccount {
+        let account = Account::of_runtime(runtime);
+        ParkedAccount { account, window: None, until: Timestamp::from_micros(until) }
+    }
+
+    #[tokio::test]
+    async fn what_one_tells_the_others_know_and_hear() {
+        let home = tempfile::tempdir().expect("a folder");
+        let [one, other] =
+            [(); 2].map(|()| WallFolder::of_user(Some(home.path())).expect("it can be made"));
+        let mut heard = other.follow();
+        assert_eq!(other.known(), []);
+        one.tell(&parked("claude", 1));
+        assert_eq!(heard.recv().await, Some(parked("claude", 1)));
+        one.tell(&parked("claude", 2));
+        assert_eq!(heard.recv().await, Some(parked("claude", 2)));
+        assert_eq!(other.known(), [parked("claude", 2)], "the newest of an account stands");
+        one.tell(&parked("../b c", 3));
+        assert_eq!(other.known().len(), 2);
+    }
+
+    #[test]
+    fn a_damaged_file_says_nothing() {
+        let home = tempfile::tempdir().expect("a folder");
+        let board = WallFolder::of_user(Some(home.path())).expect("it can be made");
+        fs::write(board.folder.join("x.json"), "{\"account\": 1").expect("a file");
+        board.tell(&parked("claude", 1));
+        assert_eq!(board.known(), [parked("claude", 1)]);
+        assert!(WallFolder::of_user(None).is_none());
+    }
+}
