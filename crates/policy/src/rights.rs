@@ -127,7 +127,6 @@ fn is_ours(right: &str) -> bool {
 mod tests {
     use super::*;
     use offshoot_config::{Origin, Valued};
-    use std::sync::Arc;
 
     fn set(names: &[&str]) -> BTreeSet<String> {
         names.iter().map(|&name| name.to_owned()).collect()

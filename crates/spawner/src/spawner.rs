@@ -1,6 +1,7 @@
 //! The engine, as a library user holds it.
 
 mod resume;
+mod told_walls;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -264,7 +265,7 @@ impl Begin {
             let is_root = entering.run == RunIndex::ROOT;
             supervisor.enter(entering, is_root.then(|| answer.clone()));
         }
-        tree.follow_walls(&sender, state_watch);
+        told_walls::follow(&tree, &sender, state_watch);
         let span = tracing::error_span!("tree", root = %tree.root);
         let task = async move {
             tracing::info!("tree opened");

@@ -17,14 +17,13 @@ use offshoot_model::{
 };
 use offshoot_store::{DataFolder, NewValue, Outcome, OutputKeeper, Store, StoreError};
 
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::Semaphore;
 
 use crate::account_board::{AccountBoard, ParkedAccount};
 use crate::announce::{Announced, Announcement};
 use crate::clock::Clock;
 use crate::excerpt::Excerpt;
 use crate::kept_values::KeptValues;
-use crate::message::{Message, TreeState};
 use crate::run_spec::RunSpec;
 use crate::runtimes::Runtimes;
 use crate::stored_values::recorded_all;
@@ -194,35 +193,6 @@ impl TreeContext {
     /// The walls of quotas of which other trees have told so far.
     pub(crate) fn known_walls(&self) -> Vec<ParkedAccount> {
         self.account_board.as_ref().map(|board| board.known()).unwrap_or_default()
-    }
-
-    /// Tells the supervisor of each wall that another tree meets, until its tree is over.
-    pub(crate) fn follow_walls(
-        &self,
-        sender: &mpsc::UnboundedSender<Message>,
-        mut state: watch::Receiver<TreeState>,
-    ) {
-        let Some(board) = &self.account_board else { return };
-        let (mut told, sender) = (board.follow(), sender.downgrade());
-        let is_over = |state: &TreeState| matches!(state, TreeState::Ended | TreeState::Broken(_));
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "it ends with the tree, and holds nothing of it"
-        )]
-        tokio::spawn(async move {
-            loop {
-                let parked = tokio::select! {
-                    biased;
-                    // A sender that is gone says the same.
-                    _ = state.wait_for(is_over) => return,
-                    parked = told.recv() => parked,
-                };
-                let (Some(parked), Some(sender)) = (parked, sender.upgrade()) else { return };
-                if sender.send(Message::WallTold { parked }).is_err() {
-                    return;
-                }
-            }
-        });
     }
 
     /// A number that was never given before in this tree.

@@ -37,6 +37,7 @@ const ROOMS: &[Rooms] = &[
             "runtimes",
             "run_spec",
             "ticket_issuer",
+            "account_board",
             "workspaces",
             "last_activity",
             "kept_values",

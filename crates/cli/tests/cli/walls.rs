@@ -183,7 +183,7 @@ fn the_demonstration_shows_that_nothing_is_paid_twice() {
     assert_eq!(last, "Five pieces, five calls paid, none twice.", "{}", shown.text());
 }
 
-/// What one tree has met, another one of the same login knows before it asks. Another login is another account.
+/// The wall that one tree has met is known to another one of the same login before it asks. Another login is another account.
 #[test]
 fn two_trees_share_a_window() {
     let rules = [

@@ -274,7 +274,7 @@ fn another_login_lifts_the_wall() {
     assert_eq!(world.times("unparked"), 1);
 }
 
-/// What another tree has met is a wall of this one from its next start on, and of no account that this tree does not use.
+/// The wall that another tree has met is one of this one from its next start on, and of no account that this tree does not use.
 #[test]
 fn a_wall_of_another_tree_is_recorded_when_a_run_wants_to_start() {
     let mut world = world(Limits::default());

@@ -1,0 +1,35 @@
+//! Walls of quotas of which other trees of the user tell while a tree is open.
+
+use tokio::sync::{mpsc, watch};
+
+use crate::message::{Message, TreeState};
+use crate::tree_context::TreeContext;
+
+/// Tells the supervisor of each wall that another tree meets, until its tree is over.
+pub(super) fn follow(
+    tree: &TreeContext,
+    sender: &mpsc::UnboundedSender<Message>,
+    mut state: watch::Receiver<TreeState>,
+) {
+    let Some(board) = &tree.account_board else { return };
+    let (mut told, sender) = (board.follow(), sender.downgrade());
+    let is_over = |state: &TreeState| matches!(state, TreeState::Ended | TreeState::Broken(_));
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it ends with the tree, and holds nothing of it"
+    )]
+    tokio::spawn(async move {
+        loop {
+            let parked = tokio::select! {
+                biased;
+                // A sender that is gone says the same.
+                _ = state.wait_for(is_over) => return,
+                parked = told.recv() => parked,
+            };
+            let (Some(parked), Some(sender)) = (parked, sender.upgrade()) else { return };
+            if sender.send(Message::WallTold { parked }).is_err() {
+                return;
+            }
+        }
+    });
+}
