@@ -16,7 +16,12 @@ fn what_isolated_runs_wrote_survives_their_kills() {
     let within = undisturbed_isolated().expect("an undisturbed tree");
     let kept =
         |seed| kill_isolated(seed, within).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-    let all: Vec<Kept> = (1000..1012).map(kept).collect();
+    let mut all: Vec<Kept> = (1000..1012).map(kept).collect();
     assert!(all.iter().any(|kept| kept.kills > 0), "no moment fell into the life of a tree");
-    assert!(all.iter().any(|kept| kept.cut_off > 0), "no run was cut off at its work");
+    // About one tree in twelve has a run that is cut off, so more are tried until there is one.
+    let mut more = 1012..1080;
+    while all.iter().all(|kept| kept.cut_off == 0) {
+        let seed = more.next().expect("no run was cut off at its work");
+        all.push(kept(seed));
+    }
 }

@@ -230,12 +230,18 @@ fn another_user_id_is_no_way_out() {
 #[test]
 fn a_right_that_cannot_be_withheld_is_refused_with_the_runtimes_that_can() {
     let place = Place::new();
+    // A runtime that no agent names is there where it is configured.
+    let endpoint = "[runtimes.openai.options]\nbaseUrl = \"http://127.0.0.1:9/v1\"\n";
+    place.file("c.toml", endpoint);
     let script =
         r#""$FAKE" ask spawn '{"task":"x","command":["true"],"tools":{"deny":["write"]}}'"#;
-    let answer = place.tree(&[], script).expect_code(0);
+    let answer = place.tree(&["--config", "c.toml"], script).expect_code(0);
     let answer = answer.stdout();
     assert!(answer.contains("the runtime `exec` cannot withhold `write`"), "{answer}");
-    assert!(answer.contains("use a runtime that can (`claude`, `openai`)"), "{answer}");
+    // Claude Code is another one, where the machine has it.
+    let named =
+        ["use a runtime that can (`openai`)", "use a runtime that can (`claude`, `openai`)"];
+    assert!(named.iter().any(|named| answer.contains(named)), "{answer}");
 }
 
 #[test]
