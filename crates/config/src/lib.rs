@@ -154,7 +154,7 @@ pub use problem::{ConfigErrors, Place, Problem, ProblemKind};
 pub use runtime::RuntimeSettings;
 pub use schema::schema;
 pub use setting::{
-    AllowAgents, Command, Date, FilePath, Fraction, FreeForm, HeadsTarget, MaxChildren, MaxDepth,
+    AllowAgents, Command, Date, Factor, FilePath, Fraction, FreeForm, HeadsTarget, MaxChildren, MaxDepth,
     ModelChoice, Occasion, OnInterrupt, OnParentEnd, OnRepeat, OnWall, Park, PreferredSubagents,
     Share, ToolList,
 };

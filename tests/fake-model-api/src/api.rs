@@ -34,6 +34,8 @@ pub struct Recorded {
     pub path: String,
     /// The header `authorization`.
     pub authorization: Option<String>,
+    /// The header `x-api-key`.
+    pub api_key: Option<String>,
     /// What rules saw of it; empty where it was no request for a message.
     pub conversation: Conversation,
     /// The whole body; null where it was no JSON.
@@ -151,7 +153,7 @@ impl State {
         &self,
         method: &str,
         path: &str,
-        authorization: Option<String>,
+        [authorization, api_key]: [Option<String>; 2],
         body: Value,
     ) -> Response {
         let mut inner = self.lock();
@@ -160,6 +162,7 @@ impl State {
             method: method.to_owned(),
             path: path.to_owned(),
             authorization,
+            api_key,
             conversation: Conversation::default(),
             body,
             rule: None,
@@ -173,6 +176,7 @@ impl State {
             request.rule = chosen.map(|(number, _)| number);
             let none;
             let answered;
+            let quota_used = chosen.and_then(|(_, rule)| rule.quota_used);
             let (reply, usage) = match (chosen, &self.model) {
                 (Some((_, rule)), _) => (&rule.reply, rule.usage),
                 (None, Some(model)) => {
@@ -185,7 +189,8 @@ impl State {
                     (&none, Usage::default())
                 }
             };
-            protocol.answer(reply, conversation, usage, serial, &request.body)
+            let answer = protocol.answer(reply, conversation, usage, serial, &request.body);
+            Response { quota_used, ..answer }
         } else {
             elsewhere(method, path, &request.body)
         };

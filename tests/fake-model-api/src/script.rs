@@ -1,5 +1,7 @@
 //! Rules: the first that holds says what the model does.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Conversation, Reply, Usage};
@@ -27,6 +29,9 @@ pub struct Rule {
     /// After so many uses the rule holds no longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<u32>,
+    /// The part of the five hours of a subscription that is used, in percent, and the seconds until the reset: told in headers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota_used: Option<(u8, u64)>,
 }
 
 /// Something about a conversation.
@@ -73,7 +78,7 @@ impl Script {
 impl Rule {
     /// Holds in every conversation.
     pub fn always(reply: Reply) -> Self {
-        Self { when: Vec::new(), reply, usage: Usage::default(), times: None }
+        Self { when: Vec::new(), reply, usage: Usage::default(), times: None, quota_used: None }
     }
 
     /// Holds where this does.
@@ -92,6 +97,13 @@ impl Rule {
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {
         self.times = Some(times);
+        self
+    }
+
+    /// With headers that say how much of the five hours of a subscription is used, in percent.
+    #[must_use]
+    pub fn quota_used(mut self, percent: u8, resets_in: Duration) -> Self {
+        self.quota_used = Some((percent, resets_in.as_secs()));
         self
     }
 

@@ -72,11 +72,14 @@ async fn respond(
 ) -> Result<hyper::Response<Body>, Infallible> {
     let (head, body) = request.into_parts();
     let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
-    let key = head.headers.get(AUTHORIZATION).and_then(|key| key.to_str().ok()).map(str::to_owned);
+    let header = |name: HeaderName| {
+        head.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+    };
+    let keys = [header(AUTHORIZATION), header(HeaderName::from_static("x-api-key"))];
     let response = match Limited::new(body, BODY_BYTES).collect().await {
         Ok(body) => {
             let body = serde_json::from_slice(&body.to_bytes()).unwrap_or(Value::Null);
-            state.answer(head.method.as_str(), path, key, body)
+            state.answer(head.method.as_str(), path, keys, body)
         }
         Err(error) => wire::error(&ApiError::new(413, "request_too_large", error.to_string())),
     };
@@ -84,7 +87,8 @@ async fn respond(
 }
 
 async fn respond_with(response: Response) -> hyper::Response<Body> {
-    let Response { status, content_type, retry_after, quota_resets_in, parts } = response;
+    let Response { status, content_type, retry_after, quota_resets_in, quota_used, parts } =
+        response;
     if parts.first() == Some(&Part::Silence) {
         // Not even a status. Ends when the client or the service does.
         std::future::pending::<()>().await;
@@ -98,29 +102,34 @@ async fn respond_with(response: Response) -> hyper::Response<Body> {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
     if let Some(seconds) = quota_resets_in {
-        tell_quota(response.headers_mut(), seconds);
+        tell_quota(response.headers_mut(), ("rejected", 100), seconds);
+        response.headers_mut().insert("x-should-retry", HeaderValue::from_static("false"));
+    }
+    if let Some((percent, seconds)) = quota_used {
+        tell_quota(response.headers_mut(), ("allowed_warning", percent), seconds);
     }
     response
 }
 
-/// Tells in the headers of a subscription that its five hours are used up, and when they begin anew.
-fn tell_quota(headers: &mut HeaderMap, seconds: u64) {
+/// Tells in the headers of a subscription how much of its five hours is used, and when they begin anew.
+fn tell_quota(headers: &mut HeaderMap, (status, percent): (&'static str, u8), seconds: u64) {
     #[expect(clippy::disallowed_methods, reason = "a reset is a moment of the clock on the wall")]
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is after 1970");
     // A reset is told in whole seconds, and is not before its time.
     let reset = HeaderValue::from(now.as_secs() + 1 + seconds);
+    let utilization = format!("{}.{:02}", percent / 100, percent % 100);
+    let utilization = HeaderValue::try_from(utilization).expect("digits");
     for (name, value) in [
-        ("status", HeaderValue::from_static("rejected")),
+        ("status", HeaderValue::from_static(status)),
         ("reset", reset.clone()),
         ("representative-claim", HeaderValue::from_static("five_hour")),
-        ("5h-status", HeaderValue::from_static("rejected")),
-        ("5h-utilization", HeaderValue::from_static("1.0")),
+        ("5h-status", HeaderValue::from_static(status)),
+        ("5h-utilization", utilization),
         ("5h-reset", reset),
     ] {
         let name = format!("anthropic-ratelimit-unified-{name}");
         headers.insert(HeaderName::try_from(name).expect("a name"), value);
     }
-    headers.insert("x-should-retry", HeaderValue::from_static("false"));
 }
 
 async fn frame(part: Part) -> Option<io::Result<Frame<Bytes>>> {

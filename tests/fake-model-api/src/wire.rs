@@ -15,6 +15,8 @@ pub(crate) struct Response {
     pub(crate) retry_after: Option<u64>,
     /// The number of seconds until the reset of a quota that is used up.
     pub(crate) quota_resets_in: Option<u64>,
+    /// The part of a quota that is used, in percent, and the seconds until its reset.
+    pub(crate) quota_used: Option<(u8, u64)>,
     pub(crate) parts: Vec<Part>,
 }
 
@@ -110,6 +112,7 @@ pub(crate) fn json_of(status: u16, value: &Value) -> Response {
         content_type: "application/json",
         retry_after: None,
         quota_resets_in: None,
+        quota_used: None,
         parts,
     }
 }
@@ -120,6 +123,7 @@ pub(crate) fn stream_of(parts: Vec<Part>) -> Response {
         content_type: "text/event-stream",
         retry_after: None,
         quota_resets_in: None,
+        quota_used: None,
         parts,
     }
 }

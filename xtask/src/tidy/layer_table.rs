@@ -68,6 +68,8 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer("runtime-claude", &["model", "runtime", "process"], Async::Yes, Files::Yes),
     layer("plugin-host", &["model", "runtime", "plugin-abi", "process"], Async::Yes, Files::Yes),
     layer("runtime-openai", &["model", "runtime"], Async::Yes, Files::Yes),
+    // Its prices are those of the configuration; a key may be printed by a program, and a connection is that of a process.
+    layer("meter", &["model", "config", "process"], Async::Yes, Files::Yes),
     // A map's input is cut where it lies instead of being copied first.
     layer("split", &["model", "store"], Async::No, Files::Yes),
     layer(
@@ -102,6 +104,7 @@ pub(crate) const LAYERS: &[Layer] = &[
         &[
             "model",
             "config",
+            "audit",
             "merge",
             "runtime",
             "process",
@@ -112,6 +115,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             "runtime-claude",
             "runtime-openai",
             "plugin-host",
+            "meter",
             "spawner",
             "door",
             "mcp",

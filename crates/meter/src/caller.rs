@@ -1,0 +1,37 @@
+//! The run of a connection: the kernel tells the socket at its other end, and the processes of a run whether they hold it.
+//!
+//! A ticket alone proves nothing: a program may have written it into a file. It names the run, and the socket must be open in one of the
+//! processes of that run.
+
+mod socket;
+
+use std::net::SocketAddr;
+
+use offshoot_process::{holds_socket, this_process_holds_socket};
+
+use crate::runs::Start;
+
+/// A connection by its two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ends {
+    /// The program's end.
+    pub(crate) theirs: SocketAddr,
+    /// The meter's end.
+    pub(crate) ours: SocketAddr,
+}
+
+/// True if one of the processes of a run holds the other end of a connection.
+pub(crate) async fn belongs(ends: Ends, start: Start) -> bool {
+    // Reading `/proc` takes microseconds for a few processes, and milliseconds where all of them have to be looked at.
+    let looked = tokio::task::spawn_blocking(move || {
+        let Some(inode) = socket::inode(ends.theirs, ends.ours) else { return false };
+        let holds = || match start {
+            Start::Expected => false,
+            Start::Inside => this_process_holds_socket(inode),
+            Start::Process(leader) => holds_socket(leader, inode),
+        };
+        // Once more, because a process may have handed its place to another while it was looked for.
+        holds() || holds()
+    });
+    looked.await.unwrap_or(false)
+}

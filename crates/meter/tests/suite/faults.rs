@@ -1,0 +1,81 @@
+//! Providers that do not answer as they should. Whatever is not known of a cost is charged at its bound.
+
+use offshoot_fake_model_api::{Break, Reply, Rule};
+use offshoot_meter::Ending;
+
+use crate::house::{House, dollars, raw_provider};
+
+#[tokio::test]
+async fn a_broken_stream_is_charged() {
+    for how in [Break::Cut, Break::Garbage, Break::Overloaded] {
+        let (mut house, _api) = House::with_rules([Rule::always(Reply::Broken(how))]).await;
+        let stream = r#"{"model":"priced","max_tokens":100,"stream":true,"messages":[{"role":"user","content":"x"}]}"#;
+        let message = house.send("POST", "/v1/messages", stream);
+        let reserve = house.grant().await;
+        message.await.expect("no panic");
+        let settle = house.settle().await;
+        let charged = settle.charge.dollars.expect("it has a price");
+        // What was read is reported by then; what would have been written is charged at its bound of 100 tokens.
+        assert!(charged >= "0.0015".parse().expect("dollars"), "{how:?}: {settle:?}");
+        assert!(Some(charged) <= reserve.bound.dollars(), "{how:?}: {settle:?}");
+        assert_eq!(settle.ending, Ending::Broken, "{how:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_is_down_costs_nothing() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}", listener.local_addr().expect("it is bound"));
+    drop(listener);
+    let mut house = House::before(&url, dollars()).await;
+    let message = house.message();
+    house.grant().await;
+    let answer = message.await.expect("no panic");
+    assert_eq!(answer.status, 502, "{answer:?}");
+    assert!(answer.body.contains("offshoot cannot reach the provider"), "{answer:?}");
+    let settle = house.settle().await;
+    assert_eq!((settle.ending, settle.charge.tokens.total()), (Ending::NotSent, 0));
+}
+
+#[tokio::test]
+async fn answers_of_no_sense_are_charged_at_their_bound() {
+    for answer in [
+        // No HTTP, an end before the answer, an answer without its use, and one with two.
+        "garbage\r\n\r\n",
+        "HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{\"type\":",
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 18\r\n\r\n{\"type\":\"message\"}",
+        "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 4\r\n\r\nhtml",
+    ] {
+        let (url, served) = raw_provider(answer).await;
+        let mut house = House::before(&url, dollars()).await;
+        let message = house.message();
+        let reserve = house.grant().await;
+        message.await.expect("no panic");
+        let settle = house.settle().await;
+        assert_eq!(settle.charge.dollars, reserve.bound.dollars(), "{answer:?}: {settle:?}");
+        served.abort();
+    }
+    let twice = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n\
+         data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":10,\"output_tokens\":1}}}\n\n\
+         data: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":5}}\n\n\
+         data: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":7}}\n\n\
+         data: {\"type\":\"message_stop\"}\n\n";
+    let (url, served) = raw_provider(twice).await;
+    let mut house = House::before(&url, dollars()).await;
+    let message = house.message();
+    house.grant().await;
+    message.await.expect("no panic");
+    let settle = house.settle().await;
+    assert_eq!(settle.charge.tokens.total(), 17, "the larger of two counts: {settle:?}");
+    served.abort();
+}
+
+#[tokio::test]
+async fn a_refusal_of_the_provider_costs_nothing() {
+    let (mut house, _api) = House::with_rules([Rule::always(Reply::overloaded())]).await;
+    let message = house.message();
+    house.grant().await;
+    assert_eq!(message.await.expect("no panic").status, 529);
+    let settle = house.settle().await;
+    assert_eq!((settle.ending, settle.charge.tokens.total()), (Ending::Declined(529), 0));
+}

@@ -1,0 +1,142 @@
+//! Requests that pass: what leaves, what comes back, what they are charged.
+
+use offshoot_fake_model_api::{Reply, Rule};
+use offshoot_meter::{Ending, Refusal, Verdict};
+use serde_json::json;
+
+use crate::house::{House, KEY, MESSAGE};
+
+/// Prices of the house: a token read costs 3, and one written 15 millionths. The service reports 10 and 5.
+const CHARGE: &str = "0.000105";
+
+#[tokio::test]
+async fn each_protocol_is_reserved_sent_and_charged() {
+    let chat = r#"{"model":"priced","stream":true,"messages":[{"role":"user","content":"greet"}]}"#;
+    let responses = r#"{"model":"priced","input":"greet"}"#;
+    let gemini = r#"{"contents":[{"role":"user","parts":[{"text":"greet"}]}]}"#;
+    for (path, body, limit) in [
+        ("/v1/messages", MESSAGE, None),
+        ("/v1/chat/completions", chat, Some("max_tokens")),
+        ("/v1/responses", responses, Some("max_output_tokens")),
+        ("/v1beta/models/priced:generateContent", gemini, Some("maxOutputTokens")),
+        ("/v1beta/models/priced:streamGenerateContent?alt=sse", gemini, Some("maxOutputTokens")),
+    ] {
+        let (mut house, api) = House::with_rules([Rule::always(Reply::text("hello"))]).await;
+        let answer = house.send("POST", path, body);
+        let reserve = house.grant().await;
+        assert_eq!((reserve.run, reserve.model.as_str()), (house.run, "priced"), "{path}");
+        let settle = house.settle().await;
+        assert_eq!(settle.ending, Ending::Answered, "{path}");
+        assert_eq!(settle.charge.dollars, Some(CHARGE.parse().expect("dollars")), "{path}");
+        assert!(reserve.bound.dollars() >= settle.charge.dollars, "{path}");
+        let answer = answer.await.expect("no panic");
+        assert_eq!((answer.status, answer.broken), (200, false), "{path}: {answer:?}");
+        assert!(answer.body.contains("hello"), "{path}: {answer:?}");
+        // The program had not asked for its use, so the piece that tells it was put in for the meter and is not passed on.
+        assert!(
+            !answer.body.contains("prompt_tokens") || path != "/v1/chat/completions",
+            "{answer:?}"
+        );
+        let sent = &api.requests()[0].body;
+        if let Some(limit) = limit {
+            assert!(sent.to_string().contains(limit), "a limit of the answer was written: {sent}");
+        } else {
+            let asked: serde_json::Value = serde_json::from_str(body).expect("JSON");
+            assert_eq!(*sent, asked, "what has a limit leaves as it came");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_operators_key_is_put_in_on_the_way_out() {
+    let (mut house, api) = House::with_rules([Rule::always(Reply::text("hello"))]).await;
+    let message = house.message();
+    house.grant().await;
+    message.await.expect("no panic");
+    let request = &api.requests()[0];
+    assert_eq!((request.api_key.as_deref(), request.authorization.as_deref()), (Some(KEY), None));
+}
+
+#[tokio::test]
+async fn no_request_leaves_without_its_reservation() {
+    let (mut house, api) = House::with_rules([Rule::always(Reply::text("hello"))]).await;
+    let refusal = |code: &str| Refusal { code: code.into(), message: "no".into(), hint: None };
+    for verdict in [
+        Verdict::Refused(refusal("budget_exhausted")),
+        // The provider cannot count: the refusal stands.
+        Verdict::TooMuch(refusal("budget_exhausted")),
+    ] {
+        let is_too_much = matches!(verdict, Verdict::TooMuch(_));
+        let message = house.message();
+        house.reserve().await.answer.send(verdict.clone()).expect("the program waits");
+        if is_too_much {
+            // Asked once more, with what the provider has counted.
+            house.reserve().await.answer.send(verdict).expect("the program waits");
+        }
+        let answer = message.await.expect("no panic");
+        assert_eq!(answer.status, 402, "{answer:?}");
+        assert!(
+            answer.body.contains("offshoot refused this request (budget_exhausted): no"),
+            "{answer:?}"
+        );
+    }
+    // Held for too long, and with an owner that is gone.
+    let held = house.message();
+    let reserve = house.reserve().await;
+    let answer = held.await.expect("no panic");
+    assert!(answer.body.contains("held_too_long"), "{answer:?}");
+    drop(reserve);
+    assert_eq!(
+        house.settle().await.ending,
+        Ending::NotSent,
+        "what may be held for it is free again"
+    );
+    let left = house.message();
+    drop(house.reserve().await);
+    let answer = left.await.expect("no panic");
+    assert!(answer.body.contains("tree_ended"), "{answer:?}");
+    assert!(api.conversations().is_empty(), "none of them left");
+}
+
+#[tokio::test]
+async fn what_has_no_cost_that_could_be_bounded_does_not_pass() {
+    let (mut house, api) = House::with_rules([Rule::always(Reply::text("hello"))]).await;
+    let unpriced = json!({"model": "other", "max_tokens": 5, "messages": []}).to_string();
+    let tools = json!({
+        "model": "priced", "max_tokens": 5, "messages": [],
+        "tools": [{"type": "web_search_20250305", "name": "web_search", "max_uses": 1}],
+    });
+    for (method, path, body, code) in [
+        ("POST", "/v1/messages/batches", MESSAGE, "unmetered_request"),
+        ("POST", "/v1/images/generations", "{}", "unmetered_request"),
+        ("POST", "/v1/embeddings", "{}", "unmetered_request"),
+        ("POST", "/v1/messages", "no JSON", "malformed_request"),
+        ("POST", "/v1/messages", &unpriced, "cost_unbounded"),
+        ("POST", "/v1/messages", &tools.to_string(), "server_tool"),
+        ("POST", "/v1/messages", &format!("\"{}\"", "x".repeat(2 << 20)), "request_too_large"),
+    ] {
+        let answer = house.send(method, path, body).await.expect("no panic");
+        assert!(answer.body.contains(code), "{method} {path}: {answer:?}");
+    }
+    assert!(house.is_silent() && api.requests().is_empty());
+}
+
+#[tokio::test]
+async fn what_costs_nothing_passes_without_a_question() {
+    let (mut house, api) = House::with_rules([Rule::always(Reply::text("hello"))]).await;
+    let hello = house.send_as("", "HEAD", "/api/hello", "").await.expect("no panic");
+    assert_eq!(hello.status, 200, "answered here, and without a ticket");
+    let upgrade = format!(
+        "GET /v1/responses HTTP/1.1\r\nhost: meter\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+         authorization: Bearer {}\r\n\r\n",
+        house.ticket.expose()
+    );
+    let upgrade = crate::house::exchange(house.address, upgrade.as_bytes());
+    let upgrade = tokio::time::timeout(std::time::Duration::from_secs(5), upgrade);
+    if let Ok(upgrade) = upgrade.await {
+        assert_eq!(upgrade.status, 426, "it goes on by plain HTTP: {upgrade:?}");
+    }
+    house.send("GET", "/v1/models", "").await.expect("no panic");
+    assert_eq!(api.requests().len(), 1, "a list of models is the provider's");
+    assert!(house.is_silent());
+}
