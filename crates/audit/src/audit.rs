@@ -401,6 +401,20 @@ impl Audit {
                 self.doom(&exhausted);
                 None
             }
+            (
+                EventKind::RequestReserved { .. } | EventKind::RequestSettled { .. },
+                SlotState::Queued,
+            ) if !run.has_started => misplaced("before it started"),
+            (EventKind::RequestReserved { request, tokens, micro_usd, .. }, _) => {
+                let amounts = [*tokens, micro_usd.unwrap_or(0)];
+                let wrong = self.books.reserve(event.run, *request, amounts);
+                wrong.map(|message| (Rule::Budget, message))
+            }
+            (EventKind::RequestSettled { request, usage, cost, .. }, _) => {
+                let (wrong, exhausted) = self.books.settle(event.run, *request, (usage, cost));
+                self.doom(&exhausted);
+                wrong.map(|message| (Rule::Budget, message))
+            }
             (EventKind::Overrun { tokens, micro_usd }, _) => {
                 let amounts = [*tokens, *micro_usd].map(u128::from);
                 let before = self.overruns.insert(event.run, amounts);

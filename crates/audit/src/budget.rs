@@ -24,6 +24,8 @@ struct Entry {
     parent: Option<RunId>,
     is_over: bool,
     sums: [Sum; 2],
+    /// Reserved for its requests to models that are not over, by their numbers.
+    requests: HashMap<u64, [u64; 2]>,
     /// The number of tokens that it had reported when it last reported dollars.
     priced_tokens: u128,
     /// The promises that it has made since then.
@@ -50,6 +52,8 @@ struct Sum {
     own: u128,
     /// True if the sum is complete.
     is_whole: bool,
+    /// Reserved for requests to models.
+    requests: u128,
     /// By everything directly below, with what is below that.
     below: Carried,
     /// The amounts that the parent has counted of this account.
@@ -96,7 +100,8 @@ impl Books {
             sum.is_pooled = is_pooled;
         }
         let (priced_tokens, promises) = (0, Vec::new());
-        let entry = Entry { parent, is_over: false, sums, priced_tokens, promises };
+        let requests = HashMap::new();
+        let entry = Entry { parent, is_over: false, sums, requests, priced_tokens, promises };
         self.accounts.insert(run, entry);
         self.carry(run);
         broken
@@ -135,6 +140,67 @@ impl Books {
         }
         self.carry(run);
         wrong
+    }
+
+    /// So much is reserved for a request of a run to a model; in words what was not free.
+    pub(crate) fn reserve(
+        &mut self,
+        run: RunId,
+        request: u64,
+        amounts: [u64; 2],
+    ) -> Option<String> {
+        let entry = self.accounts.get_mut(&run)?;
+        let mut wrong = None;
+        for ((sum, amount), unit) in entry.sums.iter_mut().zip(amounts).zip(UNITS) {
+            if let Some(free) = sum.free().filter(|&free| u128::from(amount) > free) {
+                let unit = unit.as_str();
+                wrong = Some(format!(
+                    "asked a model for up to {amount} {unit} of {free} that were free"
+                ));
+            }
+            sum.requests += u128::from(amount);
+        }
+        let before = entry.requests.insert(request, amounts);
+        before.map(|_| format!("sent the request {request} twice")).or(wrong)
+    }
+
+    /// A request of a run to a model is over. In words what is wrong with its charge, and the runs whose limit is reached now.
+    pub(crate) fn settle(
+        &mut self,
+        run: RunId,
+        request: u64,
+        (usage, cost): (&Usage, &Cost),
+    ) -> (Option<String>, Vec<RunId>) {
+        let before = self.exhausted(run);
+        let Some(entry) = self.accounts.get_mut(&run) else { return Default::default() };
+        let Some(amounts) = entry.requests.remove(&request) else {
+            return (
+                Some(format!("was charged for the request {request}, which was not reserved")),
+                Vec::new(),
+            );
+        };
+        let count = usage.total();
+        let charged = [count.lower_bound(), cost.dollars().as_micros()];
+        let whole = [count.known().is_some(), cost.unknown_runs == 0];
+        let mut wrong = None;
+        for (at, sum) in entry.sums.iter_mut().enumerate() {
+            let (amount, charged, unit) = (amounts[at], charged[at], UNITS[at].as_str());
+            sum.requests = sum.requests.saturating_sub(amount.into());
+            let is_whole = whole[at] && (sum.is_whole || sum.own == 0);
+            (sum.own, sum.is_whole) = (sum.own + u128::from(charged), is_whole);
+            if sum.is_pooled {
+                // What it does not hold for other requests is its parent's again.
+                let kept = sum.spent() + sum.below.held + sum.requests + 1;
+                let kept = u64::try_from(kept).unwrap_or(u64::MAX);
+                sum.granted = sum.granted.map(|granted| granted.min(kept));
+            }
+            if charged > amount && sum.granted.is_some() {
+                wrong =
+                    Some(format!("was charged {charged} {unit} for a request of at most {amount}"));
+            }
+        }
+        self.carry(run);
+        (wrong, self.newly(run, &before))
     }
 
     /// A run stands in line again: what it has not used of what it drew is its parent's.
@@ -196,7 +262,8 @@ impl Books {
         let bounded = |(unit, sum): (Unit, &Sum)| {
             let granted = sum.granted?;
             let used = sum.own + sum.below.within;
-            let Carried { above: overrun, held: reserved, .. } = sum.below;
+            let Carried { above: overrun, held, .. } = sum.below;
+            let reserved = held + sum.requests;
             let taken = used + overrun + reserved;
             let free = u128::from(granted).saturating_sub(taken);
             let deficit = taken.saturating_sub(granted.into());
@@ -214,7 +281,7 @@ impl Books {
         let count = usage.total();
         tokens.own = tokens.own.max(count.lower_bound().into());
         tokens.is_whole = count.known().is_some();
-        let priced = cost.known_usd.as_micros().saturating_add(cost.estimated_usd.as_micros());
+        let priced = cost.dollars().as_micros();
         usd.own = usd.own.max(priced.into());
         usd.is_whole = cost.unknown_runs == 0;
         let more = usd.own - told_before;
@@ -280,13 +347,14 @@ impl Sum {
     }
 
     fn free(&self) -> Option<u128> {
-        Some(u128::from(self.granted?).saturating_sub(self.spent() + self.below.held))
+        let taken = self.spent() + self.below.held + self.requests;
+        Some(u128::from(self.granted?).saturating_sub(taken))
     }
 
     /// The amount that is free, and so much that is taken already.
     fn with(&self, taken: u128) -> Option<u128> {
         let all = u128::from(self.granted?) + taken;
-        Some(all.saturating_sub(self.spent() + self.below.held))
+        Some(all.saturating_sub(self.spent() + self.below.held + self.requests))
     }
 
     fn beyond(&self) -> u128 {

@@ -72,6 +72,8 @@ pub const RETRIES_JITTER: Fraction =
     Fraction::from_millionths(200_000).expect("a fifth is at most 1");
 /// A run that waits loses no work, and costs nothing while it waits.
 pub const QUOTA_ON_WALL: OnWall = OnWall::Park;
+/// All of a quota may be used: what the user keeps for work of his own, only he knows.
+pub const QUOTA_KEEP: Fraction = Fraction::from_millionths(0).expect("nothing is at most 1");
 /// The longest window of a subscription is a week: how long is too long, only its user knows.
 pub const QUOTA_MAX_PARK_SECONDS: u64 = 0;
 /// A deadline says when an answer is wanted, whatever the reason of a delay.

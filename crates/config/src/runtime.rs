@@ -6,7 +6,7 @@ use crate::built_in;
 use crate::named::Named;
 use crate::origin::Valued;
 use crate::section::section;
-use crate::setting::{Command, FreeForm, Park, is_agent_id};
+use crate::setting::{Command, FilePath, FreeForm, MeterMode, Park, is_agent_id};
 
 section! {
     /// Settings of one runtime.
@@ -24,6 +24,14 @@ section! {
         pub park: Option<Valued<Park>> = "park";
         /// The knowledge of its cost.
         pub cost: Option<Valued<CostKnowledge>> = "cost";
+        /// The meter between its runs and their models: `auto` is on where a key is named here.
+        pub meter: Option<Valued<MeterMode>> = "meter";
+        /// The variable of the supervisor's environment that holds the provider's key. Runs get a ticket in its place.
+        pub key_env: Option<Valued<String>> = "keyEnv";
+        /// A file whose first line is the provider's key.
+        pub key_file: Option<Valued<FilePath>> = "keyFile";
+        /// A command that prints the provider's key, such as that of a keyring.
+        pub key_command: Option<Valued<Command>> = "keyCommand";
         /// Passed to the runtime.
         pub options: Option<Valued<FreeForm>> = "options";
     }

@@ -210,6 +210,9 @@ section! {
         /// `park`: a run that is refused waits in line until the reset, where it can be continued or may be repeated. `fail`: it
         /// fails. No other run of the account starts before the reset in both cases.
         pub on_wall: Option<Valued<OnWall>> = "onWall", built_in built_in::QUOTA_ON_WALL, limit greater_is_stricter();
+        /// The part of each quota that is left alone: no run of an account starts before the reset while less than that is left. 0 starts
+        /// runs until the service refuses them.
+        pub keep: Option<Valued<Fraction>> = "keep", built_in built_in::QUOTA_KEEP, limit greater_is_stricter();
         /// Seconds for which the tree waits for the reset of a quota; then it is stopped, and can be resumed. 0 is no limit.
         pub max_park_seconds: Option<Valued<u64>> = "maxParkSeconds",
             built_in built_in::QUOTA_MAX_PARK_SECONDS, limit zero_is_endless();

@@ -111,7 +111,7 @@ impl Experience {
     /// Adds an observation.
     pub fn add(&mut self, observation: Observation) {
         let Observation { task_type, agent, way, success, time, cost } = observation;
-        let usd = (cost.unknown_runs == 0).then(|| cost.known_usd + cost.estimated_usd);
+        let usd = (cost.unknown_runs == 0).then(|| cost.dollars());
         let of_type = self.0.entry(task_type).or_default();
         of_type.entry((agent, way)).or_default().push(Outcome { success, time, usd });
     }

@@ -96,6 +96,9 @@ impl TreeObservations {
         match &event.kind {
             EventKind::Starting => seen.started = true,
             EventKind::Used { cost, .. } => seen.reported = Some(*cost),
+            EventKind::RequestSettled { cost, .. } => {
+                seen.reported = Some(seen.reported.unwrap_or(Cost::NONE) + *cost);
+            }
             EventKind::Resumed { after, .. } => {
                 seen.interrupted |= after.is_none();
                 self.direct.retain(|direct| direct.run != run || direct.until.is_some());
@@ -215,6 +218,7 @@ impl TreeObservations {
             MicroUsd::from_micros(after.as_micros().saturating_sub(before.as_micros()))
         };
         Cost {
+            metered_usd: less(after.metered_usd, before.metered_usd),
             known_usd: less(after.known_usd, before.known_usd),
             estimated_usd: less(after.estimated_usd, before.estimated_usd),
             unknown_runs: after.unknown_runs.min(1),

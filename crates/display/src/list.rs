@@ -92,7 +92,7 @@ fn tokens(usage: &Usage) -> String {
 
 /// The cost; nothing where none is known of.
 fn cost(cost: &Cost) -> String {
-    let known = cost.known_usd + cost.estimated_usd;
+    let known = cost.dollars();
     if known.as_micros() == 0 { String::new() } else { number::cost(cost) }
 }
 

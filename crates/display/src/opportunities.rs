@@ -64,6 +64,10 @@ impl TimeUse {
         self.chains.apply(event);
         match &event.kind {
             EventKind::Used { usage, .. } => drop(self.usages.insert(event.run, *usage)),
+            EventKind::RequestSettled { usage, .. } => {
+                let sum = self.usages.entry(event.run).or_default();
+                *sum = *sum + *usage;
+            }
             EventKind::Ended(ending) => {
                 self.usages.remove(&event.run);
                 self.usage = self.usage + ending.usage;

@@ -1,13 +1,13 @@
 //! One run, explained: why it exists, what it was granted, what it used and why it ended.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::{
     Admitted, Changes, Cleanup, Ending, Event, EventKind, Grant, InputRange, Node, Origin, Payload,
-    Reason, Refusal, RootId, RunId, RunStatus, ToolUse, TraceStep, Tree,
+    Reason, Refusal, RequestEnding, RootId, RunId, RunStatus, ToolUse, TraceStep, Tree,
 };
 
 use crate::held::held;
@@ -46,6 +46,8 @@ pub struct Story {
     /// The number of tools that the run has used, and the last one.
     tool_uses: u64,
     tool_use: Option<Box<ToolUse>>,
+    /// The number of its requests to models that went through the meter and are over, by their ends.
+    requests: BTreeMap<RequestEnding, u64>,
     /// The texts of its other events, by the word of the event.
     notes: Vec<(&'static str, String)>,
 }
@@ -108,6 +110,10 @@ impl Show {
 }
 
 impl Story {
+    fn request_ended(&mut self, ending: RequestEnding) {
+        *self.requests.entry(ending).or_default() += 1;
+    }
+
     /// Takes in one event of the run.
     pub fn apply(&mut self, event: &Event) {
         match &event.kind {
@@ -121,12 +127,14 @@ impl Story {
             EventKind::ToolUsed(used) => {
                 (self.tool_uses, self.tool_use) = (self.tool_uses + 1, Some(used.clone()));
             }
+            EventKind::RequestSettled { ending, .. } => self.request_ended(*ending),
             EventKind::Stopping { reason } => self.stopping = Some((**reason).clone()),
             EventKind::Ended(ending) => self.ending = Some(ending.clone()),
             EventKind::Starting
             | EventKind::Started { .. }
             | EventKind::Progress { .. }
             | EventKind::Used { .. }
+            | EventKind::RequestReserved { .. }
             | EventKind::Kept { .. }
             | EventKind::Waiting
             | EventKind::Returned => {}
@@ -170,6 +178,7 @@ impl Story {
         row("needs", needs);
         row("times", Some(times(node)));
         row("used", used(&node.usage, &node.cost));
+        row("metered", (!self.requests.is_empty()).then(|| requests(&self.requests)));
         row("afterwards", afterwards(admitted).map(str::to_owned));
         let below = tree.children(node).len();
         let (usage, cost) = tree.subtree(node);
@@ -292,6 +301,15 @@ fn children(tree: &Tree, node: &Node) -> String {
     counts.sort_unstable();
     let counts = counts.iter().map(|(status, count)| format!("{} {status}", number::count(*count)));
     counts.collect::<Vec<_>>().join(", ")
+}
+
+/// Counts the requests of a run to models by their ends.
+fn requests(requests: &BTreeMap<RequestEnding, u64>) -> String {
+    let count = |(ending, count): (&RequestEnding, &u64)| {
+        format!("{} {}", number::count(*count), ending.words())
+    };
+    let counts: Vec<String> = requests.iter().map(count).collect();
+    format!("requests to models: {}", counts.join(", "))
 }
 
 /// Returns the treatment of the session afterwards, where it is not the ordinary one.

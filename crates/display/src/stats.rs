@@ -236,6 +236,9 @@ impl Stats {
                 run.left = run.started.map(|_| at);
             }
             EventKind::Used { usage, cost } => run.used = (*usage, *cost),
+            EventKind::RequestSettled { usage, cost, .. } => {
+                run.used = (run.used.0 + *usage, run.used.1 + *cost);
+            }
             EventKind::Ended(ending) => {
                 tree.last = Some(at);
                 self.end(event, ending);

@@ -12,6 +12,7 @@ use crate::error::HostError;
 use crate::plugins::PluginSnapshot;
 use crate::service::TreeService;
 use crate::tickets::Tickets;
+use crate::tree_meter::MeterDesk;
 
 /// The folder of sockets, in the data folder.
 const FOLDER: &str = "doors";
@@ -28,14 +29,18 @@ pub(crate) struct Door {
 
 impl Door {
     /// Binds the socket.
-    pub(crate) fn bind(folder: &DataFolder, environment: &Environment) -> Result<Self, HostError> {
+    pub(crate) fn bind(
+        folder: &DataFolder,
+        environment: &Environment,
+        meter: Option<MeterDesk>,
+    ) -> Result<Self, HostError> {
         let registry = Registry::of_user(environment.runtime_folder.as_deref());
         let name = match BOUND.fetch_add(1, Ordering::Relaxed) {
             0 => format!("{}.sock", std::process::id()),
             number => format!("{}-{number}.sock", std::process::id()),
         };
         let socket = DoorSocket::bind(&folder.path().join(FOLDER), &name, &registry)?;
-        let tickets = Tickets::new(socket.path());
+        let tickets = Tickets::new(socket.path(), meter);
         Ok(Self { socket, registry, tickets })
     }
 

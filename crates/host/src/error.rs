@@ -82,6 +82,9 @@ pub enum HostError {
     /// The search for processes that an earlier supervisor has left running failed.
     #[error("cannot look for what an earlier supervisor left")]
     Orphans(#[source] io::Error),
+    /// The meter cannot listen.
+    #[error("the meter between agents and their models cannot listen on this machine")]
+    Meter(#[source] io::Error),
     /// The system has no threads left.
     #[error("the system has no threads left for us")]
     Threads(#[source] io::Error),
@@ -117,6 +120,10 @@ impl HostError {
             Self::Threads(_) => {
                 Some("end other programs, or raise `ulimit -u`; -j N runs fewer at once".to_owned())
             }
+            Self::Meter(_) => Some(
+                "`ulimit -n` may be too low; runtimes.NAME.meter = \"off\" does without it"
+                    .to_owned(),
+            ),
             Self::Process(_) | Self::Serve(_) | Self::Trust(_) => None,
         }
     }

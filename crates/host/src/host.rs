@@ -15,12 +15,14 @@ use crate::door::Door;
 use crate::environment::Environment;
 use crate::error::HostError;
 use crate::merging::Merging;
+use crate::metering::Metering;
 use crate::orphans::end_orphans;
 use crate::plugins::{PluginSnapshot, Plugins};
 use crate::processes::{Children, TreeList};
 use crate::reporter::Reporter;
 use crate::runtimes;
 use crate::tree::{Abandoned, BoundDoor, Tree};
+use crate::tree_meter::TreeMeter;
 use crate::workspaces::Folders;
 
 /// Opens trees in one data folder. It holds the record, the processes and the plugins that all of them share.
@@ -33,6 +35,8 @@ pub struct Host {
     plugins: Arc<PluginSnapshot>,
     trees: TreeList,
     folders: Folders,
+    /// None where no runtime is metered.
+    metering: Option<Arc<Metering>>,
 }
 
 /// The parts of a [`Host`] to be.
@@ -67,7 +71,7 @@ impl Host {
     ///
     /// Fails if the root is refused, or cannot be recorded, or no socket can be bound for its agents.
     pub async fn open(&self, spec: RootSpec) -> Result<Tree, HostError> {
-        let (spawner, bound_door) = self.bound_door()?;
+        let (spawner, bound_door) = self.bound_door().await?;
         bound_door.open(spawner.open(spec).await?)
     }
 
@@ -77,7 +81,7 @@ impl Host {
     ///
     /// Those of [`Host::open`].
     pub async fn run(&self, spec: RootSpec) -> Result<Tree, HostError> {
-        let (spawner, bound_door) = self.bound_door()?;
+        let (spawner, bound_door) = self.bound_door().await?;
         bound_door.open(spawner.run(spec).await?)
     }
 
@@ -87,7 +91,7 @@ impl Host {
     ///
     /// Fails if another supervisor holds it, it is over, or its record cannot be read.
     pub async fn abandoned(&self, root: RootId) -> Result<Abandoned, HostError> {
-        let (spawner, bound_door) = self.bound_door()?;
+        let (spawner, bound_door) = self.bound_door().await?;
         Ok(Abandoned::new(spawner.abandoned(root).await?, bound_door))
     }
 
@@ -97,7 +101,7 @@ impl Host {
     ///
     /// Fails if another supervisor holds it, its record cannot be read, or it cannot go on in this way.
     pub async fn ended(&self, root: RootId, again: PiecesAgain) -> Result<Abandoned, HostError> {
-        let (spawner, bound_door) = self.bound_door()?;
+        let (spawner, bound_door) = self.bound_door().await?;
         Ok(Abandoned::new(spawner.ended(root, again).await?, bound_door))
     }
 
@@ -135,11 +139,16 @@ impl Host {
     }
 
     /// An engine that issues tickets for a door of its own, and this door.
-    fn bound_door(&self) -> Result<(Spawner, BoundDoor), HostError> {
-        let door = Door::bind(&self.folder, &self.environment)?;
+    async fn bound_door(&self) -> Result<(Spawner, BoundDoor), HostError> {
+        let meter = match &self.metering {
+            Some(metering) => Some(TreeMeter::bind(metering).await.map_err(HostError::Meter)?),
+            None => None,
+        };
+        let desk = meter.as_ref().map(TreeMeter::desk);
+        let door = Door::bind(&self.folder, &self.environment, desk)?;
         let spawner = self.spawner.with_ticket_issuer(Arc::new(door.tickets.clone()));
         let (plugins, trees) = (Arc::clone(&self.plugins), self.trees.clone());
-        Ok((spawner, BoundDoor { door, plugins, trees }))
+        Ok((spawner, BoundDoor { door, plugins, trees, meter }))
     }
 }
 
@@ -209,6 +218,10 @@ impl HostBuilder {
         for runtime in plugins.runtimes() {
             builder = builder.runtime(runtime.clone());
         }
+        let metering = Metering::of(&config, &environment, &processes).map(Arc::new);
+        if let Some(metering) = &metering {
+            builder = builder.metered(metering.runtimes());
+        }
         let folder = Arc::new(folder);
         let shared: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
         let folders = Folders::new(&folder, Arc::clone(&shared), &environment, &processes);
@@ -216,7 +229,7 @@ impl HostBuilder {
         let builder = builder.workspaces(Arc::new(folders.clone()));
         let spawner = builder.config(config).store(shared).folder(Arc::clone(&folder)).build()?;
         let plugins = Arc::new(PluginSnapshot::take(plugins)?);
-        Ok(Host { spawner, store, folder, environment, plugins, trees, folders })
+        Ok(Host { spawner, store, folder, environment, plugins, trees, folders, metering })
     }
 }
 

@@ -19,13 +19,15 @@ use serde_json::Value;
 
 use crate::environment::Environment;
 use crate::error::HostError;
+use crate::metering;
 
 pub use agent_setting::{AgentSetting, Effect, Ineffective, runtime_of, without_effect};
 pub use claude::CLAUDE;
 pub use exec::EXEC;
+pub(crate) use openai::{OPENAI, endpoint as openai_endpoint};
 
 /// All of them, the only list. The first one is the default of the engine.
-pub const BUILT_IN: [&BuiltInRuntime; 3] = [&EXEC, &CLAUDE, &openai::OPENAI];
+pub const BUILT_IN: [&BuiltInRuntime; 3] = [&EXEC, &CLAUDE, &OPENAI];
 
 /// The effect of `retries.on` where a run does not end as a program does.
 const NO_EXIT_CODES: Effect = Effect::Without(
@@ -108,7 +110,15 @@ impl BuiltInRuntime {
     ///
     /// Fails if the runtime cannot be used, or has nothing to run.
     pub fn check(&self, request: &CheckRequest<'_>) -> Result<CheckedRuntime, HostError> {
-        (self.check)(request)
+        let checked = (self.check)(request)?;
+        metering::check(request.config, request.environment, self.name).map_err(|error| {
+            let hint = error.hint();
+            RuntimeError::new(error, hint)
+        })?;
+        match metering::is_metered(request.config, self.name) {
+            true => Ok(CheckedRuntime { cost: CostKnowledge::Metered, ..checked }),
+            false => Ok(checked),
+        }
     }
 }
 

@@ -8,8 +8,10 @@ use futures_util::future::BoxFuture;
 use offshoot_door::{ClientError, Entrance, SharedTickets, Ticket};
 use offshoot_mcp::SessionTools;
 use offshoot_model::{JsonText, ProcessIdentity, RootId, RunId, error_chain};
-use offshoot_runtime::{Pass, ToolOffer};
-use offshoot_spawner::TicketIssuer;
+use offshoot_runtime::{MeterPass, Pass, ToolOffer};
+use offshoot_spawner::{MeterOrder, TicketIssuer};
+
+use crate::tree_meter::MeterDesk;
 
 /// Gives each run a ticket, and tells the door which process shows it. Cheap to clone.
 // Tickets are secret.
@@ -20,15 +22,18 @@ pub(crate) struct Tickets {
     socket: Arc<PathBuf>,
     /// The way in for runs of this process, once the door is open.
     entrance: Arc<OnceLock<Entrance>>,
+    /// The place where runs are let in to the meter; none where nothing is metered.
+    meter: Option<MeterDesk>,
 }
 
 impl Tickets {
     /// Issues tickets for this socket.
-    pub(crate) fn new(socket: &Path) -> Self {
+    pub(crate) fn new(socket: &Path, meter: Option<MeterDesk>) -> Self {
         Self {
             tickets: SharedTickets::new(),
             socket: Arc::new(socket.to_owned()),
             entrance: Arc::default(),
+            meter,
         }
     }
 
@@ -58,12 +63,26 @@ impl TicketIssuer for Tickets {
         Some(Pass { socket: Arc::clone(&self.socket), ticket: text })
     }
 
-    fn started(&self, run: RunId, process: Option<ProcessIdentity>) {
-        self.tickets.started(run, process);
+    fn meter(&self, order: MeterOrder<'_>) -> Result<Option<MeterPass>, String> {
+        self.meter.as_ref().map_or(Ok(None), |meter| meter.admit(order))
     }
 
-    fn ended(&self, run: RunId) {
+    fn started(&self, run: RunId, process: Option<ProcessIdentity>) {
+        self.tickets.started(run, process);
+        if let Some(meter) = &self.meter {
+            meter.started(run, process);
+        }
+    }
+
+    fn ended(&self, run: RunId) -> BoxFuture<'static, ()> {
         self.tickets.ended(run);
+        let meter = self.meter.clone();
+        async move {
+            if let Some(meter) = meter {
+                meter.end(run).await;
+            }
+        }
+        .boxed()
     }
 
     fn tools(&self, run: RunId) -> BoxFuture<'static, Vec<ToolOffer>> {

@@ -13,6 +13,7 @@ use crate::error::HostError;
 use crate::plugins::PluginSnapshot;
 use crate::processes::TreeList;
 use crate::tickets::Tickets;
+use crate::tree_meter::{OpenMeter, TreeMeter};
 
 /// An open tree, whose agents can ask for children. Dropped before it is closed, it is cancelled.
 ///
@@ -24,6 +25,8 @@ pub struct Tree {
     session: Session,
     door: Arc<Server>,
     tickets: Tickets,
+    /// Answers for as long as the tree is open.
+    _meter: Option<OpenMeter>,
 }
 
 /// The commands that are run for the operator of a tree. They are known at its door, which stays open for them.
@@ -47,16 +50,19 @@ pub(crate) struct BoundDoor {
     pub(crate) door: Door,
     pub(crate) plugins: Arc<PluginSnapshot>,
     pub(crate) trees: TreeList,
+    /// None where no runtime is metered.
+    pub(crate) meter: Option<TreeMeter>,
 }
 
 impl BoundDoor {
     /// Opens the door of this tree.
     pub(crate) fn open(self, session: Session) -> Result<Tree, HostError> {
-        let Self { door, plugins, trees } = self;
+        let Self { door, plugins, trees, meter } = self;
         trees.add(session.notebook());
         let tickets = door.tickets.clone();
+        let _meter = meter.map(|meter| meter.open(session.agents()));
         let door = Arc::new(door.open(session.agents(), plugins)?);
-        Ok(Tree { session, door, tickets })
+        Ok(Tree { session, door, tickets, _meter })
     }
 }
 

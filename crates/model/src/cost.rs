@@ -16,6 +16,9 @@ pub struct MicroUsd(u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Cost {
+    /// Counted by the meter, request by request, from what the provider reported and the configured prices.
+    #[serde(default, skip_serializing_if = "MicroUsd::is_zero")]
+    pub metered_usd: MicroUsd,
     /// Reported by runtimes.
     pub known_usd: MicroUsd,
     /// Computed by us from token counts and the configured prices.
@@ -32,6 +35,8 @@ pub struct Cost {
 pub enum CostKnowledge {
     /// Costs nothing: an operator's command.
     None,
+    /// Counted by the meter: each request is reserved before it leaves, and charged when it is over.
+    Metered,
     /// Reported while it runs or at its end.
     Reported,
     /// Not reported, but the runtime holds it under a bound that it is given.
@@ -74,6 +79,11 @@ impl MicroUsd {
         self.0
     }
 
+    /// True for no dollars.
+    pub const fn is_zero(&self) -> bool {
+        self.0 == 0
+    }
+
     /// From a float that a vendor reported; rounded to the nearest millionth, negative and absurd values to `None`.
     pub fn from_f64(dollars: f64) -> Option<Self> {
         let micros = (dollars * MICROS as f64).round();
@@ -83,12 +93,26 @@ impl MicroUsd {
 
 impl Cost {
     /// Nothing spent, and known to be so: an operator's command.
-    pub const NONE: Self =
-        Self { known_usd: MicroUsd(0), estimated_usd: MicroUsd(0), unknown_runs: 0 };
+    pub const NONE: Self = Self {
+        metered_usd: MicroUsd(0),
+        known_usd: MicroUsd(0),
+        estimated_usd: MicroUsd(0),
+        unknown_runs: 0,
+    };
 
     /// One run whose runtime reported this amount.
     pub const fn known(amount: MicroUsd) -> Self {
         Self { known_usd: amount, ..Self::NONE }
+    }
+
+    /// One run whose requests the meter has counted.
+    pub const fn metered(amount: MicroUsd) -> Self {
+        Self { metered_usd: amount, ..Self::NONE }
+    }
+
+    /// Returns all dollars, however they are known. A lower bound where the cost of some runs is not known.
+    pub fn dollars(&self) -> MicroUsd {
+        self.metered_usd + self.known_usd + self.estimated_usd
     }
 
     /// One run of unknown cost.
@@ -106,6 +130,7 @@ impl Cost {
     #[must_use]
     pub fn at_least(self, report: Self) -> Self {
         Self {
+            metered_usd: self.metered_usd.max(report.metered_usd),
             known_usd: self.known_usd.max(report.known_usd),
             estimated_usd: self.estimated_usd.max(report.estimated_usd),
             unknown_runs: self.unknown_runs,
@@ -131,6 +156,7 @@ impl Add for Cost {
 
     fn add(self, other: Self) -> Self {
         Self {
+            metered_usd: self.metered_usd + other.metered_usd,
             known_usd: self.known_usd + other.known_usd,
             estimated_usd: self.estimated_usd + other.estimated_usd,
             unknown_runs: self.unknown_runs.saturating_add(other.unknown_runs),

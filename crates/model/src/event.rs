@@ -2,6 +2,7 @@
 
 mod admitted;
 mod process;
+mod request_ending;
 mod root_reopened;
 mod schema;
 mod tool_use;
@@ -14,11 +15,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Account, AgentId, Changes, Cost, DeliveryId, Ending, Payload, Refusal, RootId, RunId, TaskType,
-    Timestamp, Usage, VariableRef, number,
+    Timestamp, TokenCount, Usage, VariableRef, number,
 };
 
 pub use admitted::{Admitted, InputRange, Origin, Particulars};
 pub use process::{BootId, ProcessIdentity};
+pub use request_ending::RequestEnding;
 pub use root_reopened::{PiecesAgain, RootReopened};
 pub use schema::event_schema;
 pub use tool_use::{ToolInput, ToolUse};
@@ -131,6 +133,30 @@ pub enum EventKind {
         /// So many millionths of a dollar.
         micro_usd: u64,
     },
+    /// A request of the agent to its model may leave through the meter: what it can cost at most is reserved out of what the run has left.
+    RequestReserved {
+        /// The number of the request. No two that are open in a tree have the same.
+        request: u64,
+        /// The model.
+        model: Arc<str>,
+        /// The most tokens that it reads and writes.
+        tokens: u64,
+        /// The most that it costs, in millionths of a dollar; none where that is not known.
+        micro_usd: Option<u64>,
+    },
+    /// A request to a model is over, and is charged. What else was reserved for it is free again.
+    RequestSettled {
+        /// The number of the request.
+        request: u64,
+        /// The model.
+        model: Arc<str>,
+        /// The way it ended.
+        ending: RequestEnding,
+        /// The tokens that are charged.
+        usage: Usage,
+        /// The dollars that are charged.
+        cost: Cost,
+    },
     /// All holders of slots were silent while all others waited for them; their slots are lent because of this run.
     StallLent,
     /// Nothing is admitted or started in the tree from here on, by the operator's word; what runs goes on. Recorded of the root.
@@ -154,8 +180,8 @@ pub enum EventKind {
         #[schemars(with = "String")]
         agent: AgentId,
     },
-    /// A quota of an account is used up: no run of it starts before this time, and then one, to see whether the others may follow.
-    /// Recorded of the root.
+    /// A quota of an account is used up, or as much of it as may be used: no run of the account starts before this time, and then one, to
+    /// see whether the others may follow. Recorded of the root.
     Parked {
         /// The account.
         account: Account,
@@ -163,6 +189,8 @@ pub enum EventKind {
         window: Option<Arc<str>>,
         /// The time from which one run is started, the reset, and a little later by chance.
         until: Timestamp,
+        /// The part that is left, in millionths, where the configuration keeps it; none where the service refuses runs.
+        left: Option<u32>,
     },
     /// Runs of the account start again: the one that was started after the reset works, or the runtime has another account now.
     /// Recorded of the root.
@@ -392,6 +420,17 @@ table! {
         format!("{} out of the pool", number::amounts(*tokens, *micro_usd));
     Self::BudgetRaised { tokens, micro_usd } => "budget_raised",
         format!("{} more, by the operator", number::amounts(*tokens, *micro_usd));
+    Self::RequestReserved { request, model, tokens, micro_usd } => "request_reserved", format!(
+        "{request} to {model}, {} at most",
+        match micro_usd {
+            Some(micro_usd) => number::amounts(*tokens, *micro_usd),
+            None => number::tokens(TokenCount::Known(*tokens)),
+        },
+    );
+    Self::RequestSettled { request, model, ending, usage, cost } => "request_settled", {
+        let used = number::used(usage, cost).unwrap_or_else(|| "nothing charged".to_owned());
+        format!("{request} to {model}, {}: {used}", ending.words())
+    };
     Self::StallLent => "stall_lent", "its holders waited for it in silence";
     Self::Paused => "paused", "nothing more is started, by the operator's word; what runs goes on";
     Self::Unpaused => "unpaused", "the tree goes on";
@@ -401,10 +440,10 @@ table! {
         number::faults(*faults),
     );
     Self::BreakerClosed { agent } => "breaker_closed", format!("runs of the agent `{agent}` start again");
-    Self::Parked { account, window, until } => "parked", format!(
-        "no run of {account} starts before {}: a quota{} is used up",
+    Self::Parked { account, window, until, left } => "parked", format!(
+        "no run of {account} starts before {}: {}",
         number::moment(*until),
-        window.as_ref().map_or_else(String::new, |window| format!(" ({window})")),
+        number::quota(window.as_deref(), *left),
     );
     Self::Unparked { account } => "unparked", format!("runs of {account} start again");
     Self::Ended(ending) => "ended", ending.reason.to_string();

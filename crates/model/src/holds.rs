@@ -87,7 +87,7 @@ impl Holds {
             EventKind::BreakerClosed { agent } => {
                 self.breakers.retain(|(root, open)| *root != event.root || open.agent != *agent);
             }
-            EventKind::Parked { account, window, until } => {
+            EventKind::Parked { account, window, until, left: _ } => {
                 let is_it = |(root, wall): &&mut (RootId, Wall)| {
                     *root == event.root && wall.account == *account
                 };

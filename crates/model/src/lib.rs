@@ -72,8 +72,8 @@ pub use ending::{CancelledBy, Ending, Reason};
 pub use envelope::{Envelope, EnvelopeError};
 pub use event::{
     Admitted, BootId, Chosen, Event, EventClass, EventKind, InputRange, KeeperFault, MergeSummary,
-    Origin, Particulars, PiecesAgain, ProcessIdentity, RootReopened, ToolInput, ToolUse,
-    event_schema,
+    Origin, Particulars, PiecesAgain, ProcessIdentity, RequestEnding, RootReopened, ToolInput,
+    ToolUse, event_schema,
 };
 pub use grant::{BudgetGrant, Grant, Pooled};
 pub use holds::{Holds, OpenBreaker, Wall};

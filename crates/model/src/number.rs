@@ -85,11 +85,11 @@ pub fn dollars(amount: MicroUsd) -> String {
     format!("${}.{:02}", count(cents / 100), cents % 100)
 }
 
-/// `$0.04`; `≈ $0.04` where part of it is our estimate; `≥ $0.04` where some runs reported nothing, and words where
+/// `$0.04`; `$0.04 metered` where the meter has counted it; `≈ $0.04` where part of it is our estimate; `≥ $0.04` where some runs reported nothing, and words where
 /// none did. A lower bound is never rounded up.
 pub fn cost(cost: &Cost) -> String {
     const CENT: u64 = 10_000;
-    let sum = cost.known_usd + cost.estimated_usd;
+    let sum = cost.dollars();
     if cost.unknown_runs > 0 {
         return match sum.as_micros() {
             0 => "cost not reported".to_owned(),
@@ -98,7 +98,21 @@ pub fn cost(cost: &Cost) -> String {
         };
     }
     let sign = if cost.estimated_usd > MicroUsd::default() { "≈ " } else { "" };
-    format!("{sign}{}", dollars(sum))
+    let metered = match cost.metered_usd {
+        metered if metered.is_zero() => String::new(),
+        metered if metered == sum => " metered".to_owned(),
+        metered => format!(", {} of it metered", dollars(metered)),
+    };
+    format!("{sign}{}{metered}", dollars(sum))
+}
+
+/// `a quota (five_hour) is used up`, or `4 % of a quota (five_hour) are left, and kept`, of millionths.
+pub fn quota(window: Option<&str>, left: Option<u32>) -> String {
+    let window = window.map_or_else(String::new, |window| format!(" ({window})"));
+    match left {
+        None => format!("a quota{window} is used up"),
+        Some(left) => format!("{} % of a quota{window} are left, and kept", left / 10_000),
+    }
 }
 
 /// `worked for 12.3 s of CPU time while it waited for 1 min`, of milliseconds.
@@ -206,6 +220,7 @@ mod tests {
                 known_usd: MicroUsd::from_micros(known),
                 estimated_usd: MicroUsd::from_micros(estimated),
                 unknown_runs,
+                ..Cost::NONE
             };
             assert_eq!(cost(&amounts), expected);
         };
@@ -220,6 +235,10 @@ mod tests {
         check(500, 0, 1, "≥ $0.0005");
         check(0, 0, 1, "cost not reported");
         check(u64::MAX, 0, 0, "$1,000,000,000.00");
+        let metered = Cost::metered(MicroUsd::from_micros(36_500));
+        assert_eq!(cost(&metered), "$0.04 metered");
+        let beside = Cost::known(MicroUsd::from_micros(20_000));
+        assert_eq!(cost(&(metered + beside)), "$0.06, $0.04 of it metered");
     }
 
     #[test]

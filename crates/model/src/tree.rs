@@ -253,6 +253,9 @@ impl Tree {
             EventKind::ToolUsed(used) => node.progress = Some(used.line().into()),
             EventKind::Repeats { .. } => node.progress = Some(event.kind.text().into()),
             EventKind::Used { usage, cost } => (node.usage, node.cost) = (*usage, *cost),
+            EventKind::RequestSettled { usage, cost, .. } => {
+                (node.usage, node.cost) = (node.usage + *usage, node.cost + *cost);
+            }
             EventKind::Ended(ending) => {
                 node.status = ending.status();
                 node.reason = Some(ending.reason.clone());

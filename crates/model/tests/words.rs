@@ -39,7 +39,8 @@ proptest! {
         dollars in any::<f64>(),
     ) {
         let [known_usd, estimated_usd] = micros.map(MicroUsd::from_micros);
-        let cost = Cost { known_usd, estimated_usd, unknown_runs: 1 } + Cost::known(known_usd);
+        let metered_usd = estimated_usd;
+        let cost = Cost { metered_usd, known_usd, estimated_usd, unknown_runs: 1 } + Cost::known(known_usd);
         let text = serde_json::to_string(&cost).expect("amounts");
         prop_assert_eq!(serde_json::from_str::<Cost>(&text).expect("amounts"), cost);
         prop_assert_eq!(known_usd.to_string().parse::<MicroUsd>().expect("an amount"), known_usd);

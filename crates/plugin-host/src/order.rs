@@ -63,7 +63,7 @@ fn usage_since(before: Usage, now: Usage) -> Usage {
 
 /// A cost that is told after another one, taken in the same way.
 fn cost_since(before: Cost, now: Cost) -> Cost {
-    let sum = |cost: Cost| cost.known_usd + cost.estimated_usd;
+    let sum = |cost: Cost| cost.dollars();
     if sum(now) < sum(before) { before } else { now }
 }
 
@@ -92,7 +92,7 @@ impl Host for InOrder {
             }
             RunEvent::Progress(line) => self.host.said_line(Stream::Stderr, line),
             RunEvent::ToolUsed(used) => self.host.said_line(Stream::Stderr, &used.to_string()),
-            RunEvent::Started(_) | RunEvent::StrayEnded { .. } => {}
+            RunEvent::Started(_) | RunEvent::StrayEnded { .. } | RunEvent::QuotaLeft { .. } => {}
         }
         self.host.tell(event);
     }

@@ -117,7 +117,7 @@ pub(crate) fn carry(
 
 /// The secrets of a run. Of what a plugin is given, the ticket alone is known to be one.
 pub(crate) fn secrets_of(launch: &Launch) -> Secrets {
-    Secrets::new(launch.pass.as_ref().map(|pass| pass.ticket.to_string()))
+    Secrets::new(launch.tickets())
 }
 
 /// A run, and what is to be passed on to it. Dropping it drops the run, which ends it.

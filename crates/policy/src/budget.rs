@@ -187,6 +187,36 @@ impl Ledger {
         notices
     }
 
+    /// Holds so much of what a run has left for a request to a model. In a unit in which nothing bounds the run nothing is held.
+    pub fn hold(&mut self, run: RunId, amount: BudgetGrant) {
+        let Some(account) = self.accounts.get_mut(&run) else { return };
+        for unit in Unit::ALL {
+            let book = account.book_mut(unit);
+            if book.is_bounded() {
+                book.hold(unit.of(amount).unwrap_or(0));
+            }
+        }
+    }
+
+    /// A request to a model is over: what was held for it is free again.
+    pub fn release(&mut self, run: RunId, amount: BudgetGrant) {
+        let Some(account) = self.accounts.get_mut(&run) else { return };
+        for unit in Unit::ALL {
+            account.book_mut(unit).release(unit.of(amount).unwrap_or(0));
+        }
+    }
+
+    /// Charges what one request of a run has used, beside what is charged by then.
+    pub fn charge_more(&mut self, run: RunId, usage: &Usage, cost: &Cost) -> Vec<Notice> {
+        let mut notices = Vec::new();
+        let Some(account) = self.accounts.get_mut(&run).filter(|account| !account.ended) else {
+            return notices;
+        };
+        account.report_more(usage, cost);
+        self.carry_up(run, &mut notices);
+        notices
+    }
+
     /// A run has ended: what it used is charged, and what it leaves returns to its parent. Where that is unknown or a
     /// lower bound, because the run was cut off or its runtime reports nothing, its whole grant is charged.
     ///
@@ -281,5 +311,5 @@ impl Ledger {
 
 /// Returns a report in millionths of a dollar, and whether it is known in full.
 fn micro_usd(cost: &Cost) -> (u64, bool) {
-    ((cost.known_usd + cost.estimated_usd).as_micros(), cost.unknown_runs == 0)
+    (cost.dollars().as_micros(), cost.unknown_runs == 0)
 }

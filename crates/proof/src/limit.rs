@@ -272,6 +272,12 @@ pub const LIMITS: &[Limit] = &[
         Proof::Test("crates/cli/tests/cli/walls.rs::no_start_after_the_wall"),
     ),
     limit(
+        "quota.keep",
+        AtLimit::Waits,
+        Some(Rule::Quota),
+        Proof::Test("crates/cli/tests/cli/walls.rs::a_part_of_a_quota_is_kept"),
+    ),
+    limit(
         "quota.maxParkSeconds",
         AtLimit::Ended("park_limit"),
         Some(Rule::Time),

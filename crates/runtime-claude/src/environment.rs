@@ -170,6 +170,12 @@ pub(crate) fn own(launch: &Launch, options: &ClaudeOptions, own_server: bool) ->
     let more = if own_server { WITH_OWN_SERVER } else { &[] };
     variables.extend(ALWAYS.iter().chain(more).map(|(name, value)| (name.into(), value.into())));
     variables.extend(options.compaction(&launch.agent).and_then(compaction));
+    if let Some(meter) = &launch.meter {
+        // Otherwise the settings of a project could lead it elsewhere.
+        variables.push(("CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST".into(), "1".into()));
+        let most = meter.output_tokens.map(|most| most.to_string().into());
+        variables.extend(most.map(|most| ("CLAUDE_CODE_MAX_OUTPUT_TOKENS".into(), most)));
+    }
     if let Some(pass) = &launch.pass
         && launch.grant.tools.permits("exec")
     {

@@ -111,6 +111,19 @@ pub struct Quota {
     pub resets_at: Option<u64>,
     /// The quota in the words of the service, such as `five_hour`.
     pub window: Option<String>,
+    /// The rest of each quota that the service speaks of.
+    pub left: Vec<QuotaLeft>,
+}
+
+/// The rest of a quota.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuotaLeft {
+    /// The quota in the words of the service.
+    pub window: String,
+    /// The part that is left, in millionths.
+    pub left: u32,
+    /// The reset, in seconds since the epoch.
+    pub resets_at: u64,
 }
 
 /// The end of a turn.
@@ -182,12 +195,23 @@ fn answer(response: &Value) -> Line {
 }
 
 fn quota(info: &Value) -> Quota {
-    let seconds = &info["resetsAt"];
-    let whole = || seconds.as_f64().filter(|it| *it >= 0.0).map(|it| it as u64);
+    let seconds = |value: &Value| {
+        let whole = || value.as_f64().filter(|it| *it >= 0.0).map(|it| it as u64);
+        value.as_u64().or_else(whole)
+    };
+    let left = |(window, state): (&String, &Value)| {
+        let used = state["utilization"].as_f64().filter(|used| used.is_finite())?;
+        let resets_at = seconds(&state["resetsAt"])?;
+        // A cast of a float ends at its bounds.
+        let left = ((1.0 - used) * 1e6).round() as u32;
+        Some(QuotaLeft { window: window.clone(), left, resets_at })
+    };
+    let windows = info["unifiedWindows"].as_object();
     Quota {
         is_used_up: info["status"] == "rejected",
-        resets_at: seconds.as_u64().or_else(whole),
+        resets_at: seconds(&info["resetsAt"]),
         window: info["rateLimitType"].as_str().map(str::to_owned),
+        left: windows.into_iter().flatten().filter_map(left).collect(),
     }
 }
 

@@ -199,6 +199,7 @@ mod tests {
     #[test]
     fn a_turn_that_a_quota_ended_says_so() {
         let quota = Quota {
+            left: Vec::new(),
             is_used_up: true,
             resets_at: Some(1_700_000_000),
             window: Some("five_hour".into()),

@@ -17,7 +17,7 @@ use offshoot_process::{
 };
 use offshoot_runtime::{
     Abilities, CostKnowledge, Credential, Finished, Launch, Pressure, RunContext, RunHost, Runtime,
-    SaidStream, Secrets, Variable, pass_variables, system_prompt,
+    SaidStream, Secrets, Variable, metered, pass_variables, system_prompt,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -209,8 +209,9 @@ impl ClaudeRuntime {
 
     /// Returns the values that are not to be recorded of this run.
     fn secrets(&self, launch: &Launch) -> Secrets {
-        let ticket = launch.pass.as_ref().map(|pass| pass.ticket.to_string());
-        Secrets::new(environment::secrets(&self.inner.inherited).into_iter().chain(ticket))
+        Secrets::new(
+            environment::secrets(&self.inner.inherited).into_iter().chain(launch.tickets()),
+        )
     }
 
     /// Starts a process for a session, new or not.
@@ -264,7 +265,7 @@ impl ClaudeRuntime {
                 other => cannot_start(error_chain(&other)),
             }
         })?;
-        let mut env = inherited.clone();
+        let mut env = metered(launch, inherited.clone());
         env.extend(environment::own(launch, options, own_server));
         Ok(Program {
             args: rest.iter().map(OsString::from).chain(args).collect(),

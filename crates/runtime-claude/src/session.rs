@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_model::{RunId, Stream, ToolUse};
+use offshoot_model::{RunId, Stream, Timestamp, ToolUse};
 use offshoot_process::{Identity, Lines, Stop, StopHandle, StopReceiver, StopSignal};
 use offshoot_runtime::{
     NextTurn, Pressure, RunHost, Secrets, Stop as RunStopRequest, StopSignal as RunStop, Turns,
@@ -14,7 +14,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::lines::{Assistant, LONGEST_LINE, Line, parse_without};
+use crate::lines::{Assistant, LONGEST_LINE, Line, QuotaLeft, parse_without};
 use crate::parking::{KeptProcesses, Parking};
 use crate::talk::{BASELINE, Effect, Talk, USAGE};
 use crate::{ClaudeOptions, prompt};
@@ -170,6 +170,7 @@ impl Session<'_> {
                 None => {}
                 Some(Effect::Told { line, tools }) => tell(&self.host, line, tools),
                 Some(Effect::Used) => self.used(),
+                Some(Effect::QuotaLeft(quotas)) => tell_quotas(&self.host, quotas),
                 Some(Effect::AskUsage) => self.ask_usage().await,
                 Some(Effect::Answered(request)) => {
                     self.used();
@@ -255,6 +256,7 @@ impl Session<'_> {
                         host.sign();
                         match talk.hear(line?) {
                             Some(Effect::Told { line, tools }) => tell(host, line, tools),
+                            Some(Effect::QuotaLeft(quotas)) => tell_quotas(host, quotas),
                             Some(Effect::Used | Effect::TurnEnded) => used(talk, host),
                             Some(Effect::End | Effect::AskUsage | Effect::Answered(_)) | None => {}
                         }
@@ -357,6 +359,15 @@ impl Exit<'_> {
                 talk.hear(line);
             }
         }
+    }
+}
+
+/// Tells what is left of quotas of the account.
+fn tell_quotas(host: &RunHost, quotas: Vec<QuotaLeft>) {
+    for QuotaLeft { window, left, resets_at } in quotas {
+        // Seconds beyond all reason are no reset.
+        let Some(micros) = resets_at.checked_mul(1_000_000) else { continue };
+        host.quota_left(window, left, Timestamp::from_micros(micros));
     }
 }
 

@@ -7,7 +7,7 @@ use offshoot_model::{JsonText, Reason, ToolUse, Usage};
 use offshoot_process::{Finished as Ended, Kept};
 use offshoot_runtime::{Finished, Output, OutputFormat, diagnostics};
 
-use crate::lines::{Assistant, Init, Line, Retry, TurnResult};
+use crate::lines::{Assistant, Init, Line, QuotaLeft, Retry, TurnResult};
 use crate::outcome::{self, Evidence};
 use crate::tools::OWN_SERVER;
 use crate::usage::Meter;
@@ -45,6 +45,8 @@ pub enum Effect {
     },
     /// To tell what has been used.
     Used,
+    /// To tell what is left of quotas of the account.
+    QuotaLeft(Vec<QuotaLeft>),
     /// To ask the program what has been used.
     AskUsage,
     /// To tell what has been used to the parties that have asked, up to this request.
@@ -165,9 +167,10 @@ impl Talk {
                 }
                 Some(Effect::Answered(request))
             }
-            Line::Quota(quota) => {
+            Line::Quota(mut quota) => {
+                let left = std::mem::take(&mut quota.left);
                 self.evidence.quota = quota.is_used_up.then_some(quota);
-                None
+                (!left.is_empty()).then_some(Effect::QuotaLeft(left))
             }
             Line::Result(result) => Some(self.result(*result)),
             Line::Done { message } => {

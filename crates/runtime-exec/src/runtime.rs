@@ -15,7 +15,7 @@ use offshoot_process::{
 };
 use offshoot_runtime::{
     Abilities, Finished, Input, Launch, Output, RunContext, RunHost, Runtime, SaidStream, Secrets,
-    StopSignal as RunStop, TRACE_VARIABLE_BYTES, Variable, diagnostics, guidance, prompt,
+    StopSignal as RunStop, TRACE_VARIABLE_BYTES, Variable, diagnostics, guidance, metered, prompt,
     trace_json,
 };
 use uuid::Uuid;
@@ -178,8 +178,7 @@ impl ExecRuntime {
 
     /// Returns the values that are not to be recorded in remarks of this run.
     fn secrets(&self, launch: &Launch) -> Secrets {
-        let ticket = launch.pass.as_ref().map(|pass| pass.ticket.to_string());
-        Secrets::new(self.inner.chosen.iter().cloned().chain(ticket))
+        Secrets::new(self.inner.chosen.iter().cloned().chain(launch.tickets()))
     }
 
     fn program(
@@ -210,7 +209,7 @@ impl ExecRuntime {
             .transpose()
             .map_err(|error| unwritten_file("its trace", &error))?;
         let said = |stream| SaidStream::new(host.clone(), stream, secrets.clone());
-        let mut env = inherited.clone();
+        let mut env = metered(launch, inherited.clone());
         let (guidance_file, trace_file) = (guidance_file.as_deref(), trace_file.as_deref());
         env.extend(environment::own(launch, &task, guidance_file, trace_file, offshoot.as_ref()));
         Ok(Program {

@@ -57,8 +57,12 @@ impl OpenAiRuntime {
     /// One run; an error is the reason why nothing was asked.
     async fn run(&self, launch: Launch, cx: RunContext) -> Result<Finished, Reason> {
         let Inner { options, service, pressure, .. } = &*self.inner;
+        let metered =
+            launch.meter.as_ref().map(|meter| Service::metered(options, meter)).transpose();
+        let metered = metered.map_err(|error| cannot_start(error.to_string()))?;
         let service =
             service.as_ref().map_err(|error| cannot_start(format!("{error}; {}", error.hint())))?;
+        let service = metered.as_ref().unwrap_or(service);
         let Some(model) = launch.model.as_deref().or(options.model.as_deref()) else {
             return Err(cannot_start(
                 "no model is chosen, for the agent or in the options".to_owned(),
@@ -71,13 +75,12 @@ impl OpenAiRuntime {
         let may_spawn = launch.may_spawn();
         let system = system_prompt(&launch, may_spawn);
         let compaction = options.compaction(&launch.agent);
-        let ticket = launch.pass.as_ref().map(|pass| pass.ticket.to_string());
         let mut session = Session {
             options,
             service,
             pressure,
             host,
-            secrets: Secrets::new(service.secret().into_iter().chain(ticket)),
+            secrets: Secrets::new(service.secret().into_iter().chain(launch.tickets())),
             turns,
             fields: fields(options, model, launch.thinking.as_deref()),
             response_format: response_format(options, launch.schema.as_ref()),

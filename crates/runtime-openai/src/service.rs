@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
+use offshoot_runtime::MeterPass;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, NoProxy, Proxy, redirect};
 use rustls::crypto::ring;
@@ -73,6 +74,18 @@ impl Service {
         let client = client.build().map_err(|error| cannot(&error))?;
         let silence = Some(Duration::from_secs(options.silence_seconds));
         Ok(Self { client, endpoint, key, silence: silence.filter(|silence| !silence.is_zero()) })
+    }
+
+    /// The same service through the meter: with a ticket in place of the key.
+    pub(crate) fn metered(
+        options: &OpenAiOptions,
+        meter: &MeterPass,
+    ) -> Result<Self, EndpointError> {
+        let base_url = meter.openai_base();
+        let options = OpenAiOptions { base_url, certificates: None, ..options.clone() };
+        let key_variable = (!meter.own_login).then(|| "OPENAI_API_KEY".to_owned());
+        let environment = meter.variables(None);
+        Self::new(&OpenAiOptions { key_variable, ..options }, &environment)
     }
 
     /// Sends a request. Answers as soon as an answer begins.

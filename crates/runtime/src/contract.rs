@@ -234,7 +234,7 @@ fn shrank(events: &[RunEvent], finished: Option<&Finished>) -> Option<String> {
         let counts = usage.map(|Usage { input, output, cache_read, cache_write }| {
             [input, output, cache_read, cache_write].map(|count| count.lower_bound())
         });
-        let micros = cost.map(|cost| (cost.known_usd + cost.estimated_usd).as_micros());
+        let micros = cost.map(|cost| cost.dollars().as_micros());
         let names = ["input", "output", "cacheRead", "cacheWrite", "millionths of a dollar"];
         let figures =
             counts.into_iter().flatten().zip(0..4).chain(micros.map(|micros| (micros, 4)));

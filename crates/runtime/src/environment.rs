@@ -84,6 +84,14 @@ pub fn pass_variables(pass: &Pass) -> [(&'static str, OsString); 2] {
     [("OFFSHOOT_SOCKET", (&**socket).into()), ("OFFSHOOT_TICKET", (&**ticket).into())]
 }
 
+/// Returns what a run inherits of these variables: where it is metered, no key and no other way to a provider.
+pub fn metered(launch: &Launch, inherited: Vec<Variable>) -> Vec<Variable> {
+    match &launch.meter {
+        Some(meter) => meter.environment(inherited),
+        None => inherited,
+    }
+}
+
 fn matches(pattern: &str, name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     let (end, start) = (pattern.strip_prefix('*'), pattern.strip_suffix('*'));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use offshoot_model::{
     Cost, Delegated, Directly, Envelope, JsonText, ProcessIdentity, Refusal, RunId, SpawnRequest,
-    Stream, ToolUse, Usage, WaitMode,
+    Stream, Timestamp, ToolUse, Usage, WaitMode,
 };
 
 use crate::Ruling;
@@ -26,6 +26,15 @@ pub enum RunEvent {
         pid: u32,
         /// The name of the process.
         name: Arc<str>,
+    },
+    /// The service has said how much is left of a quota of its account. May be dropped where the reader is too slow.
+    QuotaLeft {
+        /// The quota in the words of the service, such as `five_hour`.
+        window: Arc<str>,
+        /// The part that is left, in millionths.
+        left: u32,
+        /// The reset.
+        until: Timestamp,
     },
     /// The usage so far. Cumulative.
     Used {
@@ -199,6 +208,11 @@ impl RunHost {
     /// Tells that a process which had left its run was ended.
     pub fn stray_ended(&self, pid: u32, name: impl Into<Arc<str>>) {
         self.0.hear(RunEvent::StrayEnded { pid, name: name.into() });
+    }
+
+    /// Tells how much is left of a quota of the account, in millionths, and its reset.
+    pub fn quota_left(&self, window: impl Into<Arc<str>>, left: u32, until: Timestamp) {
+        self.0.hear(RunEvent::QuotaLeft { window: window.into(), left, until });
     }
 
     /// Tells what has been used so far.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::Pass;
+use crate::{MeterPass, Pass};
 use offshoot_model::{
     AgentId, AgentSummary, DelegationContext, Grant, InputRange, JsonText, OutputFormat, RootId,
     RunId, SessionKey, VariableRef,
@@ -60,6 +60,8 @@ pub struct Launch {
     pub continues: bool,
     /// The way to its supervisor; none where nothing listens.
     pub pass: Option<Pass>,
+    /// The way to its model, where the meter counts what it uses.
+    pub meter: Option<MeterPass>,
 }
 
 impl Launch {
@@ -92,8 +94,15 @@ impl Launch {
             sub_agents: Arc::from([]),
             grant: Arc::new(Grant::unbounded()),
             pass: None,
+            meter: None,
             continues: false,
         }
+    }
+
+    /// Returns the tickets of the run, which are to be struck out of what is recorded.
+    pub fn tickets(&self) -> impl Iterator<Item = String> {
+        let door = self.pass.as_ref().map(|pass| pass.ticket.to_string());
+        door.into_iter().chain(self.meter.as_ref().map(|meter| meter.ticket.to_string()))
     }
 
     /// True if the terms allow a child. Admission has the last word: this says whether to offer the means.

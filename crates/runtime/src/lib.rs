@@ -41,6 +41,7 @@ mod finished;
 mod host;
 mod launch;
 mod merge;
+mod meter_pass;
 mod pass;
 mod pressure;
 mod prompt;
@@ -60,12 +61,13 @@ pub use credential::Credential;
 pub use diagnostics::diagnostics;
 pub use environment::{
     TRACE_VARIABLE_BYTES, USUAL_VARIABLES, Variable, identity_variables, is_named, is_of_a_run,
-    pass_variables, trace_json,
+    metered, pass_variables, trace_json,
 };
 pub use finished::{Finished, Output};
 pub use host::{Host, RunEvent, RunHost, ToolOffer, WaitAnswer, WaitFor};
 pub use launch::{ContextFile, Input, Launch};
 pub use merge::{Merge, MergeFault, MergeInput, MergeJob, MergeValue};
+pub use meter_pass::{MeterPass, MeterProtocols};
 pub use pass::Pass;
 pub use pressure::Pressure;
 pub use prompt::{MANIFEST_ABOVE, prompt};

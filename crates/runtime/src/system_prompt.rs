@@ -222,6 +222,7 @@ mod tests {
     fn launch(depth: u32, budget: BudgetGrant) -> Launch {
         let run = RunId::from_uuid(Uuid::nil());
         Launch {
+            meter: None,
             continues: false,
             run,
             root: RootId::new(run),

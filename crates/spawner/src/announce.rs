@@ -84,7 +84,7 @@ fn result(text: &mut String, one: &Announced, fence: &str) {
         TokenCount::Known(tokens) => drop(write!(text, ", {tokens} tokens")),
         TokenCount::AtLeast(tokens) => drop(write!(text, ", at least {tokens} tokens")),
     }
-    let cost = cost.known_usd.as_micros() + cost.estimated_usd.as_micros();
+    let cost = cost.dollars().as_micros();
     if cost > 0 {
         let _ = write!(text, ", ${:.4}", cost as f64 / 1e6);
     }

@@ -64,6 +64,7 @@ mod kept_values;
 mod last_activity;
 mod machine;
 mod message;
+mod model_request;
 mod request;
 mod root_kind;
 mod run_spec;
@@ -86,13 +87,14 @@ pub use handle::{
     Piece, PieceNeed, PieceOutcome, Refused, Session, Sibling, SpawnAllowance, Stopper, Trouble,
 };
 pub use kept_values::KeptValue;
-pub use machine::{NotReopened, Unknown, WhatIf};
+pub use machine::{NotReopened, RequestVerdict, Unknown, WhatIf};
 pub use message::hand_on::{allowed_agents, choose_among};
 pub use message::{Asking, Counts};
+pub use model_request::{ModelCharge, ModelRequest, SeenQuota, WallReset};
 pub use root_kind::RootKind;
 pub use run_spec::{RunSpec, program_cost};
 pub use spawner::{AbandonedTree, RootSpec, Spawner, SpawnerBuilder};
 pub use stored_values::StoredValues;
-pub use ticket_issuer::TicketIssuer;
+pub use ticket_issuer::{MeterOrder, TicketIssuer};
 pub use tree_context::read_past_tasks;
 pub use workspaces::{LeftChanges, WorkspaceOrder, Workspaces};

@@ -20,6 +20,7 @@ mod effect;
 mod end;
 mod input;
 mod mail;
+mod metered;
 mod needs;
 mod observation;
 mod pool;
@@ -48,8 +49,8 @@ use std::sync::Arc;
 
 use offshoot_config::Config;
 use offshoot_model::{
-    Account, AgentId, BudgetGrant, Cleanup, DelegationContext, Event, EventKind, RootId, RunId,
-    Timestamp, TraceStep,
+    Account, AgentId, BudgetGrant, Cleanup, CostKnowledge, DelegationContext, Event, EventKind,
+    RootId, RunId, Timestamp, TraceStep,
 };
 use offshoot_policy::{Books, Terms};
 use offshoot_runtime::RunEvent;
@@ -60,6 +61,8 @@ pub(crate) use effect::{Effect, Session};
 pub(crate) use end::Outcome;
 pub(crate) use input::{Input, Opening, Reach, ReplyId, Spawn};
 pub(crate) use mail::{Letter, TurnEnd};
+pub use metered::RequestVerdict;
+pub(crate) use metered::{RequestAsk, RequestOver};
 pub(crate) use needs::NeededPiece;
 pub(crate) use recall::{EndedPiece, Library, Past, Recall, Recalled, Waiting};
 pub use recall::{NotReopened, Unknown};
@@ -99,6 +102,8 @@ pub(crate) struct Machine {
     /// Pieces that were read back from the record and stand in no line yet.
     unclaimed: BTreeSet<RunIndex>,
     needs: Needs,
+    /// The runs with requests to models that wait until others are over.
+    waiting_requests: BTreeSet<RunIndex>,
     /// True if runs of an account may start again, or the next one may probe, since runs were held back for it.
     walls_changed: bool,
     /// Walls that other trees have met and of which no run of this one has asked yet, with their resets.
@@ -141,6 +146,7 @@ impl Machine {
             held_back: Vec::new(),
             unclaimed: BTreeSet::new(),
             needs: Needs::default(),
+            waiting_requests: BTreeSet::new(),
             walls_changed: false,
             told_walls: BTreeMap::new(),
             paused: false,
@@ -165,8 +171,11 @@ impl Machine {
         std::mem::swap(&mut self.out, out);
     }
 
-    /// Hands out what came free. A run for which nothing is left to pay with ends by that, and others may need it.
+    /// Hands out what came free: slots, and budget to requests that wait. A run for which nothing is left to pay with ends by that, and others may need it.
     fn go_on(&mut self) {
+        if !self.waiting_requests.is_empty() {
+            self.retry_requests();
+        }
         self.go_on_without_needs();
         self.schedule();
         while self.has_needs_over() {
@@ -213,6 +222,11 @@ impl Machine {
                 self.out.push(Effect::Recorded { at: self.now });
             }
             Input::Hold(held) => self.held = held,
+            Input::RequestAsked(ask) => self.request_asked(ask),
+            Input::RequestOver(over) => self.request_over(over),
+            Input::WallSeen { run, window, reset, left } => {
+                self.sees_wall(run, window, reset, left);
+            }
             Input::WallTold { account, window, until } => self.hear_of_wall(account, window, until),
             Input::Stop { reason } => self.stop_for(&reason),
             Input::Removed { run, error } => self.removed(run, error),
@@ -269,7 +283,9 @@ impl Machine {
         let may_retry =
             live.faults < live.under.retries_count(live.resumes) || wall::may_wait(live);
         let needs = self.answers_for(index);
+        let allows_unknown_cost = live.under.budget.allow_unknown_cost();
         Some(Session {
+            allows_unknown_cost,
             key,
             agent,
             depth,
@@ -337,6 +353,11 @@ impl Machine {
             RunEvent::StrayEnded { pid, name } => {
                 self.record(run, EventKind::StrayEnded { pid, name });
             }
+            RunEvent::QuotaLeft { window, left, until } => {
+                self.sees_quota(run, window, left, until);
+            }
+            // What the meter counts is not told twice.
+            RunEvent::Used { .. } if live.cost == CostKnowledge::Metered => {}
             RunEvent::Used { usage, cost } => {
                 let told = (usage.believed(), cost);
                 // A runtime that tells the same once more has told nothing.
@@ -358,12 +379,13 @@ impl Machine {
     fn told_late(&mut self, run: RunIndex, attempt: u32, event: RunEvent) {
         let Some(live) = self.runs[run.get()].live_mut() else { return };
         match event {
-            RunEvent::Started(_) => {}
+            RunEvent::Started(_) | RunEvent::QuotaLeft { .. } => {}
             RunEvent::ToolUsed(used) => self.show(run, used.line().into()),
             RunEvent::Progress(text) => self.show(run, text),
             RunEvent::StrayEnded { pid, name } => {
                 self.record(run, EventKind::StrayEnded { pid, name });
             }
+            RunEvent::Used { .. } if live.cost == CostKnowledge::Metered => {}
             RunEvent::Used { usage, cost } => {
                 let mut earlier = live.earlier.iter_mut();
                 let of = |earlier: &&mut AttemptUse| earlier.attempt == Some(attempt);

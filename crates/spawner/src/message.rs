@@ -21,7 +21,8 @@ use tokio::time::timeout;
 use crate::account_board::ParkedAccount;
 use crate::attempt_watch::AttemptWatch;
 use crate::kept_values::KeptValue;
-use crate::machine::{Busy, Outcome, Past, Reach, RunIndex, WaitId};
+use crate::machine::{Busy, Outcome, Past, Reach, RequestVerdict, RunIndex, WaitId};
+use crate::model_request::{ModelCharge, ModelRequest, SeenQuota};
 use crate::request::Ask;
 
 /// Messages of handles, hosts and agent tasks to the supervisor.
@@ -103,6 +104,12 @@ pub(crate) enum Message {
     KeeperFailed { pid: u32, found: KeeperFault, error: Option<Arc<str>> },
     /// Admission and starts pause or go on. Answered once it is recorded.
     Pause { paused: bool, reply: oneshot::Sender<Result<(), Refusal>> },
+    /// A request to a model wants to leave through the meter. Answered once its reservation is on record, or once it is refused.
+    RequestAsked { asked: Box<ModelRequest>, reply: oneshot::Sender<RequestVerdict> },
+    /// A request to a model is over.
+    RequestOver { charge: Box<ModelCharge> },
+    /// The answer to a request of a run says something of a quota.
+    WallSeen { seen: Box<SeenQuota> },
     /// Another tree of the user has met the wall of a quota.
     WallTold { parked: ParkedAccount },
     /// The results of the root's pieces became one.

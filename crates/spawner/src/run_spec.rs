@@ -35,7 +35,7 @@ pub(crate) fn priced(
     plain: bool,
     config: &Config,
 ) -> Arc<RuntimeFacts> {
-    if &*facts.name != EXEC {
+    if &*facts.name != EXEC || facts.cost == CostKnowledge::Metered {
         return facts;
     }
     let own = config.agent(agent).is_some_and(|agent| agent.command.is_some());

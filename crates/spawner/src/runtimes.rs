@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use offshoot_model::Account;
+use offshoot_model::{Account, CostKnowledge};
 use offshoot_policy::{OtherRuntime, RuntimeFacts};
 use offshoot_runtime::{Abilities, Runtime};
 
@@ -36,6 +36,13 @@ impl Runtimes {
                 let account = Account::of_credential(Arc::clone(name), key, credential.bytes());
                 Arc::make_mut(facts).account = Arc::new(account);
             }
+        }
+    }
+
+    /// The meter counts what the runs of this runtime use.
+    pub(crate) fn meters(&mut self, name: &str) {
+        if let Some(Known { facts, .. }) = self.by_name.get_mut(name) {
+            Arc::make_mut(facts).cost = CostKnowledge::Metered;
         }
     }
 

@@ -354,6 +354,14 @@ impl SpawnerBuilder {
         self
     }
 
+    /// The meter counts what the runs of these runtimes use: each request to a model is asked for with
+    /// [`Agents::request_asked`](crate::Agents::request_asked) before it leaves, and told as over.
+    #[must_use]
+    pub fn metered(mut self, runtimes: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
+        runtimes.into_iter().for_each(|name| self.runtimes.meters(name.as_ref()));
+        self
+    }
+
     /// The spawner. Fails where a temporary folder is needed and cannot be made.
     pub fn build(self) -> Result<Spawner, SpawnerError> {
         let Self { config, store, folder, mut runtimes, clock, .. } = self;

@@ -31,7 +31,7 @@ use tokio::task::{JoinError, JoinSet};
 use crate::attempt_watch::AttemptWatch;
 use crate::event_stream::News;
 use crate::kept_values::KeptValue;
-use crate::machine::{Effect, Input, Machine, ReplyId, RunIndex, Session, WaitId};
+use crate::machine::{Effect, Input, Machine, ReplyId, RequestVerdict, RunIndex, Session, WaitId};
 use crate::message::{FanEvent, FanId, Message, SpawnReply, TreeState, Waited};
 use crate::request::Prepared;
 use crate::task::{AgentHost, Form, TOOL_USES};
@@ -61,6 +61,8 @@ pub(crate) struct Supervisor {
     /// In the order in which they were asked, which is the order in which the machine answers.
     asked: VecDeque<Asked>,
     waits: HashMap<WaitId, oneshot::Sender<Waited>>,
+    /// Requests to models that have no answer yet, by their numbers.
+    requests: HashMap<u64, oneshot::Sender<RequestVerdict>>,
     /// Letters, names and raised budgets that are being recorded, in the order in which they came in.
     acts: VecDeque<Act>,
     recorded: RecordedPieces,
@@ -157,6 +159,7 @@ impl Supervisor {
             runs: Entries::default(),
             asked: VecDeque::new(),
             waits: HashMap::new(),
+            requests: HashMap::new(),
             acts: VecDeque::new(),
             recorded: RecordedPieces::default(),
             allowed: HashMap::new(),

@@ -15,7 +15,9 @@ use futures_util::FutureExt;
 use offshoot_model::{
     Ending, JsonText, Payload, Reason, RunId, ValueKind, VariableRef, error_chain,
 };
-use offshoot_runtime::{ContextFile, Finished, Input, Launch, Output, OutputFormat, RunContext};
+use offshoot_runtime::{
+    ContextFile, Finished, Input, Launch, MeterPass, Output, OutputFormat, RunContext,
+};
 use offshoot_store::{AttemptOutput, NewValue, StoreError};
 use tokio::sync::mpsc;
 
@@ -23,6 +25,7 @@ use crate::attempt_watch::AttemptWatch;
 use crate::machine::{Outcome, RunIndex, Session};
 use crate::message::{Message, busy};
 use crate::request::Prepared;
+use crate::ticket_issuer::MeterOrder;
 use crate::tree_context::{INLINE_BYTES, TreeContext, summary};
 
 pub(crate) use form::Form;
@@ -70,7 +73,14 @@ impl Task {
                     Ok(reading) => reading,
                     Err(reason) => break 'outcome Ending::of(reason).into(),
                 };
+                let meter = match metered(&task.tree, task.id, &session, runtime.name()) {
+                    Ok(meter) => meter,
+                    Err(message) => {
+                        break 'outcome Ending::of(Reason::CannotStart { message }).into();
+                    }
+                };
                 let launch = launch(&task.tree, task.id, session, *prepared, reading.take());
+                let launch = Launch { meter, ..launch };
                 let started = catch_unwind(AssertUnwindSafe(|| runtime.start(launch, cx)));
                 let finished = match started {
                     Ok(running) => AssertUnwindSafe(running).catch_unwind().await,
@@ -78,7 +88,7 @@ impl Task {
                 };
                 drop(reading);
                 if let Some(ticket_issuer) = &task.tree.ticket_issuer {
-                    ticket_issuer.ended(task.id);
+                    ticket_issuer.ended(task.id).await;
                 }
                 let finished = in_its_folder(finished.unwrap_or_else(|p| panicked(&*p)), folder);
                 kept(&task.tree, finished.await, limit, schema).await
@@ -161,6 +171,19 @@ async fn in_its_folder(finished: Finished, folder: Arc<PathBuf>) -> Finished {
     }
 }
 
+/// Returns the way of a run to its model through the meter; none where it is not metered.
+fn metered(
+    tree: &TreeContext,
+    run: RunId,
+    session: &Session,
+    runtime: &str,
+) -> Result<Option<MeterPass>, String> {
+    let Some(ticket_issuer) = &tree.ticket_issuer else { return Ok(None) };
+    let Session { grant, allows_unknown_cost, .. } = session;
+    let allows_unknown_cost = *allows_unknown_cost;
+    ticket_issuer.meter(MeterOrder { run, runtime, grant, allows_unknown_cost })
+}
+
 fn launch(
     tree: &TreeContext,
     run: RunId,
@@ -198,6 +221,7 @@ fn launch(
         sub_agents: grant.agents.iter().map(|id| summary(id, &agent, &tree.config)).collect(),
         grant,
         continues,
+        meter: None,
         pass: tree.ticket_issuer.as_ref().and_then(|issuer| issuer.issue(tree.root, run)),
     }
 }

@@ -39,7 +39,7 @@ pub(crate) fn used(budget: BudgetGrant, usage: &Usage, cost: &Cost) -> Vec<Used>
         0 => 1.0,
         whole => (used as f64 / whole as f64).min(1.0),
     };
-    let spent = (cost.known_usd + cost.estimated_usd).as_micros();
+    let spent = cost.dollars().as_micros();
     let usd =
         budget.usd.map(|usd| Used { part: part(spent, usd.as_micros()), of: number::dollars(usd) });
     let tokens = budget.tokens.map(|tokens| Used {

@@ -33,8 +33,8 @@ use std::collections::BTreeMap;
 use offshoot_model::{
     Account, AgentId, BudgetGrant, CancelledBy, ContentHash, Cost, Ending, Event, EventKind,
     GovernedBy, JsonText, KeeperFault, MergeSummary, MicroUsd, Payload, PiecesAgain, Reason,
-    Refusal, RefusalCode, RootId, RootReopened, RunId, Timestamp, TokenCount, ToolUse, Usage,
-    ValueKind, VariableRef,
+    Refusal, RefusalCode, RequestEnding, RootId, RootReopened, RunId, Timestamp, TokenCount,
+    ToolUse, Usage, ValueKind, VariableRef,
 };
 
 pub use self::many::{many, two_maps};
@@ -151,7 +151,8 @@ fn map(script: &mut Script) {
     script.say(root, EventKind::BreakerClosed { agent });
     let account = Account::of_runtime("claude");
     let (window, until) = (Some("five_hour".into()), Timestamp::from_micros(1_767_276_300_000_000));
-    script.say(root, EventKind::Parked { account: account.clone(), window, until });
+    let left = None;
+    script.say(root, EventKind::Parked { account: account.clone(), window, until, left });
     script.say(root, EventKind::Unparked { account });
     script.say(root, EventKind::Merged(Box::new(summary)));
     let reason = Reason::PiecesFailed { failed: 3, total: 7 };
@@ -199,11 +200,19 @@ fn delegating(script: &mut Script, parent: RunId) {
         cache_read: TokenCount::Known(40),
         cache_write: TokenCount::Known(0),
     };
-    let cost = Cost {
-        known_usd: MicroUsd::from_micros(36_500),
-        estimated_usd: MicroUsd::from_micros(0),
-        unknown_runs: 0,
+    let cost = Cost::known(MicroUsd::from_micros(36_500));
+    let model: std::sync::Arc<str> = "sonnet".into();
+    let (request, tokens, micro_usd) = (1, 2_100, Some(7_800));
+    let reserved = EventKind::RequestReserved { request, model: model.clone(), tokens, micro_usd };
+    script.say(first, reserved);
+    let settled = EventKind::RequestSettled {
+        request,
+        model,
+        ending: RequestEnding::NotSent,
+        usage: Usage::default(),
+        cost: Cost::NONE,
     };
+    script.say(first, settled);
     script.say(first, EventKind::BudgetDrawn { tokens: 0, micro_usd: 0 });
     script.say(first, EventKind::BudgetRaised { tokens: 100, micro_usd: 500 });
     script.after(800).say(first, EventKind::Used { usage, cost });

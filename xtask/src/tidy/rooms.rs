@@ -38,6 +38,7 @@ const ROOMS: &[Rooms] = &[
             "run_spec",
             "ticket_issuer",
             "account_board",
+            "model_request",
             "workspaces",
             "last_activity",
             "kept_values",

@@ -107,7 +107,7 @@ impl Script {
     /// A quota of the runtime of all runs is used up until this second.
     fn parked(&mut self, second: u64, until: u64) {
         let (account, until) = (Account::of_runtime("exec"), Self::moment(until));
-        self.at(0, second, EventKind::Parked { account, window: None, until });
+        self.at(0, second, EventKind::Parked { account, window: None, until, left: None });
     }
 
     fn unparked(&mut self, second: u64) {

@@ -162,7 +162,7 @@ fn chosen<'a>(
         .collect();
     let dollars = |node: &Node| -> MicroUsd {
         let cost = subtrees.of(node).cost;
-        cost.known_usd + cost.estimated_usd
+        cost.dollars()
     };
     match sort {
         None => {}

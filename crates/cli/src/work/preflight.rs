@@ -240,7 +240,7 @@ pub(crate) fn prepare_tasks(
     for (runtime, cost) in costs {
         match cost {
             CostKnowledge::None => {}
-            CostKnowledge::Reported | CostKnowledge::Bounded => {
+            CostKnowledge::Metered | CostKnowledge::Reported | CostKnowledge::Bounded => {
                 config = capped(config, layers.clone(), &agent, &runtime, cx)?;
             }
             CostKnowledge::Unknown => cx.output.note(NoteCode::CostUnknown, format_args!(

@@ -42,6 +42,7 @@ mod mcp;
 mod mcp_clients;
 mod merge;
 mod messages;
+mod metered;
 mod needs;
 mod notify;
 mod openai;

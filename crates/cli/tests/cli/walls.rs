@@ -66,15 +66,21 @@ fn stage(name: &str, rules: impl IntoIterator<Item = Rule>) -> Option<Stage> {
     Some(stage)
 }
 
-/// Waits until the newest tree is parked. As long as there is no tree, it is looked for again; then its events come as they happen.
+/// Waits until the newest tree is parked.
 fn parked(place: &Place) {
+    followed_until(place, "  parked  ");
+}
+
+/// Waits until an event of the newest tree has this in its line. As long as there is no tree, it is looked for again; then its events
+/// come as they happen.
+pub(crate) fn followed_until(place: &Place, text: &str) {
     let mut follower = loop {
         let mut follower = place.command(&["events", "--follow", "last"]);
         let mut follower = follower.spawn().expect("the program was built for this test");
         let mut lines =
             BufReader::new(follower.stdout.take().expect("the stream is a pipe")).lines();
-        let parked = lines.any(|line| line.expect("events are UTF-8").contains("  parked  "));
-        if parked {
+        let has_come = lines.any(|line| line.expect("events are UTF-8").contains(text));
+        if has_come {
             break follower;
         }
         follower.wait().expect("the child cannot be waited for");
@@ -214,5 +220,34 @@ fn two_trees_share_a_window() {
     assert!(at("\"parked\"") < at("\"starting\""), "{}", events.stdout());
     for data in [".offshoot", "b", "c"] {
         stage.place.run(&["--data-dir", data, "audit", "last"]).expect_code(0);
+    }
+}
+
+/// With the login of a subscription the program itself says what is left; through the meter the headers of its answers do.
+#[test]
+fn a_part_of_a_quota_is_kept() {
+    let name = "a_part_of_a_quota_is_kept";
+    for meter in ["off", "on"] {
+        let nearly = Rule::when(Condition::Prompt("one".into()), Reply::text("read"));
+        let rules =
+            [nearly.quota_used(97, Duration::from_secs(2)), Rule::always(Reply::text("read"))];
+        let Some(stage) = stage(name, rules) else { return };
+        let config = format!(
+            "[agents.defaults.subagents]\nquota = {{ keep = 0.05 }}\n[runtimes.claude]\nmeter = \"{meter}\"\n"
+        );
+        stage.place.file("c.toml", config);
+        let outcome = run(&stage, &[MAP, &["--config", "c.toml"]].concat()).expect_code(0);
+        assert_eq!(outcome.stdout().matches("read").count(), 3, "{}", outcome.text());
+        assert_eq!(asked(&stage), [1, 1, 1], "meter {meter}: no run is broken off");
+        let events = events(&stage.place);
+        let kinds = (count(&events, "parked"), count(&events, "unparked"));
+        assert_eq!(kinds, (1, 1), "meter {meter}: {}", outcome.text());
+        let shown = stage.place.run(&["events", "last"]).expect_code(0);
+        assert!(
+            shown.stdout().contains("3 % of a quota (five_hour) are left, and kept"),
+            "{}",
+            shown.stdout()
+        );
+        stage.place.run(&["audit", "last"]).expect_code(0);
     }
 }

@@ -75,6 +75,18 @@ choice! {
 }
 
 choice! {
+    /// The meter between the runs of a runtime and their models.
+    MeterMode {
+        /// On where the configuration names a key for the runtime.
+        Auto = "auto",
+        /// Each request of a run to its model is reserved before it leaves, and charged when it is over.
+        On = "on",
+        /// Runs ask their models directly, and what they report is believed.
+        Off = "off",
+    }
+}
+
+choice! {
     /// The treatment of a run whose supervisor died.
     OnInterrupt {
         /// The run is started again.

@@ -19,6 +19,11 @@ impl Fraction {
         if millionths <= Self::ONE { Some(Self(millionths)) } else { None }
     }
 
+    /// The share times a million.
+    pub const fn millionths(self) -> u32 {
+        self.0
+    }
+
     /// Returns this share of a whole, rounded down.
     pub const fn of(self, whole: u64) -> u64 {
         // In 128 bits the product cannot overflow; the quotient is at most `whole`, so it fits again.

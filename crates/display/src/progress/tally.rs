@@ -127,6 +127,11 @@ impl Tally {
                     live.used = (*usage, *cost);
                 }
             }
+            EventKind::RequestSettled { usage, cost, .. } => {
+                if let Some(live) = self.live.get_mut(&event.run) {
+                    live.used = (live.used.0 + *usage, live.used.1 + *cost);
+                }
+            }
             EventKind::Started { .. } | EventKind::Returned => {
                 self.move_to(event.run, RunStatus::Running);
             }

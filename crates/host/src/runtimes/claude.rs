@@ -103,9 +103,21 @@ fn options(config: &Config, environment: &Environment) -> Result<ClaudeOptions, 
     let Some(settings) = config.runtime(CLAUDE.name) else {
         return Ok(options);
     };
-    // Each key is named, here and in the other runtimes: a new one is used or passed over on purpose.
-    let RuntimeSettings { command, env, wrap, default_usd: _, park, cost: _, options: more } =
-        settings;
+    // Each key is named, here and in the other runtimes: a new one is used or passed over on purpose. Those of the meter are read in
+    // `metering.rs`.
+    let RuntimeSettings {
+        command,
+        env,
+        wrap,
+        default_usd: _,
+        park,
+        cost: _,
+        meter: _,
+        key_env: _,
+        key_file: _,
+        key_command: _,
+        options: more,
+    } = settings;
     let options_of = |table| read("runtimes.claude.options", table);
     let More { bare, fallback_models, permission_mode, max_turns, json_schema, settings, servers } =
         more.as_ref().map(options_of).transpose()?.unwrap_or_default();

@@ -49,6 +49,10 @@ fn runtime(parts: RuntimeParts<'_>) -> ExecRuntime {
         default_usd: _,
         park: _,
         cost: _,
+        meter: _,
+        key_env: _,
+        key_file: _,
+        key_command: _,
         options: _,
     } = settings;
     let options = ExecOptions {

@@ -16,7 +16,7 @@ use crate::environment::Environment;
 use crate::error::HostError;
 
 /// The runtime of models behind a chat endpoint.
-pub(super) const OPENAI: BuiltInRuntime = BuiltInRuntime {
+pub(crate) const OPENAI: BuiltInRuntime = BuiltInRuntime {
     name: "openai",
     runs_commands: false,
     effect,
@@ -65,11 +65,28 @@ fn runtime(config: &Config, environment: &Environment) -> Result<OpenAiRuntime, 
     Ok(OpenAiRuntime::new(OPENAI.name, options(config)?, &environment.variables))
 }
 
+/// Returns the address of the endpoint and the variable with its key, as the configuration has them.
+pub(crate) fn endpoint(config: &Config) -> (String, Option<String>) {
+    let options = options(config).unwrap_or_default();
+    (options.base_url, options.key_variable)
+}
+
 fn options(config: &Config) -> Result<OpenAiOptions, HostError> {
     let configured = config.runtime(OPENAI.name).cloned().unwrap_or_default();
     // This runtime starts no program.
-    let RuntimeSettings { command: _, env: _, wrap: _, default_usd: _, park: _, cost, options } =
-        configured;
+    let RuntimeSettings {
+        command: _,
+        env: _,
+        wrap: _,
+        default_usd: _,
+        park: _,
+        cost,
+        meter: _,
+        key_env: _,
+        key_file: _,
+        key_command: _,
+        options,
+    } = configured;
     let name = format!("runtimes.{}.options", OPENAI.name);
     let mut options: OpenAiOptions =
         options.map(|options| settings(&name, &options)).transpose()?.unwrap_or_default();

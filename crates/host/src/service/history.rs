@@ -96,7 +96,9 @@ fn words(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, 
             own(EntryKind::Report, text.to_string())
         }
         // The usage of a run is in its outcome, and in `tree` while it runs.
-        EventKind::Used { .. } => None,
+        EventKind::Used { .. }
+        | EventKind::RequestReserved { .. }
+        | EventKind::RequestSettled { .. } => None,
         kind => own(EntryKind::Event, kind.to_string()),
     })
 }

@@ -26,6 +26,12 @@ pub fn encode(told: &RunEvent) -> (u32, Cow<'_, str>) {
         RunEvent::ToolUsed(used) => {
             (event::TOOL_START, json(to_json(&Tool::from(used), "tool start")))
         }
+        // Windows of quotas are for runtimes of the host; of a plugin it is a line.
+        RunEvent::QuotaLeft { window, left, until } => {
+            let percent = left / 10_000;
+            let line = format!("{percent} % of the quota {window} are left until {until}");
+            (event::TEXT, Cow::Owned(line))
+        }
         // Only a host adopts what left its run, so a plugin has none to tell of. For people it is a line.
         RunEvent::StrayEnded { pid, name } => {
             (event::TEXT, Cow::Owned(format!("process {pid} ({name}) was ended")))

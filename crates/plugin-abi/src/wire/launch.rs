@@ -234,6 +234,8 @@ impl From<Document> for Launch {
             grant: document.grant,
             continues: document.continues,
             pass: document.pass.map(|Way { socket, ticket }| Pass { socket, ticket }),
+            // Plugins ask their models directly.
+            meter: None,
         }
     }
 }

@@ -165,7 +165,9 @@ struct Able {
 
 /// The knowledge of a cost. A word that is not known promises none.
 fn cost<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CostKnowledge, D::Error> {
-    Ok(Word::deserialize(deserializer)?.known().unwrap_or(CostKnowledge::Unknown))
+    // No plugin counts as the meter does, so its word for that is none.
+    let known = Word::deserialize(deserializer)?.known();
+    Ok(known.filter(|cost| *cost != CostKnowledge::Metered).unwrap_or(CostKnowledge::Unknown))
 }
 
 /// The rights that a runtime takes away if it does not say any.

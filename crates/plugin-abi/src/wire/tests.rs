@@ -22,6 +22,7 @@ fn delegation() -> DelegationContext {
 
 fn launch() -> Launch {
     Launch {
+        meter: None,
         continues: true,
         run: RUN,
         root: RootId::new(RunId::from_uuid(Uuid::from_u128(8))),

@@ -35,6 +35,8 @@ pub(super) struct Book {
     own: u64,
     /// True if everything it used is in `own`.
     is_known: bool,
+    /// Held for requests to models that are open. It is the run's own, so its parent counts it with what the run has left.
+    requests: u128,
     pub(super) below: Passed,
     /// The amounts of this account that the parent has counted.
     passed: Passed,
@@ -64,7 +66,7 @@ pub struct Balance {
     pub used: u128,
     /// Used below it beyond what was reserved there.
     pub overrun: u128,
-    /// Held for what lives below it.
+    /// Held for what lives below it, and for requests to models that are open.
     pub reserved: u128,
     /// Left to use or to promise. `None` where nothing bounds it.
     pub free: Option<u128>,
@@ -105,6 +107,13 @@ impl Account {
         self.usd.report(micros, is_whole);
     }
 
+    pub(super) fn report_more(&mut self, usage: &Usage, cost: &Cost) {
+        let count = usage.total();
+        self.tokens.report_more(count.lower_bound(), count.known().is_some());
+        let (micros, is_whole) = micro_usd(cost);
+        self.usd.report_more(micros, is_whole);
+    }
+
     /// Closes the account with what the run reports at its end; where that is unknown, all that is left is charged.
     pub(super) fn close(&mut self, ending: &Ending) {
         self.report(&ending.usage, &ending.cost);
@@ -132,6 +141,7 @@ impl Book {
             added: 0,
             own: 0,
             is_known: false,
+            requests: 0,
             below: Passed::default(),
             passed: Passed::default(),
             level: None,
@@ -148,9 +158,30 @@ impl Book {
         self.level = self.reached().min(self.level);
     }
 
+    /// Holds so much for a request to a model.
+    pub(super) fn hold(&mut self, amount: u64) {
+        self.requests += u128::from(amount);
+    }
+
+    /// Holds so much less for requests to models.
+    pub(super) fn release(&mut self, amount: u64) {
+        self.requests = self.requests.saturating_sub(amount.into());
+    }
+
+    /// Returns the amount that is held for requests to models.
+    pub(super) fn requests(&self) -> u128 {
+        self.requests
+    }
+
     fn report(&mut self, amount: u64, is_whole: bool) {
         self.own = self.own.max(amount);
         self.is_known = is_whole;
+    }
+
+    fn report_more(&mut self, more: u64, is_whole: bool) {
+        // Of what was reported before, a part may be unknown already.
+        let is_whole = is_whole && (self.is_known || self.own == 0);
+        self.report(self.own.saturating_add(more), is_whole);
     }
 
     /// By the run and everything below it.
@@ -211,7 +242,7 @@ impl Book {
 
     pub(super) fn balance(&self) -> Balance {
         let used = u128::from(self.own) + self.below.within;
-        let (overrun, reserved) = (self.below.above, self.below.held);
+        let (overrun, reserved) = (self.below.above, self.below.held + self.requests);
         let taken = used + overrun + reserved;
         let free = self.granted.map(|granted| u128::from(granted).saturating_sub(taken));
         let deficit = self.granted.map_or(0, |granted| taken.saturating_sub(granted.into()));

@@ -196,6 +196,36 @@ impl Ledger {
         self.carry_up(run, &mut Vec::new());
     }
 
+    /// A request of a run to a model is over: what the run does not hold for others of its requests returns to the pool, so that pieces beside it
+    /// can ask their models. One unit stays, because a part that is used up would stop the run.
+    pub fn return_unused(&mut self, run: RunId) {
+        let Some(account) = self.accounts.get_mut(&run) else { return };
+        for unit in Unit::ALL {
+            let book = account.book_mut(unit);
+            if book.is_pooled {
+                let kept = book.spent() + book.below.held + book.requests() + 1;
+                let kept = u64::try_from(kept).unwrap_or(u64::MAX);
+                book.granted = book.granted.map(|granted| granted.min(kept));
+            }
+        }
+        self.carry_up(run, &mut Vec::new());
+    }
+
+    /// Returns the amount that a run could have for one request once all requests beside it are over: its own and, of a pool, those of other
+    /// pieces.
+    pub fn once_others_are_over(&self, run: RunId, unit: Unit) -> u128 {
+        let Some(account) = self.accounts.get(&run) else { return 0 };
+        let book = account.book(unit);
+        let own = u128::from(book.left().unwrap_or(0)) + book.requests();
+        let Some((_, parent)) = self.with_parent(run).filter(|_| book.is_pooled) else {
+            return own;
+        };
+        let pool = parent.book(unit);
+        // Held for this one is what it has and has not used, of which its own part is counted already.
+        let held = u128::from(book.granted.unwrap_or(0)).saturating_sub(book.spent());
+        own + u128::from(pool.left().unwrap_or(0)) + pool.below.held.saturating_sub(held)
+    }
+
     /// Returns the amounts that a run may come to use at most, now: its part, and what the pool has left.
     pub fn reach(&self, run: RunId, most: BudgetGrant) -> BudgetGrant {
         let Some(account) = self.accounts.get(&run) else { return BudgetGrant::default() };
@@ -217,10 +247,10 @@ impl Ledger {
         self.accounts.get(&run).is_some_and(|account| account.book(unit).is_pooled)
     }
 
-    /// Returns the amount that a run and everything below it used and holds in a unit.
+    /// Returns the amount that a run and everything below it used and holds in a unit, for requests to models too.
     pub fn taken(&self, run: RunId, unit: Unit) -> u128 {
         let book = self.accounts.get(&run).map(|account| account.book(unit));
-        book.map_or(0, |book| book.spent() + book.below.held)
+        book.map_or(0, |book| book.spent() + book.below.held + book.requests())
     }
 
     /// A run that is over gives its part back, and what it used is remembered.

@@ -129,7 +129,7 @@ const _: fn(&SubagentSettings) = |settings| {
         breaker: BreakerSettings { failures: _, cooldown_seconds: _ },
         retries: RetrySettings { count: _, on: _, backoff_seconds: _, jitter: _ },
         // Of the deadline alone. Runs that fail at a wall and trees that are stopped there say so in their ends.
-        quota: QuotaSettings { deadline_counts_parked: _, on_wall: _, max_park_seconds: _ },
+        quota: QuotaSettings { deadline_counts_parked: _, keep: _, on_wall: _, max_park_seconds: _ },
         // In the grant of each run.
         allow_recursive_spawn: _,
         allow_agents: _,

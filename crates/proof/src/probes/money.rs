@@ -68,7 +68,7 @@ async fn spending(
         Ok(envelope) => {
             let used = match limit {
                 "budget.tokens" => envelope.usage.total().lower_bound(),
-                _ => envelope.cost.known_usd.as_micros(),
+                _ => envelope.cost.dollars().as_micros(),
             };
             (used, code_of(&envelope))
         }

@@ -156,7 +156,8 @@ pub(crate) fn progress(events: &[RunEvent]) -> Vec<&str> {
             RunEvent::Started(_)
             | RunEvent::ToolUsed(_)
             | RunEvent::Used { .. }
-            | RunEvent::StrayEnded { .. } => None,
+            | RunEvent::StrayEnded { .. }
+            | RunEvent::QuotaLeft { .. } => None,
         }
     }
     events.iter().filter_map(text).collect()

@@ -17,10 +17,11 @@ use super::child::{Accepted, ChildRequest, Sibling, needed, place_of};
 use crate::announce;
 use crate::event_stream::{LiveEvents, News};
 use crate::kept_values::KeptValue;
-use crate::machine::{NeededPiece, Reach};
+use crate::machine::{NeededPiece, Reach, RequestVerdict};
 use crate::message::call::{spawn, wait_for, write};
 use crate::message::hand_on::{HandOn, allowed_agents};
 use crate::message::{Asking, Children, Message, over};
+use crate::model_request::{ModelCharge, ModelRequest, SeenQuota};
 use crate::request::{Ask, Unresolved};
 use crate::stored_values::recorded;
 use crate::tree_context::{MergeThreads, TreeContext};
@@ -136,6 +137,28 @@ impl Agents {
         value: VariableRef,
     ) -> Result<KeptValue, Refusal> {
         self.ask(|reply| Message::Keep { run: session, name: name.into(), value, reply }).await?
+    }
+
+    /// Asks whether a request of a running agent to its model may leave. Answered once its reservation is on record; where the run has
+    /// not enough left for it while others of its requests are open, once these are over. No answer comes where the tree is over. Each
+    /// request that was granted is told to [`request_over`](Self::request_over), once; so is one whose answer is not waited for any more.
+    pub fn request_asked(&self, asked: ModelRequest) -> oneshot::Receiver<RequestVerdict> {
+        let (reply, verdict) = oneshot::channel();
+        // Without a supervisor the sender is dropped, which is the answer.
+        let _ = self.tell(Message::RequestAsked { asked: Box::new(asked), reply });
+        verdict
+    }
+
+    /// Tells that a request to a model is over, and what it is charged. What else was held for it is free again.
+    pub fn request_over(&self, charge: ModelCharge) {
+        // Without a supervisor nothing is counted any more.
+        let _ = self.tell(Message::RequestOver { charge: Box::new(charge) });
+    }
+
+    /// Tells what the answer to a request of a run says of a quota of its account.
+    pub fn quota_seen(&self, seen: SeenQuota) {
+        // Without a supervisor nothing starts any more.
+        let _ = self.tell(Message::WallSeen { seen: Box::new(seen) });
     }
 
     /// The value that a session keeps under this name.

@@ -195,6 +195,7 @@ impl Machine {
             earlier_children: 0,
             earlier: ThinVec::new(),
             told: None,
+            requests: None,
             cost: facts.map_or(CostKnowledge::Unknown, |facts| facts.cost),
             attempt: 1,
             again_at: None,

@@ -79,6 +79,23 @@ impl Machine {
             EventKind::Used { usage, cost } => {
                 applied.notices = self.books.ledger.charge(id, usage, cost);
             }
+            EventKind::RequestReserved { request, model, tokens, micro_usd } => {
+                let usd = micro_usd.map(MicroUsd::from_micros);
+                let held = BudgetGrant { tokens: Some(*tokens), usd };
+                if let Some(live) = live {
+                    live.requests.get_or_insert_default().reserved(*request, model, held);
+                    self.books.ledger.hold(id, held);
+                }
+            }
+            EventKind::RequestSettled { request, usage, cost, .. } => {
+                if let Some(live) = live {
+                    let requests = live.requests.get_or_insert_default();
+                    let held = requests.settled(*request, *usage, *cost);
+                    self.books.ledger.release(id, held);
+                    applied.notices = self.books.ledger.charge_more(id, usage, cost);
+                    self.books.ledger.return_unused(id);
+                }
+            }
             EventKind::BudgetDrawn { tokens, micro_usd } => {
                 let usd = MicroUsd::from_micros(*micro_usd);
                 self.books.ledger.take(id, BudgetGrant { tokens: Some(*tokens), usd: Some(usd) });
@@ -94,7 +111,7 @@ impl Machine {
                     live.stopping = Some(reason.clone());
                 }
             }
-            EventKind::Parked { account, window, until } => {
+            EventKind::Parked { account, window, until, left: _ } => {
                 self.books.quotas.parked(account, window.clone(), *until, self.now);
                 self.rest_at_walls();
             }

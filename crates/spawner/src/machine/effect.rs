@@ -7,7 +7,7 @@ use offshoot_model::{
 };
 use offshoot_runtime::Stop;
 
-use super::{ReplyId, RunIndex, WaitId};
+use super::{ReplyId, RequestVerdict, RunIndex, WaitId};
 
 /// Everything that the supervisor is to do. Closed: one match sees it all.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ pub(crate) enum Effect {
     NoTurn { wait: WaitId },
     /// Carry out the next letter, name or raised budget, in the order in which they came in: it is recorded with this time.
     Recorded { at: Timestamp },
+    /// Answer a request to a model that wants to leave.
+    AnswerRequest { request: u64, verdict: RequestVerdict },
     /// Tell the follower of this run that it is over.
     Ended { run: RunIndex, envelope: Box<Envelope> },
     /// Remove what this run has left in a folder of its own.
@@ -47,6 +49,8 @@ pub(crate) struct Session {
     pub(crate) grant: Arc<Grant>,
     /// The number of bytes of a child's result that travel with the answer to the run.
     pub(crate) inline_bytes: u64,
+    /// True if its requests to models may leave where their cost has no bound.
+    pub(crate) allows_unknown_cost: bool,
     /// The number of the attempt.
     pub(crate) attempt: u32,
     /// True if another attempt may follow a fault of the runtime.

@@ -52,7 +52,11 @@ impl Machine {
     /// A runtime says that a run is over. What it does not say of its use is what it has told before.
     pub(super) fn came_back(&mut self, run: RunIndex, outcome: Outcome) {
         let Outcome { mut ending, usage, cost, retry_after } = outcome;
-        if let Some(live) = self.runs[run.get()].live() {
+        self.lose_requests(run);
+        let reported = usage.zip(cost);
+        if let Some(metered) = self.metered_use(run, reported) {
+            (ending.usage, ending.cost) = metered;
+        } else if let Some(live) = self.runs[run.get()].live() {
             // Zeros after a report are no report: nothing spent is ever unspent.
             let told = live.told.is_some();
             let usage = usage.filter(|usage| !told || *usage != Usage::default());
@@ -60,6 +64,9 @@ impl Machine {
             let (so_far, cost_so_far) = live.so_far(&ending.reason);
             ending.usage = usage.map_or(so_far, Usage::believed);
             ending.cost = cost.unwrap_or(cost_so_far);
+        }
+        if let Some(reason) = self.gave_up_for(run, &ending) {
+            ending.reason = reason;
         }
         self.meets_wall(run, &mut ending, retry_after);
         self.ended_well(run, &ending);

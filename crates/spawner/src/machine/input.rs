@@ -11,7 +11,8 @@ use offshoot_model::{
 use offshoot_policy::RuntimeFacts;
 use offshoot_runtime::RunEvent;
 
-use super::{Busy, Letter, NewWait, Outcome, RunIndex, TurnEnd, WaitId};
+use super::{Busy, Letter, NewWait, Outcome, RequestAsk, RequestOver, RunIndex, TurnEnd, WaitId};
+use crate::model_request::WallReset;
 use crate::root_kind::RootKind;
 
 /// Everything that can happen to a tree. Closed: one match sees it all.
@@ -61,6 +62,12 @@ pub(crate) enum Input {
     Pause(bool),
     /// No start until further notice. What is admitted meanwhile stands in line.
     Hold(bool),
+    /// A run wants to ask a model, through the meter.
+    RequestAsked(RequestAsk),
+    /// A request to a model is over.
+    RequestOver(RequestOver),
+    /// The answer to a request of a run says what is left of a quota, in millionths; none where it is used up.
+    WallSeen { run: RunIndex, window: Option<Arc<str>>, reset: WallReset, left: Option<u32> },
     /// Another tree of the user has met the wall of a quota.
     WallTold { account: Account, window: Option<Arc<str>>, until: Timestamp },
     /// The whole tree is to stop, for this reason.

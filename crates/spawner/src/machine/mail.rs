@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use offshoot_model::{
-    Cleanup, DeliveryId, EventKind, Payload, Refusal, RefusalCode, RunId, SessionKey,
+    Cleanup, DeliveryId, EventKind, Payload, Refusal, RefusalCode, RequestEnding, RunId, SessionKey,
 };
 
 use super::run::RunIndex;
@@ -243,6 +243,7 @@ impl Machine {
             EventKind::Admitted(_) => self.runs[run.get()].parent,
             EventKind::Refused { .. }
             | EventKind::Used { .. }
+            | EventKind::RequestSettled { ending: RequestEnding::Answered, .. }
             | EventKind::TurnEnded { .. }
             | EventKind::Kept { .. }
             | EventKind::ObservationOpened { .. }

@@ -75,12 +75,16 @@ impl Machine {
 
     /// A run asks for a child that its part cannot pay: it takes more out of the pool. True if it could.
     pub(super) fn draws_for_child(&mut self, run: RunIndex, request: &SpawnRequest) -> bool {
+        let budget = request.budget.unwrap_or_default();
+        self.draws(run, BudgetGrant { tokens: budget.tokens, usd: budget.usd })
+    }
+
+    /// A run takes more out of the pool where what it has left is less than this, or nothing where no amount is named. True if it could.
+    pub(super) fn draws(&mut self, run: RunIndex, asked: BudgetGrant) -> bool {
         let id = self.id(run);
         let mut drew = false;
         for unit in Unit::ALL {
-            let asked = request
-                .budget
-                .and_then(|budget| unit.of(BudgetGrant { tokens: budget.tokens, usd: budget.usd }));
+            let asked = unit.of(asked);
             let left = unit.of(self.books.ledger.left(id)).unwrap_or(0);
             let fits = asked.map_or(left > 0, |asked| asked <= left);
             if fits || !self.books.ledger.is_pooled(id, unit) {

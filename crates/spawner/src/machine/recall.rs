@@ -218,6 +218,12 @@ impl Recall {
                     about.used = Some((usage, cost));
                 }
             }
+            EventKind::RequestSettled { usage, cost, .. } => {
+                if let Some(about) = self.about.get_mut(&run) {
+                    let (usage_before, cost_before) = about.used.unwrap_or_default();
+                    about.used = Some((usage_before + usage, cost_before + cost));
+                }
+            }
             EventKind::Ended(ending) => {
                 self.kept_values.remove(&id);
                 self.letters.remove(&run);

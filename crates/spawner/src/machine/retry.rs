@@ -88,6 +88,7 @@ impl Machine {
         let children = u32::try_from(entry.children.len()).expect("fewer than runs");
         let Some(live) = entry.live_mut() else { return };
         live.attempt = attempt;
+        live.requests = None;
         live.faults += u32::from(is_fault);
         live.mail = live.mail.take().and_then(|mail| mail.another_attempt(continues));
         match continues {

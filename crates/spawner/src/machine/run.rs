@@ -13,6 +13,7 @@ use thin_vec::ThinVec;
 
 use super::Busy;
 use super::mail::Mail;
+use super::metered::Requests;
 use super::observation::Observations;
 use super::refusals::Refusals;
 use super::report::Allowance;
@@ -93,6 +94,8 @@ pub(crate) struct Live {
     pub(super) earlier: ThinVec<AttemptUse>,
     /// The usage and cost that it has reported in this attempt.
     pub(super) told: Option<Box<(Usage, Cost)>>,
+    /// Requests to models that go through the meter, in this attempt. Most runs make none.
+    pub(super) requests: Option<Box<Requests>>,
     /// The kind of its cost, as its runtime knows it.
     pub(super) cost: CostKnowledge,
     /// The number of the attempt, from 1.
@@ -244,7 +247,9 @@ impl Live {
     /// Returns what it has used where it was cut off after it had reported this.
     pub(super) fn cut_off(&self, told: Option<(Usage, Cost)>) -> (Usage, Cost) {
         match (told, self.cost) {
-            (None, CostKnowledge::None) => (Usage::default(), Cost::NONE),
+            (None, CostKnowledge::None | CostKnowledge::Metered) => (Usage::default(), Cost::NONE),
+            // Whatever it has used went through the meter, and is charged.
+            (Some(told), CostKnowledge::Metered) => told,
             (None, _) => (Usage::UNKNOWN, Cost::unknown()),
             (Some((usage, cost)), CostKnowledge::None) => (usage.cut_off(), cost),
             (Some((usage, cost)), _) => (usage.cut_off(), cost.cut_off()),

@@ -117,6 +117,7 @@ impl Machine {
                 let grace = Duration::from_secs(live.grant.grace_seconds);
                 self.record(run, EventKind::Stopping { reason });
                 self.out.push(Effect::Stop { run, how: Stop::Soft { grace } });
+                self.refuse_waiting(run);
             }
         }
     }

@@ -14,6 +14,7 @@ mod observations;
 mod recalls;
 mod reopened;
 mod repeats;
+mod requests;
 mod retries;
 mod seed;
 mod stops;
@@ -96,6 +97,12 @@ fn a_thousand_trees() {
         "failed at a wall",
         "failed behind a wall",
         "parked for too long",
+        "request_reserved",
+        "request_settled",
+        "request waits",
+        "request waited, and left",
+        "request refused",
+        "request lost",
         "died at a wall",
         "completed",
         "failed",

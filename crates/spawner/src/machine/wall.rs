@@ -37,16 +37,44 @@ impl Machine {
         asked: Option<Duration>,
     ) {
         let Reason::Quota { window, until } = &mut ending.reason else { return };
-        let (now, id) = (self.now, self.id(run));
+        let now = self.now;
         *until = until.or_else(|| asked.map(|asked| now.plus(asked)));
         let (Some(reset), Some(live)) = (*until, self.runs[run.get()].live()) else { return };
-        let (Some(account), true) = (live.account.clone(), self.is_open()) else { return };
-        let jitter = live.under.retries.jitter().as_f64();
-        let moved = (jitter, chance(id));
-        if let Some(until) = self.books.quotas.meets(&account, id, (reset, now), moved) {
-            let window = window.as_deref().map(Arc::from);
-            let account = Account::clone(&account);
-            self.record(RunIndex::ROOT, EventKind::Parked { account, window, until });
+        let Some(account) = live.account.clone() else { return };
+        self.park(run, &account, window.as_deref().map(Arc::from), reset, None);
+    }
+
+    /// The service of a run says how much is left of a quota, in millionths. Where that is less than what is kept, no run of the account
+    /// starts before the reset; what runs goes on.
+    pub(super) fn sees_quota(
+        &mut self,
+        run: RunIndex,
+        window: Arc<str>,
+        left: u32,
+        reset: Timestamp,
+    ) {
+        let Some(live) = self.runs[run.get()].live() else { return };
+        let keeps = left < live.under.quota.keep().millionths() && reset > self.now;
+        if let (Some(account), true) = (live.account.clone(), keeps) {
+            self.park(run, &account, Some(window), reset, Some(left));
+        }
+    }
+
+    /// A run has met the wall of a quota of this account, or heard of it: none of the account starts before the reset.
+    pub(super) fn park(
+        &mut self,
+        run: RunIndex,
+        account: &Account,
+        window: Option<Arc<str>>,
+        reset: Timestamp,
+        left: Option<u32>,
+    ) {
+        let (now, id) = (self.now, self.id(run));
+        let Some(live) = self.runs[run.get()].live().filter(|_| self.is_open()) else { return };
+        let moved = (live.under.retries.jitter().as_f64(), chance(id));
+        if let Some(until) = self.books.quotas.meets(account, id, (reset, now), moved) {
+            let account = account.clone();
+            self.record(RunIndex::ROOT, EventKind::Parked { account, window, until, left });
             self.timers.arm(until, Due::Reconsider);
         }
     }
@@ -70,15 +98,7 @@ impl Machine {
         if until <= self.now || self.books.quotas.wall(account).is_some() || !self.is_open() {
             return;
         }
-        let jitter =
-            self.runs[run.get()].live().map_or(0.0, |live| live.under.retries.jitter().as_f64());
-        let (id, now) = (self.id(run), self.now);
-        let moved = (jitter, chance(id));
-        if let Some(until) = self.books.quotas.meets(account, id, (until, now), moved) {
-            let account = account.clone();
-            self.record(RunIndex::ROOT, EventKind::Parked { account, window, until });
-            self.timers.arm(until, Due::Reconsider);
-        }
+        self.park(run, account, window, until, None);
     }
 
     /// Returns true if a run that met a wall stands in line again, as far as the wall decides about it: the reset is known, the tree

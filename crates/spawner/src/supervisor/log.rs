@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use offshoot_model::{
-    Event, EventKind, MergeSummary, Payload, PiecesAgain, RunId, RunStatus, Timestamp,
+    Cost, Event, EventKind, MergeSummary, Payload, PiecesAgain, RunId, RunStatus, Timestamp,
 };
 use tracing::level_filters::LevelFilter;
 use tracing::{Span, debug, error, error_span, info, trace, warn};
@@ -107,10 +107,22 @@ fn write(kind: &EventKind, ms: Option<u64>) {
         }
         EventKind::Repeats { times, .. } => warn!(times, "one tool is used again and again"),
         EventKind::Used { usage, cost } => {
-            let micro_usd = (cost.known_usd.as_micros(), cost.estimated_usd.as_micros());
-            let (known, estimated) = micro_usd;
+            let Cost { metered_usd, known_usd, estimated_usd, unknown_runs: _ } = cost;
+            debug!(
+                tokens = usage.total().known(),
+                metered_micro_usd = metered_usd.as_micros(),
+                known_micro_usd = known_usd.as_micros(),
+                estimated_micro_usd = estimated_usd.as_micros(),
+                "usage"
+            );
+        }
+        EventKind::RequestReserved { request, tokens, micro_usd, .. } => {
+            debug!(request, tokens, micro_usd, "request to a model reserved");
+        }
+        EventKind::RequestSettled { request, ending, usage, cost, .. } => {
+            let micro_usd = cost.dollars().as_micros();
             let tokens = usage.total().known();
-            debug!(tokens, known_micro_usd = known, estimated_micro_usd = estimated, "usage");
+            debug!(request, ?ending, tokens, micro_usd, "request to a model settled");
         }
         EventKind::Waiting => debug!("run waits, its slot is lent"),
         EventKind::Returned => debug!("run has its slot back"),

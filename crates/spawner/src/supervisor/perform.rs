@@ -67,6 +67,7 @@ impl Supervisor {
                 | Effect::Resolve { .. }
                 | Effect::NoTurn { .. }
                 | Effect::Recorded { .. }
+                | Effect::AnswerRequest { .. }
                 | Effect::Ended { .. }
                 | Effect::Remove { .. }) => released.effects.push(later),
             }
@@ -77,7 +78,8 @@ impl Supervisor {
 
     /// Tells the other trees of the user of a wall.
     fn tell_others(&self, event: &Event) {
-        if let (EventKind::Parked { account, window, until }, Some(board)) =
+        // What one configuration keeps of a quota is no wall for the others.
+        if let (EventKind::Parked { account, window, until, left: None }, Some(board)) =
             (&event.kind, &self.tree.account_board)
         {
             let (account, window) = (account.clone(), window.clone());
@@ -152,6 +154,12 @@ impl Supervisor {
                 Effect::Recorded { at } => {
                     let act = self.acts.pop_front();
                     self.carry_out(act.expect("more was recorded than was asked for"), at);
+                }
+                Effect::AnswerRequest { request, verdict } => {
+                    if let Some(reply) = self.requests.remove(&request) {
+                        // The program may have gone, of which the meter tells.
+                        let _ = reply.send(verdict);
+                    }
                 }
                 Effect::Ended { run, envelope } => {
                     if self.machine.has_needs() {

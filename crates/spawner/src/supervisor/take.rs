@@ -13,10 +13,11 @@ use super::outbox::Released;
 use super::{Act, Allowed, Asked, Asker, BATCH, Recorded, Supervisor};
 use crate::account_board::ParkedAccount;
 use crate::machine::{
-    Effect, Input, Letter, NeededPiece, NewWait, Past, Reach, ReplyId, RunIndex, Session, Spawn,
-    TurnEnd,
+    Effect, Input, Letter, NeededPiece, NewWait, Past, Reach, ReplyId, RequestAsk, RequestOver,
+    RequestVerdict, RunIndex, Session, Spawn, TurnEnd,
 };
 use crate::message::{Asking, Children, Counts, FanEvent, FanId, Message, over};
+use crate::model_request::{ModelCharge, ModelRequest, SeenQuota};
 use crate::request::{Ask, Prepared};
 
 impl Supervisor {
@@ -173,6 +174,32 @@ impl Supervisor {
             Message::Pause { paused, reply } => {
                 self.acts.push_back(Act::Answer { reply });
                 self.step(Input::Pause(paused));
+            }
+            Message::RequestAsked { asked, reply } => {
+                let ModelRequest { run, request, model, tokens, usd } = *asked;
+                match self.machine.find_running(run) {
+                    Some(run) => {
+                        self.requests.insert(request, reply);
+                        let ask = RequestAsk { run, request, model, tokens, usd };
+                        self.step(Input::RequestAsked(ask));
+                    }
+                    // The caller may have gone.
+                    None => drop(reply.send(RequestVerdict::Refused(Box::new(over())))),
+                }
+            }
+            Message::RequestOver { charge } => {
+                let ModelCharge { run, request, model, ending, usage, cost } = *charge;
+                self.requests.remove(&request);
+                if let Some(run) = self.machine.find(run) {
+                    let over = RequestOver { run, request, model, ending, usage, cost };
+                    self.step(Input::RequestOver(over));
+                }
+            }
+            Message::WallSeen { seen } => {
+                let SeenQuota { run, window, reset, left } = *seen;
+                if let Some(run) = self.machine.find(run) {
+                    self.step(Input::WallSeen { run, window, reset, left });
+                }
             }
             Message::WallTold { parked } => {
                 let ParkedAccount { account, window, until } = parked;

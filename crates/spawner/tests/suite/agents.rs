@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use futures_util::future::BoxFuture;
 use offshoot_config::Loader;
 use offshoot_model::{
     AgentId, AgentSummary, ContextEntry, Event, EventKind, Payload, ProcessIdentity, RefusalCode,
@@ -34,8 +35,9 @@ impl TicketIssuer for Notes {
         self.note("started", run);
     }
 
-    fn ended(&self, run: RunId) {
+    fn ended(&self, run: RunId) -> BoxFuture<'static, ()> {
         self.note("ended", run);
+        Box::pin(async {})
     }
 }
 

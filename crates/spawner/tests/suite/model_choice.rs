@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use offshoot_config::{Loader, Source, SourceKind};
 use offshoot_model::{AgentId, Payload, ProcessIdentity, RootId, RunId, SpawnRequest};
 use offshoot_runtime::{Finished, FnRuntime, Pass, WaitFor};
@@ -18,7 +19,9 @@ impl TicketIssuer for Door {
 
     fn started(&self, _run: RunId, _process: Option<ProcessIdentity>) {}
 
-    fn ended(&self, _run: RunId) {}
+    fn ended(&self, _run: RunId) -> BoxFuture<'static, ()> {
+        Box::pin(async {})
+    }
 }
 
 const AGENTS: &str = r#"

@@ -87,11 +87,14 @@ fn usd() -> impl Strategy<Value = MicroUsd> {
 }
 
 fn cost() -> impl Strategy<Value = Cost> {
-    (usd(), usd(), any::<u32>()).prop_map(|(known_usd, estimated_usd, unknown_runs)| Cost {
-        known_usd,
-        estimated_usd,
-        unknown_runs,
-    })
+    (usd(), usd(), usd(), any::<u32>()).prop_map(
+        |(metered_usd, known_usd, estimated_usd, unknown_runs)| Cost {
+            metered_usd,
+            known_usd,
+            estimated_usd,
+            unknown_runs,
+        },
+    )
 }
 
 fn reason() -> impl Strategy<Value = Reason> {
@@ -194,12 +197,12 @@ fn other_kind() -> impl Strategy<Value = EventKind> {
             EventKind::BreakerOpened { agent, faults, wait_ms }
         }),
         Just(EventKind::BreakerClosed { agent: AgentId::main() }),
-        (option::of(text()), option::of(text()), any::<u32>()).prop_map(
-            |(credential, window, until)| {
+        (option::of(text()), option::of(text()), any::<u32>(), option::of(any::<u32>())).prop_map(
+            |(credential, window, until, left)| {
                 let credential = credential.map(Into::into);
                 let account = Account { credential, ..Account::of_runtime("claude") };
                 let until = Timestamp::from_micros(until.into());
-                EventKind::Parked { account, window: window.map(Into::into), until }
+                EventKind::Parked { account, window: window.map(Into::into), until, left }
             }
         ),
         Just(EventKind::Unparked { account: Account::of_runtime("claude") }),

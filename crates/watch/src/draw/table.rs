@@ -212,7 +212,7 @@ fn tokens(usage: &Usage) -> String {
 
 /// The money in a few characters; `?` where nothing is known.
 fn dollars(cost: &Cost) -> String {
-    let sum: MicroUsd = cost.known_usd + cost.estimated_usd;
+    let sum: MicroUsd = cost.dollars();
     if cost.unknown_runs > 0 && sum == MicroUsd::default() {
         return "?".to_owned();
     }

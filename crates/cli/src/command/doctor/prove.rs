@@ -1,5 +1,6 @@
 //! `offshoot doctor --prove`.
 
+use offshoot_host::{MeterProof, prove_meter};
 use offshoot_model::error_chain;
 use offshoot_proof::{Probe, Verdict, prove};
 use serde::Serialize;
@@ -26,19 +27,30 @@ pub(super) fn run(cx: &Invocation) -> Result<Exit, Failure> {
     let loader = load::layers(cx, &LimitArguments::default())?;
     // What is wrong in a file is said as for every other command.
     load::finish(loader.clone())?;
+    let cannot = |error: &dyn std::error::Error| {
+        Failure::new(
+            FailureCode::NotProved,
+            Exit::AgentFailed,
+            format_args!("the limits cannot be tried: {}", error_chain(error)),
+        )
+    };
     let probes = block_on(async {
-        prove(&loader).await.map_err(|error| {
-            Failure::new(
-                FailureCode::NotProved,
-                Exit::AgentFailed,
-                format_args!("the limits cannot be tried: {}", error_chain(&error)),
-            )
-        })
+        let mut probes = prove(&loader).await.map_err(|error| cannot(&error))?;
+        probes.push(of_meter(prove_meter().await.map_err(|error| cannot(&error))?));
+        Ok::<_, Failure>(probes)
     })?;
     let holds = probes.iter().all(|probe| probe.verdict.is_fine());
     let proved = Proved { holds, probes };
     cx.output.result(&proved, || print(&proved, cx))?;
     Ok(if holds { Exit::Done } else { Exit::AgentFailed })
+}
+
+/// The proof of the meter, which is no key of the limits: what stands before the provider of a metered runtime.
+fn of_meter(proof: MeterProof) -> Probe {
+    let MeterProof { asked, got, answer, broken } = proof;
+    let verdict = broken.map_or(Verdict::Holds, |why| Verdict::Broken { why });
+    let with = vec!["budget.usd=0.1, a provider on this machine".to_owned()];
+    Probe { limit: "meter", value: None, origin: None, with, asked, got, answer, verdict }
 }
 
 fn print(proved: &Proved, cx: &Invocation) -> Result<(), Failure> {

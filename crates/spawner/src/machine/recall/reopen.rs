@@ -61,6 +61,16 @@ impl Recall {
             about.started |= changes.contains_key(&machine.id(*run));
         }
         handed_over.into_iter().for_each(|run| machine.clean_up(run));
+        // Requests to models that were under way may have been answered, and are charged at their bounds.
+        let mut runs: Vec<RunIndex> = about.keys().copied().collect();
+        runs.sort_unstable();
+        for run in &runs {
+            let Some(about) = about.get_mut(run) else { continue };
+            if let Some((usage, cost)) = machine.lose_requests(*run) {
+                let (usage_before, cost_before) = about.used.unwrap_or_default();
+                about.used = Some((usage_before + usage, cost_before + cost));
+            }
+        }
         let fates = fates(&machine, &about);
         // Nothing of it runs, so what is stopped from here on is over, and is not started for its stop alone.
         for (run, _) in fates.iter().filter(|(_, fate)| **fate != Fate::Holds) {

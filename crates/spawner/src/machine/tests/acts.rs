@@ -282,6 +282,7 @@ impl World {
     }
 
     pub(super) fn finish_because(&mut self, run: RunIndex, reason: Reason) {
+        self.end_requests(run);
         let actor = self.actors.remove(&run).expect("only what runs can end");
         self.stopping.retain(|&stopping| stopping != run);
         let attempt = self.attempt(run);
@@ -308,12 +309,15 @@ impl World {
 
     /// Lets the runtime of a run panic: it reports no use any more.
     pub(super) fn panic(&mut self, run: RunIndex) {
+        self.end_requests(run);
         let actor = self.actors.remove(&run).expect("only what runs can end");
         self.stopping.retain(|&stopping| stopping != run);
         let message = "the runtime panicked: it broke".to_owned();
         let ending = Ending::of(Reason::RuntimeError { message, retryable: false });
         let outcome = Outcome { ending, usage: None, cost: None, retry_after: None };
-        self.ledger.panics(self.machine.id(run), actor.used);
+        let id = self.machine.id(run);
+        let told = if self.limits.metered { self.ledger.reported(id) } else { actor.used };
+        self.ledger.panics(id, told);
         self.step(Input::Finished { run, outcome: Box::new(outcome) });
     }
 
@@ -369,6 +373,9 @@ impl World {
     }
 
     pub(super) fn use_tokens(&mut self, run: RunIndex, more: u64) {
+        if self.limits.metered {
+            return self.ask_model(run, more + 1);
+        }
         let actor = self.actors.get_mut(&run).expect("only what runs uses anything");
         actor.used += more;
         let (used, attempt) = (actor.used, self.attempt(run));
@@ -376,6 +383,9 @@ impl World {
     }
 
     fn uses(&mut self, run: RunIndex, attempt: u32, used: u64, more: u64) {
+        if self.limits.metered {
+            return;
+        }
         *self.paid.entry(self.id(run)).or_default() += more;
         let event = RunEvent::Used { usage: tokens(used), cost: Cost::NONE };
         self.step(Input::RunEvent { run, attempt, event });

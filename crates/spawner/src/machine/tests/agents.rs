@@ -168,6 +168,13 @@ impl World {
             let wait = Duration::from_millis(self.seed.below(20_000));
             return self.meet_wall(run, self.now.plus(wait));
         }
+        let rarity = if self.has_waiting_requests() { 2 } else { 4 };
+        if self.limits.metered && self.seed.one_in(rarity) && self.request_goes_on() {
+            return;
+        }
+        if self.limits.metered && self.seed.one_in(3) {
+            return self.ask_models(run);
+        }
         match self.seed.below(32) {
             0..=5 => self.spawn_some(run),
             6..=11 => self.wait_somehow(run),

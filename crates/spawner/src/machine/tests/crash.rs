@@ -125,6 +125,7 @@ impl World {
         self.open_waits.clear();
         self.letters_held.clear();
         self.past_attempts.clear();
+        self.requests.clear();
         let going_on: Vec<_> = self.going_on.iter().map(|&run| self.machine.id(run)).collect();
         self.memory.crash(|run| going_on.contains(&run));
         for Waiting { run, letters, .. } in &waiting {

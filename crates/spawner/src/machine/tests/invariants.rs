@@ -1,6 +1,7 @@
 //! Invariants after every step, counted from the effects alone.
 
 mod budget;
+mod requests;
 mod time;
 mod walls;
 
@@ -66,6 +67,8 @@ pub(super) struct Ledger {
     panicked: HashMap<RunId, u64>,
     /// The accounts of which a quota is used up.
     walls: Walls,
+    /// The requests to models that are not over: the run of each, and the tokens that are held for it.
+    requests: BTreeMap<u64, (RunId, u64)>,
     /// Numbers of events by their kind.
     pub(super) seen: BTreeMap<&'static str, u32>,
 }
@@ -102,6 +105,7 @@ impl Ledger {
             first_child: HashMap::new(),
             panicked: HashMap::new(),
             walls: Walls::default(),
+            requests: BTreeMap::new(),
             seen: BTreeMap::new(),
         }
     }
@@ -146,6 +150,7 @@ impl Ledger {
             | Effect::Reply { .. }
             | Effect::NoTurn { .. }
             | Effect::Recorded { .. }
+            | Effect::AnswerRequest { .. }
             | Effect::Resolve { .. } => {}
         }
     }
@@ -193,7 +198,9 @@ impl Ledger {
                 let before = self.admitted.insert(run, (**admitted).clone());
                 assert!(before.is_none(), "a run is admitted once");
             }
-            EventKind::Parked { account, until, .. } => self.park(account, (at, *until)),
+            EventKind::Parked { account, until, left, .. } => {
+                self.park(account, (at, *until), left.is_some());
+            }
             EventKind::Unparked { account } => self.unpark(account, at),
             EventKind::Starting => {
                 self.assert_needs_are_over(run);
@@ -271,9 +278,16 @@ impl Ledger {
             EventKind::Delivered { redelivered, .. } => self.deliver(run, *redelivered),
             EventKind::Undelivered { .. } => self.give_up(run),
             EventKind::Used { usage, .. } => self.spend(run, usage),
+            EventKind::RequestReserved { request, tokens, .. } => {
+                self.reserve_request(run, *request, *tokens);
+            }
+            EventKind::RequestSettled { request, ending, usage, .. } => {
+                self.settle_request(run, *request, *ending, usage);
+            }
             EventKind::Ended(ending) => {
                 self.assert_panic_is_counted(run, ending);
                 self.ends_at_wall(run, ending);
+                self.assert_no_request_is_open(run);
                 self.spend(run, &ending.usage);
                 if ending.usage.total().known().is_none() {
                     self.spend_all(run);

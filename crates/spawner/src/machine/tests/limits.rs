@@ -49,6 +49,10 @@ pub(super) struct Limits {
     pub(super) max_park_seconds: u64,
     /// True if the time until a reset does not count for deadlines.
     pub(super) spares_parked: bool,
+    /// The part of each quota that is left alone, in percent.
+    pub(super) keeps_percent: u8,
+    /// True if what runs use goes through the meter.
+    pub(super) metered: bool,
 }
 
 impl Default for Limits {
@@ -76,6 +80,8 @@ impl Default for Limits {
             fails_at_walls: false,
             max_park_seconds: 0,
             spares_parked: false,
+            keeps_percent: 0,
+            metered: false,
         }
     }
 }
@@ -110,6 +116,8 @@ impl Limits {
             fails_at_walls: dice.one_in(4),
             max_park_seconds: if dice.one_in(4) { 5 + dice.below(100) } else { 0 },
             spares_parked: dice.one_in(2),
+            keeps_percent: 0,
+            metered: dice.one_in(5),
         }
     }
 
@@ -135,6 +143,7 @@ impl Limits {
             ("breaker.failures", self.breaker_failures.to_string()),
             ("quota.onWall", if self.fails_at_walls { "fail" } else { "park" }.to_owned()),
             ("quota.maxParkSeconds", self.max_park_seconds.to_string()),
+            ("quota.keep", format!("0.{:02}", self.keeps_percent)),
             ("quota.deadlineCountsParked", (!self.spares_parked).to_string()),
             ("breaker.cooldownSeconds", "5".to_owned()),
             ("retries.count", self.retries.to_string()),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use offshoot_model::{Account, CancelledBy, EventKind, Reason, RunStatus, Timestamp};
 use offshoot_policy::RuntimeFacts;
+use offshoot_runtime::RunEvent;
 
 use super::super::{Reach, RunIndex};
 use super::agents::OVERLOADED;
@@ -298,4 +299,39 @@ fn a_wall_of_another_tree_is_recorded_when_a_run_wants_to_start() {
     assert!(world.holding().is_empty() || world.holding() == [first]);
     world.advance(40_000);
     assert!(world.holding().contains(&second), "the probe");
+}
+
+/// The service of a run says that so many percent of a quota are left until then.
+fn left(world: &mut World, run: RunIndex, percent: u32, seconds: u64) {
+    let until = in_seconds(world, seconds);
+    let left = percent * 10_000;
+    world.tells(run, RunEvent::QuotaLeft { window: "five_hour".into(), left, until });
+}
+
+#[test]
+fn what_is_kept_of_a_quota_is_left_alone() {
+    let limits = Limits { max_concurrent: 1, keeps_percent: 10, ..Limits::default() };
+    let mut world = world(limits);
+    let runs: Vec<RunIndex> = (0..3).map(|_| world.spawn_piece()).collect();
+    left(&mut world, runs[0], 10, 60);
+    assert_eq!(world.times("parked"), 0, "as much as is kept is left");
+    left(&mut world, runs[0], 9, 60);
+    left(&mut world, runs[0], 8, 60);
+    assert_eq!(world.times("parked"), 1);
+    assert_eq!(world.holding(), [runs[0]], "what runs goes on");
+    world.finish(runs[0]);
+    assert_eq!(world.status(runs[0]), Some(RunStatus::Completed));
+    assert!(world.holding().is_empty(), "no other one starts");
+    world.crash();
+    world.advance(59_999);
+    assert!(world.holding().is_empty());
+    world.advance(12_001);
+    assert_eq!(world.holding().len(), 1, "one probe at the reset");
+    // The window began anew.
+    let probe = world.holding()[0];
+    left(&mut world, probe, 95, 18_000);
+    world.finish(probe);
+    assert_eq!(world.times("unparked"), 1);
+    let last = world.holding()[0];
+    world.finish(last);
 }

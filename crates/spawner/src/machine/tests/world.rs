@@ -17,6 +17,7 @@ use super::agents::{Actor, Behaviour};
 use super::invariants::Ledger;
 use super::limits::Limits;
 use super::memory::{Memory, Said};
+use super::requests::Sent;
 use super::seed::Seed;
 use crate::kept_values::ValuesBySession;
 
@@ -71,6 +72,8 @@ pub(super) struct World {
     pub(super) past_attempts: Vec<(RunIndex, u32, u64)>,
     /// The tokens that all attempts of each run have told of.
     pub(super) paid: BTreeMap<RunId, u64>,
+    /// The requests to models that are not over, by their numbers.
+    pub(super) requests: BTreeMap<u64, Sent>,
 }
 
 /// The name of the second runtime of a world.
@@ -105,7 +108,9 @@ impl World {
         let effects = machine.open(now, opening).expect("a root without a runtime is admitted");
         let mut facts = RuntimeFacts::of_a_command("test");
         (facts.turns, facts.resumes) = (true, limits.resumes);
-        if limits.budget_tokens.is_some() {
+        if limits.metered {
+            facts.cost = CostKnowledge::Metered;
+        } else if limits.budget_tokens.is_some() {
             facts.cost = CostKnowledge::Reported;
         }
         let mut world = Self {
@@ -144,6 +149,7 @@ impl World {
             going_on: Vec::new(),
             past_attempts: Vec::new(),
             paid: BTreeMap::new(),
+            requests: BTreeMap::new(),
         };
         world.book(effects);
         world
@@ -292,6 +298,9 @@ impl World {
                         delivered.push(event.run);
                     }
                     self.record.push(Arc::unwrap_or_clone(event));
+                }
+                Effect::AnswerRequest { request, verdict } => {
+                    self.request_answered(request, &verdict)
                 }
                 Effect::Show(_)
                 | Effect::Again { .. }

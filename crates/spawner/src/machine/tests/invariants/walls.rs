@@ -44,11 +44,16 @@ impl Ledger {
         self.admitted[&run].runtime.clone().expect("what starts has a runtime")
     }
 
-    pub(super) fn park(&mut self, account: &Account, (at, until): (Timestamp, Timestamp)) {
+    pub(super) fn park(
+        &mut self,
+        account: &Account,
+        (at, until): (Timestamp, Timestamp),
+        is_kept: bool,
+    ) {
         let meets = self.walls.meets.filter(|run| self.runtime(*run) == account.runtime);
         let was_told = self.walls.told.remove(account);
         assert!(
-            meets.is_some() || was_told,
+            meets.is_some() || was_told || (is_kept && self.limits.keeps_percent > 0),
             "for a run that met a wall, or by word of another tree"
         );
         *self.seen.entry("told of a wall").or_default() += u32::from(was_told);

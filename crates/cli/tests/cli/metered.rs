@@ -1,0 +1,417 @@
+//! Agents whose requests to models go through the meter: the real Claude Code before a service that answers by rules.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use offshoot_fake_model_api::{Break, Condition, FakeModelApi, Recorded, Reply, Rule, Script};
+use offshoot_real_clients::install;
+use offshoot_test_support::named_pipe;
+use serde_json::Value;
+
+use crate::command::{Outcome, Place};
+use crate::openai;
+use crate::stage::Stage;
+use crate::walls::followed_until;
+
+/// The key of the operator, which no agent may see.
+const KEY: &str = "sk-operator-7f3a9c";
+
+/// The model that the tests ask, and its prices: a token read costs 3 and one written 15 millionths of a dollar.
+const CONFIG: &str = r#"
+[runtimes.claude]
+keyEnv = "OPERATOR_KEY"
+
+[[agents.list]]
+id = "main"
+model = "priced-1"
+
+[prices.priced-1]
+inputPerMillion = 3
+outputPerMillion = 15
+maxOutputTokens = 32000
+contextWindowTokens = 200000
+"#;
+
+fn stage(name: &str, rules: impl IntoIterator<Item = Rule>) -> Option<Stage> {
+    let stage = Stage::new(install(name)?, rules);
+    stage.place.file("c.toml", CONFIG);
+    Some(stage)
+}
+
+/// The command, with the operator's key under a name of its own.
+fn command(stage: &Stage, arguments: &[&str]) -> Command {
+    let arguments = [&["--config", "c.toml"], arguments].concat();
+    let mut command = stage.command(&arguments);
+    command.env_remove("ANTHROPIC_API_KEY").env("OPERATOR_KEY", KEY);
+    command
+}
+
+fn run(stage: &Stage, arguments: &[&str]) -> Outcome {
+    stage.place.outcome(command(stage, arguments), &[])
+}
+
+fn events(place: &Place) -> Vec<Value> {
+    let events = place.run(&["events", "last", "--json"]).expect_code(0);
+    let event = |line: &str| serde_json::from_str(line).expect("a line is JSON");
+    events.stdout().lines().map(event).collect()
+}
+
+fn of_kind<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
+    let kinds = events.iter().map(|event| &event["kind"]);
+    kinds.filter(|found| found["type"] == kind).collect()
+}
+
+/// True if a file below a folder holds this text.
+fn holds(folder: &Path, text: &str) -> Option<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    for path in entries.map(|entry| entry.path()) {
+        if path.is_symlink() {
+            continue;
+        }
+        let found = match path.is_dir() {
+            true => holds(&path, text),
+            false => {
+                let bytes = fs::read(&path).unwrap_or_default();
+                let has = bytes.windows(text.len()).any(|part| part == text.as_bytes());
+                has.then_some(path)
+            }
+        };
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
+}
+
+#[test]
+fn what_claude_uses_is_counted_request_by_request() {
+    let rules = [Rule::always(Reply::text("hello"))];
+    let Some(stage) = stage("what_claude_uses_is_counted_request_by_request", rules) else {
+        return;
+    };
+    let outcome = run(&stage, &["-q", "run", "--budget-usd", "2", "--runtime", "claude", "greet"]);
+    assert_eq!(outcome.expect_code(0).stdout(), "hello\n");
+    let events = events(&stage.place);
+    let [reserved, settled] =
+        ["request_reserved", "request_settled"].map(|kind| of_kind(&events, kind));
+    assert!(!reserved.is_empty());
+    assert_eq!(reserved.len(), settled.len(), "each is settled once");
+    assert!(settled.iter().all(|it| it["ending"] == "answered"), "{settled:?}");
+    // The service says 10 tokens read and 5 written for each answer.
+    let metered: f64 =
+        settled.iter().map(|it| it["cost"]["meteredUsd"].as_f64().unwrap_or(0.0)).sum();
+    assert!((metered - 0.000105 * settled.len() as f64).abs() < 1e-9, "{settled:?}");
+    let shown = stage.place.run(&["show", "last"]).expect_code(0);
+    assert!(shown.stdout().contains(" metered"), "{}", shown.stdout());
+    assert!(shown.stdout().contains("requests to models: "), "{}", shown.stdout());
+    stage.place.run(&["audit", "last"]).expect_code(0);
+}
+
+#[test]
+fn the_key_is_nowhere() {
+    // The agent prints its environment and that of everything above it that it may read.
+    let look =
+        "env; cat /proc/self/environ /proc/$PPID/environ /proc/$PPID/cmdline | tr '\\0' '\\n'\n";
+    let call = Reply::call("Bash", serde_json::json!({"command": "sh look.sh"}));
+    let rules = [
+        Rule::when(Condition::Result(String::new()), Reply::text("{{result}}")),
+        Rule::always(call),
+    ];
+    let Some(stage) = stage("the_key_is_nowhere", rules) else { return };
+    stage.place.file("look.sh", look);
+    let rights = "model = \"priced-1\"\ntools = { allow = [\"exec\"] }";
+    stage.place.file("c.toml", CONFIG.replace("model = \"priced-1\"", rights));
+    let mut command =
+        command(&stage, &["run", "--budget-usd", "2", "--runtime", "claude", "look around"]);
+    command.env("OFFSHOOT_LOG", "trace");
+    let outcome = stage.place.outcome(command, &[]).expect_code(0);
+    let said = outcome.stdout();
+    assert!(said.contains("ANTHROPIC_BASE_URL=http://127.0.0.1:"), "{said}");
+    for text in [said, &outcome.stderr] {
+        assert!(!text.contains(KEY), "{text}");
+    }
+    // What the service was sent has it, and nothing else of this tree.
+    assert!(stage.api.requests().iter().all(|request| request.api_key.as_deref() == Some(KEY)));
+    let logs = stage.place.run(&["logs", "last"]).expect_code(0);
+    assert!(!logs.stdout().contains(KEY));
+    assert_eq!(holds(&stage.place.path(), KEY), None, "no file has it");
+}
+
+#[test]
+fn a_request_that_cannot_be_paid_never_leaves() {
+    let rules = [Rule::always(Reply::text("hello"))];
+    let Some(stage) = stage("a_request_that_cannot_be_paid_never_leaves", rules) else { return };
+    // Less than the system prompt alone may cost.
+    let arguments = ["run", "--budget-usd", "0.001", "--runtime", "claude", "greet"];
+    let outcome = run(&stage, &arguments).expect_code(4);
+    let messages = stage.api.requests().iter().filter(|it| it.is_message()).count();
+    assert_eq!(messages, 0, "{}", outcome.text());
+    let events = events(&stage.place);
+    assert_eq!(of_kind(&events, "request_reserved").len(), 0);
+    assert!(outcome.stderr.contains("budget"), "{}", outcome.text());
+    stage.place.run(&["audit", "last"]).expect_code(0);
+}
+
+#[test]
+fn unknown_cost_is_not_free() {
+    let rules = [Rule::always(Reply::text("hello"))];
+    let Some(stage) = stage("unknown_cost_is_not_free", rules) else { return };
+    stage.place.file("c.toml", CONFIG.replace("model = \"priced-1\"", "model = \"other-1\""));
+    let arguments = ["run", "--budget-usd", "2", "--runtime", "claude", "greet"];
+    let outcome = run(&stage, &arguments);
+    assert_ne!(outcome.code, 0);
+    assert!(outcome.text().contains("cost_unbounded"), "{}", outcome.text());
+    assert!(outcome.text().contains("the model other-1 has no price"), "{}", outcome.text());
+    assert_eq!(stage.api.requests().iter().filter(|it| it.is_message()).count(), 0);
+}
+
+/// A program that is no run of the tree has the address and a ticket, and hears no.
+#[test]
+fn a_strangers_request_is_refused() {
+    let tell = r#"echo "$ANTHROPIC_BASE_URL $ANTHROPIC_API_KEY" > told; cat hold"#;
+    let place = Place::new();
+    place.file("c.toml", "[runtimes.exec]\nmeter = \"on\"\n");
+    for name in ["told", "hold"] {
+        named_pipe(place.path().join(name));
+    }
+    let mut command =
+        place.command(&["--config", "c.toml", "-q", "run", "x", "--", "sh", "-c", tell]);
+    command.env("ANTHROPIC_API_KEY", KEY).env("ANTHROPIC_BASE_URL", "http://127.0.0.1:9");
+    let mut tree = command.spawn().expect("the program was built for this test");
+    let told = fs::read_to_string(place.path().join("told")).expect("the agent tells");
+    let (address, ticket) = told.trim().split_once(' ').expect("two words");
+    assert_ne!(ticket, KEY);
+    let address = address.strip_prefix("http://").expect("an address of this machine");
+    let ask = |ticket: &str| {
+        let body = r#"{"model":"m","max_tokens":1,"messages":[]}"#;
+        let mut connection = TcpStream::connect(address).expect("the meter listens");
+        let request = format!(
+            "POST /v1/messages HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\nx-api-key: {ticket}\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        connection.write_all(request.as_bytes()).expect("it is read");
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).expect("an answer is text");
+        answer
+    };
+    for (ticket, why) in [
+        (ticket, "the process that sent it does not belong to the agent of its ticket"),
+        (
+            "offshoot-meter-00000000000000000000000000000000",
+            "its ticket is that of no running agent",
+        ),
+        (KEY, "its ticket is that of no running agent"),
+    ] {
+        let answer = ask(ticket);
+        assert!(answer.contains("unknown_caller") && answer.contains(why), "{answer}");
+    }
+    fs::write(place.path().join("hold"), "").expect("the agent waits for its end");
+    assert!(tree.wait().expect("it ends").success());
+    let events = events(&place);
+    assert_eq!(of_kind(&events, "request_reserved").len(), 0);
+}
+
+#[test]
+fn a_subscription_passes_unchanged() {
+    let rules = [Rule::always(Reply::text("hello"))];
+    let Some(stage) = stage("a_subscription_passes_unchanged", rules) else { return };
+    stage.place.file("c.toml", CONFIG.replace("keyEnv = \"OPERATOR_KEY\"", "meter = \"on\""));
+    let mut command = command(&stage, &["-q", "run", "--runtime", "claude", "greet"]);
+    command.env("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-dummy");
+    let outcome = stage.place.outcome(command, &[]);
+    assert_eq!(outcome.expect_code(0).stdout(), "hello\n");
+    let messages = stage.api.requests();
+    let mut messages = messages.iter().filter(|request| request.is_message());
+    let shows = |it: &Recorded| it.authorization.as_deref() == Some("Bearer sk-ant-oat01-dummy");
+    assert!(messages.all(shows));
+    let events = events(&stage.place);
+    assert!(!of_kind(&events, "request_settled").is_empty());
+}
+
+#[test]
+fn a_broken_stream_is_charged() {
+    let broken = Reply::Broken(Break::Cut);
+    let rules = [Rule::always(broken)];
+    let Some(stage) = stage("a_broken_stream_is_charged", rules) else { return };
+    let arguments = ["-q", "run", "--budget-usd", "2", "--runtime", "claude", "greet"];
+    let outcome = run(&stage, &arguments);
+    assert_ne!(outcome.code, 0, "{}", outcome.text());
+    let events = events(&stage.place);
+    let settled = of_kind(&events, "request_settled");
+    let broken: Vec<_> = settled.iter().filter(|it| it["ending"] == "broken").collect();
+    assert!(!broken.is_empty(), "{settled:?}");
+    for it in broken {
+        let reserved = of_kind(&events, "request_reserved");
+        let of_it = reserved.iter().find(|reserved| reserved["request"] == it["request"]);
+        let most = of_it.expect("it was reserved")["micro_usd"].as_f64().expect("an amount") / 1e6;
+        let charged = it["cost"]["meteredUsd"].as_f64().expect("it costs something");
+        // What was read is known by then; what would have been written is not, and costs its bound.
+        assert!(charged > 0.5 * most && charged <= most, "{charged} of {most}");
+    }
+    stage.place.run(&["audit", "last"]).expect_code(0);
+}
+
+/// Under a key the program says nothing of quotas: the headers of the answer tell.
+#[test]
+fn a_wall_is_seen_on_the_way() {
+    let wall = Reply::wall(Duration::from_secs(2));
+    let rules = [
+        Rule::when(Condition::Prompt("two".into()), wall).times(1),
+        Rule::always(Reply::text("read")),
+    ];
+    let Some(stage) = stage("a_wall_is_seen_on_the_way", rules) else { return };
+    stage.place.file("in", "one\ntwo\nthree\n");
+    let map = [
+        "-q",
+        "map",
+        "--split",
+        "lines:1",
+        "--runtime",
+        "claude",
+        "--max-concurrent",
+        "1",
+        "--task",
+        "read it",
+        "in",
+    ];
+    let outcome = run(&stage, &[&map[..], &["--budget-usd", "2"]].concat()).expect_code(0);
+    assert_eq!(outcome.stdout().matches("read").count(), 3, "{}", outcome.text());
+    let events = events(&stage.place);
+    let [parked, unparked] = ["parked", "unparked"].map(|kind| of_kind(&events, kind).len());
+    assert_eq!((parked, unparked), (1, 1));
+    let declined = of_kind(&events, "request_settled");
+    let declined = declined.iter().filter(|it| it["ending"] == "declined").count();
+    assert_eq!(declined, 1, "no request is sent again before the reset");
+    stage.place.run(&["audit", "last"]).expect_code(0);
+}
+
+#[test]
+fn models_behind_a_chat_endpoint_are_metered() {
+    let rules = [Rule::always(Reply::text("hello"))];
+    let (place, api) = openai::stage(rules, "keyVariable = \"OPERATOR_KEY\"\n");
+    let prices =
+        CONFIG.split_once("[prices").expect("it has prices").1.replace("priced-1", "small");
+    let config = fs::read_to_string(place.path().join("c.toml")).expect("it was written");
+    place.file("c.toml", format!("{config}\n[runtimes.openai]\nmeter = \"on\"\n\n[prices{prices}"));
+    let arguments =
+        ["--config", "c.toml", "-q", "run", "--runtime", "openai", "--budget-usd", "1", "x"];
+    let mut command = place.command(&arguments);
+    command.env("OPERATOR_KEY", KEY);
+    let outcome = place.outcome(command, &[]);
+    assert_eq!(outcome.expect_code(0).stdout(), "hello\n");
+    let shows = format!("Bearer {KEY}");
+    assert!(api.requests().iter().all(|it| it.authorization.as_deref() == Some(&*shows)));
+    let events = events(&place);
+    let settled = of_kind(&events, "request_settled");
+    assert_eq!(settled.len(), 1);
+    assert_eq!(settled[0]["cost"]["meteredUsd"].as_f64(), Some(0.000105));
+    place.run(&["audit", "last"]).expect_code(0);
+}
+
+/// A program that obeys the usual variables is metered too, and its budget holds: what cannot be paid does not leave.
+#[test]
+fn a_program_that_obeys_its_base_url_is_metered() {
+    let api = FakeModelApi::start(Script::new([Rule::always(Reply::text("hello"))]))
+        .expect("a free port");
+    let place = Place::new();
+    let prices = CONFIG.split_once("[prices").expect("it has prices").1;
+    place.file("c.toml", format!("[runtimes.exec]\nmeter = \"on\"\n\n[prices{prices}"));
+    place.file(
+        "agent.py",
+        r#"
+import json, os, urllib.error, urllib.request
+body = {"model": "priced-1", "messages": [{"role": "user", "content": "greet"}]}
+headers = {"authorization": "Bearer " + os.environ["OPENAI_API_KEY"], "content-type": "application/json"}
+url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+for limit in (100, 5000):
+    body["max_tokens"] = limit
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
+    try:
+        print(json.load(urllib.request.urlopen(request))["choices"][0]["message"]["content"], flush=True)
+    except urllib.error.HTTPError as error:
+        print(error.code, error.read().decode())
+        raise SystemExit(1)
+"#,
+    );
+    let run = |budget: &str| {
+        let arguments = [
+            "--config",
+            "c.toml",
+            "-q",
+            "run",
+            "--budget-usd",
+            budget,
+            "x",
+            "--",
+            "python3",
+            "agent.py",
+        ];
+        let mut command = place.command(&arguments);
+        command.env("OPENAI_API_KEY", KEY).env("OPENAI_BASE_URL", format!("{}/v1", api.url()));
+        place.outcome(command, &[])
+    };
+    assert_eq!(run("1").expect_code(0).stdout(), "hello\nhello\n");
+    let of_two = events(&place);
+    assert_eq!(of_kind(&of_two, "request_settled").len(), 2);
+    // An answer of 5,000 tokens can cost 0.075 dollars.
+    let outcome = run("0.02").expect_code(4);
+    assert!(outcome.stderr.contains("budget"), "{}", outcome.text());
+    let of_one = events(&place);
+    assert_eq!(of_kind(&of_one, "request_reserved").len(), 1, "{}", outcome.text());
+    assert_eq!(api.conversations().len(), 3, "it has not left");
+    place.run(&["audit", "last"]).expect_code(0);
+}
+
+/// A request that was under way when the supervisor was killed may have been answered: it is charged at its bound, and the session goes
+/// on with what is left of its grant.
+#[test]
+fn a_request_that_was_under_way_at_a_kill_is_charged_at_its_bound() {
+    let rules = [Rule::always(Reply::Hang).times(1), Rule::always(Reply::text("went on"))];
+    let name = "a_request_that_was_under_way_at_a_kill_is_charged_at_its_bound";
+    let Some(stage) = stage(name, rules) else { return };
+    let mut command =
+        command(&stage, &["-q", "run", "--budget-usd", "2", "--runtime", "claude", "greet"]);
+    let mut supervisor =
+        command.stderr(Stdio::null()).spawn().expect("the program was built for this test");
+    followed_until(&stage.place, "  request_reserved  ");
+    let locks = stage.place.locks_of(supervisor.id());
+    supervisor.kill().expect("it is a child that was not waited for");
+    supervisor.wait().expect("the child cannot be waited for");
+    locks.wait();
+    let outcome = run(&stage, &["-q", "resume", "last"]);
+    assert_eq!(outcome.expect_code(0).stdout(), "went on\n");
+    let events = events(&stage.place);
+    let settled = of_kind(&events, "request_settled");
+    let lost: Vec<_> = settled.iter().filter(|it| it["ending"] == "lost").collect();
+    assert!(!lost.is_empty(), "{settled:?}");
+    for it in lost {
+        let reserved = of_kind(&events, "request_reserved");
+        let reserved = reserved.iter().find(|reserved| reserved["request"] == it["request"]);
+        let most =
+            reserved.expect("it was reserved")["micro_usd"].as_f64().expect("an amount") / 1e6;
+        assert_eq!(it["cost"]["meteredUsd"].as_f64(), Some(most));
+    }
+    stage.place.run(&["audit", "last"]).expect_code(0);
+}
+
+/// A key that is missing is named before anything starts, and to the runs that need it alone.
+#[test]
+fn a_key_that_is_missing_is_named_to_those_that_need_it() {
+    let Some(stage) = stage("a_key_that_is_missing_is_named_to_those_that_need_it", []) else {
+        return;
+    };
+    let place = |arguments: &[&str]| {
+        let mut command = command(&stage, arguments);
+        command.env_remove("OPERATOR_KEY");
+        stage.place.outcome(command, &[])
+    };
+    let refused = place(&["run", "--runtime", "claude", "x"]).expect_code(5);
+    let named = "the variable OPERATOR_KEY, which runtimes.claude.keyEnv names, is not set";
+    assert!(refused.stderr.contains(named), "{}", refused.text());
+    assert!(refused.stderr.contains("export it, or name another variable"), "{}", refused.text());
+    assert_eq!(place(&["-q", "run", "x", "--", "echo", "fine"]).expect_code(0).stdout(), "fine\n");
+}

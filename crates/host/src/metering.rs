@@ -1,0 +1,321 @@
+//! The runtimes whose requests to models go through the meter, as the configuration has them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use offshoot_config::{Config, MeterMode, RuntimeSettings};
+use offshoot_meter::{
+    AddressError, ClientOptions, Credential, KeySource, Login, PriceTable, Provider, Scheme,
+    Upstream,
+};
+use offshoot_model::MicroUsd;
+use offshoot_process::{Processes, ProgramError, resolve_program};
+use offshoot_runtime::MeterProtocols;
+
+use crate::environment::Environment;
+use crate::runtimes::{self, CLAUDE, EXEC, OPENAI};
+
+/// Everything that the meters of a host need to know.
+#[derive(Debug, Default)]
+pub(crate) struct Metering {
+    /// The providers of each metered runtime, or the fault that each of its runs reports.
+    runtimes: BTreeMap<&'static str, Result<Metered, MeteringError>>,
+    pub(crate) prices: PriceTable,
+    pub(crate) client: ClientOptions,
+    /// The dearest price of a million tokens that a model writes; none where no model has one.
+    dearest_output: Option<MicroUsd>,
+}
+
+/// The providers behind the meter for the runs of one runtime.
+#[derive(Clone, Debug)]
+pub(crate) struct Metered {
+    pub(crate) upstreams: HashMap<Provider, Upstream>,
+    /// True if its programs have a login of their own.
+    pub(crate) own_login: bool,
+}
+
+/// A runtime that cannot be metered as the configuration says.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum MeteringError {
+    /// The address of the provider is none that the meter can use.
+    #[error("the runs of the runtime `{runtime}` cannot be metered")]
+    Address {
+        /// The runtime.
+        runtime: &'static str,
+        /// The fault.
+        #[source]
+        source: AddressError,
+    },
+    /// The program that prints the key is not there.
+    #[error("runtimes.{runtime}.keyCommand cannot be started")]
+    KeyCommand {
+        /// The runtime.
+        runtime: &'static str,
+        /// The fault.
+        #[source]
+        source: ProgramError,
+    },
+    /// The path of the file with the key depends on a folder.
+    #[error("runtimes.{runtime}.keyFile is no absolute path")]
+    KeyFile {
+        /// The runtime.
+        runtime: &'static str,
+    },
+    /// The variable that should hold the key is not set.
+    #[error("the variable {variable}, which runtimes.{runtime}.keyEnv names, is not set")]
+    NoKey {
+        /// The runtime.
+        runtime: &'static str,
+        /// The variable.
+        variable: String,
+    },
+    /// A program may ask any provider, so one key says nothing.
+    #[error("runtimes.exec names a key, and its programs may ask any provider")]
+    KeyOfPrograms,
+    /// No provider is known.
+    #[error("runtimes.exec.meter is on, and no variable holds the key of a provider")]
+    NoProvider,
+}
+
+impl MeteringError {
+    /// Returns what can be done about it.
+    pub(crate) fn hint(&self) -> &'static str {
+        match self {
+            Self::Address { .. } => {
+                "give an address that begins with https:, or with http: on this machine"
+            }
+            Self::KeyCommand { .. } => "check its name, its mode and PATH",
+            Self::KeyFile { .. } => "write the whole path, from / on",
+            Self::NoKey { .. } => "export it, or name another variable",
+            Self::KeyOfPrograms | Self::NoProvider => {
+                "export ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY; programs get a ticket in their place"
+            }
+        }
+    }
+}
+
+/// A provider as its own programs know it: the variables of its key and of its address, and the address where that is not set.
+struct Known {
+    provider: Provider,
+    keys: &'static [(&'static str, Scheme)],
+    address_variable: &'static str,
+    address: &'static str,
+}
+
+const ANTHROPIC: Known = Known {
+    provider: Provider::Anthropic,
+    keys: &[("ANTHROPIC_API_KEY", Scheme::ApiKey), ("ANTHROPIC_AUTH_TOKEN", Scheme::Bearer)],
+    address_variable: "ANTHROPIC_BASE_URL",
+    address: "https://api.anthropic.com",
+};
+
+const OPEN_AI: Known = Known {
+    provider: Provider::OpenAi,
+    keys: &[("OPENAI_API_KEY", Scheme::Bearer)],
+    address_variable: "OPENAI_BASE_URL",
+    address: "https://api.openai.com/v1",
+};
+
+const GEMINI: Known = Known {
+    provider: Provider::Gemini,
+    keys: &[("GEMINI_API_KEY", Scheme::GoogApiKey), ("GOOGLE_API_KEY", Scheme::GoogApiKey)],
+    address_variable: "GOOGLE_GEMINI_BASE_URL",
+    address: "https://generativelanguage.googleapis.com",
+};
+
+/// Returns whether the requests of this runtime go through the meter: where the configuration says so, or names a key for it.
+pub(crate) fn is_metered(config: &Config, runtime: &str) -> bool {
+    let Some(settings) = config.runtime(runtime) else { return false };
+    match settings.meter.as_ref().map_or(MeterMode::Auto, |meter| meter.value) {
+        MeterMode::On => true,
+        MeterMode::Off => false,
+        MeterMode::Auto => names_key(settings),
+    }
+}
+
+/// Checks that the runs of a runtime can be metered, if they are to be. Asks no program for a key.
+pub(crate) fn check(
+    config: &Config,
+    environment: &Environment,
+    runtime: &'static str,
+) -> Result<(), MeteringError> {
+    match is_metered(config, runtime) {
+        true => metered(runtime, config, environment, None).map(drop),
+        false => Ok(()),
+    }
+}
+
+fn names_key(settings: &RuntimeSettings) -> bool {
+    let RuntimeSettings { key_env, key_file, key_command, .. } = settings;
+    key_env.is_some() || key_file.is_some() || key_command.is_some()
+}
+
+impl Metering {
+    /// Returns the meters of a configuration; none where no runtime is metered. A runtime without an address or a key is a fault of its runs
+    /// alone: other trees of the same configuration do not need it.
+    pub(crate) fn of(
+        config: &Config,
+        environment: &Environment,
+        processes: &Processes,
+    ) -> Option<Self> {
+        let names = [CLAUDE.name, OPENAI.name, EXEC.name];
+        let wanted = names.into_iter().filter(|name| is_metered(config, name));
+        let metered = |runtime| (runtime, metered(runtime, config, environment, Some(processes)));
+        let found: BTreeMap<_, _> = wanted.map(metered).collect();
+        if found.is_empty() {
+            return None;
+        }
+        let output = |(_, price): (&String, &offshoot_config::Price)| {
+            price.output_per_million.as_ref().map(|price| price.value)
+        };
+        let text = |name: &str| environment.text(name).map(str::to_owned);
+        Some(Self {
+            runtimes: found,
+            prices: PriceTable::of(config.prices()),
+            client: ClientOptions {
+                proxy: text("HTTPS_PROXY").or_else(|| text("https_proxy")),
+                no_proxy: text("NO_PROXY").or_else(|| text("no_proxy")),
+                certificates: text("SSL_CERT_FILE").map(Into::into),
+            },
+            dearest_output: config.prices().iter().filter_map(output).max(),
+        })
+    }
+
+    /// One runtime with these providers and prices, for the proof of the meter.
+    pub(crate) fn of_probe(runtime: &'static str, metered: Metered, prices: PriceTable) -> Self {
+        Self { runtimes: [(runtime, Ok(metered))].into(), prices, ..Self::default() }
+    }
+
+    /// The names of the runtimes.
+    pub(crate) fn runtimes(&self) -> impl Iterator<Item = &'static str> {
+        self.runtimes.keys().copied()
+    }
+
+    /// The providers for the runs of a runtime; none where it is not metered.
+    pub(crate) fn runtime(&self, name: &str) -> Option<&Result<Metered, MeteringError>> {
+        self.runtimes.get(name)
+    }
+
+    /// Returns the limit of one answer under a budget in dollars: an answer of that length costs at most half of it, so that one request does
+    /// not reserve all there is. None where no model has a price.
+    pub(crate) fn output_limit(&self, budget: MicroUsd) -> Option<u64> {
+        let rate = self.dearest_output.filter(|rate| !rate.is_zero())?.as_micros();
+        let half = u128::from(budget.as_micros() / 2) * 1_000_000 / u128::from(rate);
+        Some(u64::try_from(half).unwrap_or(u64::MAX).clamp(LEAST_OUTPUT, MOST_OUTPUT))
+    }
+}
+
+/// Below this an agent cannot write a tool call of some length.
+const LEAST_OUTPUT: u64 = 1_024;
+/// The limit of an answer for which Claude Code asks by itself.
+const MOST_OUTPUT: u64 = 32_000;
+
+/// The key that the configuration names for a runtime; none where it names none, and where only a program knows it and there are no
+/// processes to ask one with.
+fn key(
+    runtime: &'static str,
+    settings: &RuntimeSettings,
+    environment: &Environment,
+    processes: Option<&Processes>,
+) -> Result<Option<KeySource>, MeteringError> {
+    let RuntimeSettings { key_env, key_file, key_command, .. } = settings;
+    if let Some(variable) = key_env {
+        let variable = variable.value.clone();
+        return match environment.text(&variable) {
+            Some(key) => Ok(Some(KeySource::Text(key.into()))),
+            None => Err(MeteringError::NoKey { runtime, variable }),
+        };
+    }
+    if let Some(file) = key_file {
+        if !file.value.path().is_absolute() {
+            return Err(MeteringError::KeyFile { runtime });
+        }
+        return Ok(Some(KeySource::File(file.value.path().to_owned())));
+    }
+    let Some(command) = key_command else { return Ok(None) };
+    let words: &[String] = command.value.as_ref();
+    let folder = Path::new("/");
+    let program = resolve_program(words[0].as_ref(), environment.path(), folder);
+    let program = program.map_err(|source| MeteringError::KeyCommand { runtime, source })?;
+    Ok(processes.map(|processes| KeySource::Command {
+        processes: processes.clone(),
+        program,
+        arguments: words[1..].iter().map(Into::into).collect(),
+        environment: environment.variables.clone(),
+        folder: folder.to_owned(),
+    }))
+}
+
+fn metered(
+    runtime: &'static str,
+    config: &Config,
+    environment: &Environment,
+    processes: Option<&Processes>,
+) -> Result<Metered, MeteringError> {
+    let settings = config.runtime(runtime).cloned().unwrap_or_default();
+    let key = key(runtime, &settings, environment, processes)?;
+    if runtime == EXEC.name {
+        return match names_key(&settings) {
+            true => Err(MeteringError::KeyOfPrograms),
+            false => of_programs(environment),
+        };
+    }
+    let (known, address, usual) = if runtime == CLAUDE.name {
+        (&ANTHROPIC, ANTHROPIC.address(environment), ANTHROPIC.login(environment))
+    } else {
+        let (address, variable) = runtimes::openai_endpoint(config);
+        let key = variable.and_then(|variable| environment.text(&variable));
+        let login = key.map(|key| (KeySource::Text(key.into()), Scheme::Bearer));
+        (&OPEN_AI, address, login)
+    };
+    let scheme = known.keys[0].1;
+    let login = match key.map(|key| (key, scheme)).or(usual) {
+        Some((key, scheme)) => Login::Key(Credential::new(key), scheme),
+        None => Login::Program,
+    };
+    let own_login = matches!(login, Login::Program);
+    let upstream = Upstream::new(&address, login);
+    let upstream = upstream.map_err(|source| MeteringError::Address { runtime, source })?;
+    Ok(Metered { upstreams: [(known.provider, upstream)].into(), own_login })
+}
+
+/// Programs may ask each provider of which the supervisor has a key.
+fn of_programs(environment: &Environment) -> Result<Metered, MeteringError> {
+    let mut upstreams = HashMap::new();
+    for known in [ANTHROPIC, OPEN_AI, GEMINI] {
+        let Some((key, scheme)) = known.login(environment) else { continue };
+        let login = Login::Key(Credential::new(key), scheme);
+        let upstream = Upstream::new(&known.address(environment), login);
+        let runtime = EXEC.name;
+        let upstream = upstream.map_err(|source| MeteringError::Address { runtime, source })?;
+        upstreams.insert(known.provider, upstream);
+    }
+    match upstreams.is_empty() {
+        true => Err(MeteringError::NoProvider),
+        false => Ok(Metered { upstreams, own_login: false }),
+    }
+}
+
+impl Known {
+    fn address(&self, environment: &Environment) -> String {
+        environment.text(self.address_variable).unwrap_or(self.address).to_owned()
+    }
+
+    fn login(&self, environment: &Environment) -> Option<(KeySource, Scheme)> {
+        self.keys.iter().find_map(|(variable, scheme)| {
+            Some((KeySource::Text(environment.text(variable)?.into()), *scheme))
+        })
+    }
+}
+
+impl Metered {
+    /// The protocols for which there is a provider.
+    pub(crate) fn protocols(&self) -> MeterProtocols {
+        let has = |provider: Provider| self.upstreams.contains_key(&provider);
+        MeterProtocols {
+            anthropic: has(Provider::Anthropic),
+            openai: has(Provider::OpenAi),
+            gemini: has(Provider::Gemini),
+        }
+    }
+}

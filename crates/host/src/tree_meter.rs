@@ -1,0 +1,234 @@
+//! The meter of one tree: agents ask their models through it, and the tree decides about each request.
+
+use std::io;
+use std::sync::Arc;
+
+use offshoot_meter::{
+    Ask, Charge, Ending, Meter, Options, Refusal, Reserve, Reset, Runs, Seen, Settle, Terms,
+    Ticket, Tokens, Verdict, Wall, Window,
+};
+use offshoot_model::{Cost, ProcessIdentity, RequestEnding, RunId, Timestamp, TokenCount, Usage};
+use offshoot_process::Identity;
+use offshoot_runtime::MeterPass;
+use offshoot_spawner::{
+    Agents, MeterOrder, ModelCharge, ModelRequest, RequestVerdict, SeenQuota, WallReset,
+};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::metering::Metering;
+
+/// A meter that listens, and answers once its tree is open.
+#[derive(Debug)]
+pub(crate) struct TreeMeter {
+    meter: Meter,
+    asks: mpsc::UnboundedReceiver<Ask>,
+    desk: MeterDesk,
+}
+
+/// The place where runs are let in. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct MeterDesk {
+    metering: Arc<Metering>,
+    runs: Runs,
+    address: Arc<str>,
+    asks: mpsc::UnboundedSender<Ask>,
+}
+
+/// A meter that answers for as long as this is kept.
+#[derive(Debug)]
+pub(crate) struct OpenMeter {
+    tasks: [AbortHandle; 2],
+}
+
+impl Drop for OpenMeter {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
+}
+
+impl TreeMeter {
+    /// Listens on a free port of this machine.
+    pub(crate) async fn bind(metering: &Arc<Metering>) -> io::Result<Self> {
+        let (sender, asks) = mpsc::unbounded_channel();
+        let options = Options {
+            prices: metering.prices.clone(),
+            client: metering.client.clone(),
+            ..Options::default()
+        };
+        let meter = Meter::open(options, sender.clone()).await?;
+        let desk = MeterDesk {
+            metering: Arc::clone(metering),
+            runs: meter.runs(),
+            address: format!("http://{}", meter.address()).into(),
+            asks: sender,
+        };
+        Ok(Self { meter, asks, desk })
+    }
+
+    /// The place where runs are let in.
+    pub(crate) fn desk(&self) -> MeterDesk {
+        self.desk.clone()
+    }
+
+    /// Answers from now on, for as long as what is returned is kept. This tree decides.
+    pub(crate) fn open(self, agents: Agents) -> OpenMeter {
+        let Self { meter, asks, desk: _ } = self;
+        #[expect(clippy::disallowed_methods, reason = "both end with their tree")]
+        let tasks = [
+            tokio::spawn(meter.serve()).abort_handle(),
+            tokio::spawn(decide(asks, agents)).abort_handle(),
+        ];
+        OpenMeter { tasks }
+    }
+}
+
+impl MeterDesk {
+    /// Lets a run in that is about to start; none where its runtime is not metered.
+    pub(crate) fn admit(&self, order: MeterOrder<'_>) -> Result<Option<MeterPass>, String> {
+        let MeterOrder { run, runtime, grant, allows_unknown_cost } = order;
+        let Some(metered) = self.metering.runtime(runtime) else { return Ok(None) };
+        let metered = metered.as_ref().map_err(|error| format!("{error}; {}", error.hint()))?;
+        // Without random numbers any ticket could be guessed.
+        let no_ticket = |error| format!("it cannot be given a ticket for the meter: {error}");
+        let ticket = Ticket::mint().map_err(no_ticket)?;
+        let output_limit = grant.budget.usd.and_then(|usd| self.metering.output_limit(usd));
+        let terms = Terms {
+            // The dollars of a subscription are notional: what has no price is let through.
+            dollars: grant.budget.usd.is_some() && !metered.own_login,
+            allow_unknown_cost: allows_unknown_cost,
+            allow_server_tools: false,
+            output_limit,
+            upstreams: metered.upstreams.clone(),
+        };
+        self.runs.admit(run, &ticket, terms);
+        Ok(Some(MeterPass {
+            address: Arc::clone(&self.address),
+            ticket: ticket.expose().into(),
+            own_login: metered.own_login,
+            protocols: metered.protocols(),
+            output_tokens: output_limit,
+        }))
+    }
+
+    /// A run has started: its connections are those of this process.
+    pub(crate) fn started(&self, run: RunId, process: Option<ProcessIdentity>) {
+        let identity =
+            |ProcessIdentity { pid, start_time, .. }: ProcessIdentity| Identity { pid, start_time };
+        self.runs.started(run, process.map(identity));
+    }
+
+    /// A run is over. When this answers, the tree has been told the end of each of its requests.
+    pub(crate) async fn end(&self, run: RunId) {
+        self.runs.end(run).await;
+        let (told, taken) = oneshot::channel();
+        if self.asks.send(Ask::Taken(told)).is_ok() {
+            // Without a task that takes them nothing is counted any more.
+            let _ = taken.await;
+        }
+    }
+}
+
+/// Hands each request to the tree, in the order in which they come.
+async fn decide(mut asks: mpsc::UnboundedReceiver<Ask>, agents: Agents) {
+    let mut waiting = JoinSet::new();
+    loop {
+        let ask = tokio::select! {
+            biased;
+            Some(_) = waiting.join_next() => continue,
+            ask = asks.recv() => ask,
+        };
+        match ask {
+            None => return,
+            Some(Ask::Reserve(Reserve { run, request, model, bound, answer, .. })) => {
+                let asked = ModelRequest {
+                    run,
+                    request: request.0,
+                    model: model.into(),
+                    tokens: bound.tokens(),
+                    usd: bound.dollars(),
+                };
+                let verdict = agents.request_asked(asked);
+                waiting.spawn(async move {
+                    // Dropped, the answer says that the tree is over. The program may have gone.
+                    if let Ok(told) = verdict.await {
+                        let _ = answer.send(verdict_of(told));
+                    }
+                });
+            }
+            Some(Ask::Settle(settle)) => agents.request_over(charge_of(settle)),
+            Some(Ask::Taken(told)) => drop(told.send(())),
+            Some(Ask::Seen(seen)) => {
+                tracing::debug!(run = %seen.run, state = ?seen.state, "limits of an account");
+                quotas_of(seen).into_iter().for_each(|quota| agents.quota_seen(quota));
+            }
+        }
+    }
+}
+
+fn verdict_of(told: RequestVerdict) -> Verdict {
+    match told {
+        RequestVerdict::Granted => Verdict::Granted,
+        RequestVerdict::TooMuch(refusal) => Verdict::TooMuch(Refusal::from(&*refusal)),
+        RequestVerdict::Refused(refusal) => Verdict::Refused(Refusal::from(&*refusal)),
+    }
+}
+
+fn charge_of(settle: Settle) -> ModelCharge {
+    let Settle { run, request, model, ending, charge } = settle;
+    let Charge { tokens, dollars, .. } = charge;
+    let Tokens { input, cache_read, cache_write, cache_write_hour, output } = tokens;
+    let usage = Usage {
+        input: TokenCount::Known(input),
+        output: TokenCount::Known(output),
+        cache_read: TokenCount::Known(cache_read),
+        cache_write: TokenCount::Known(cache_write.saturating_add(cache_write_hour)),
+    };
+    let ending = match ending {
+        Ending::Answered => RequestEnding::Answered,
+        Ending::Broken => RequestEnding::Broken,
+        Ending::Declined(_) => RequestEnding::Declined,
+        Ending::NotSent => RequestEnding::NotSent,
+    };
+    let cost = dollars.map_or_else(Cost::unknown, Cost::metered);
+    ModelCharge { run, request: request.0, model: model.into(), ending, usage, cost }
+}
+
+/// The quotas that an answer speaks of, with their resets: one that is used up, or what is left of each.
+fn quotas_of(seen: Seen) -> Vec<SeenQuota> {
+    let Seen { run, state, .. } = seen;
+    let quota = |window: Option<&str>, reset: Option<Reset>, left| {
+        // As the programs of the provider call it.
+        let window = window.map(|window| match window {
+            "5h" => "five_hour".into(),
+            "7d" => "seven_day".into(),
+            other => other.into(),
+        });
+        Some(SeenQuota { run, window, reset: reset_of(reset?)?, left })
+    };
+    if let Some(Wall { window, reset }) = &state.wall {
+        return quota(window.as_deref(), *reset, None).into_iter().collect();
+    }
+    let left = |window: &Window| {
+        let used = window.used.or_else(|| {
+            let (limit, remaining) = (window.limit?, window.remaining?);
+            Some(1.0 - remaining as f64 / limit.max(1) as f64)
+        })?;
+        // A cast of a float ends at its bounds.
+        Some(((1.0 - used) * 1e6).round() as u32)
+    };
+    let windows = state.windows.iter();
+    windows
+        .filter_map(|(name, window)| quota(Some(name), window.reset, Some(left(window)?)))
+        .collect()
+}
+
+fn reset_of(reset: Reset) -> Option<WallReset> {
+    Some(match reset {
+        Reset::At(seconds) => {
+            let micros = u64::try_from(seconds).ok()?.checked_mul(1_000_000)?;
+            WallReset::At(Timestamp::from_micros(micros))
+        }
+        Reset::After(length) => WallReset::In(length),
+    })
+}

@@ -1,0 +1,165 @@
+//! The way of a running agent to its model, through the meter.
+
+use std::ffi::{OsStr, OsString};
+use std::sync::Arc;
+
+use crate::Variable;
+
+/// The address of the meter, and the ticket that stands in place of a key. It is good for the processes of one run, while it lives.
+#[derive(Clone, PartialEq, Eq, derive_more::Debug)]
+pub struct MeterPass {
+    /// The address, such as `http://127.0.0.1:40123`.
+    pub address: Arc<str>,
+    /// The ticket.
+    #[debug("\"[redacted]\"")]
+    pub ticket: Arc<str>,
+    /// True if the program has a login of its own, such as that of a subscription: its headers pass, and the ticket stands in the path.
+    pub own_login: bool,
+    /// The protocols for which the meter has a provider.
+    pub protocols: MeterProtocols,
+    /// The most tokens of one answer; none where nothing bounds it.
+    pub output_tokens: Option<u64>,
+}
+
+/// The protocols of a meter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MeterProtocols {
+    /// Messages, as Anthropic has them.
+    pub anthropic: bool,
+    /// Responses and chat completions, as OpenAI has them.
+    pub openai: bool,
+    /// `generateContent`, as Gemini has it.
+    pub gemini: bool,
+}
+
+/// Variables that hold a key or a login of a provider. A run that is metered inherits none of them.
+const KEYS: &[&str] = &[
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "GEMINI_API_KEY",
+    "GOOGLE_API_KEY",
+    "OPENAI_API_KEY",
+];
+
+/// Variables that say where a provider is.
+const ADDRESSES: &[&str] =
+    &["ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "OPENAI_API_BASE", "OPENAI_BASE_URL"];
+
+impl MeterPass {
+    /// Returns the base address for Anthropic's and for Gemini's programs.
+    pub fn base(&self) -> String {
+        match self.own_login {
+            true => format!("{}/r/{}", self.address, self.ticket),
+            false => self.address.to_string(),
+        }
+    }
+
+    /// Returns the base address for OpenAI's programs, with the version at its end.
+    pub fn openai_base(&self) -> String {
+        format!("{}/v1", self.base())
+    }
+
+    /// True for a variable that a metered run does not inherit: a key, or another way to a provider. A login of its own stays.
+    pub fn hides(&self, name: &OsStr) -> bool {
+        let is_in = |names: &[&str]| names.iter().any(|known| name == *known);
+        is_in(ADDRESSES) || (!self.own_login && is_in(KEYS))
+    }
+
+    /// Returns the variables that lead a program to the meter, given the rule of its environment for addresses without a proxy.
+    pub fn variables(&self, no_proxy: Option<&OsStr>) -> Vec<Variable> {
+        let mut variables: Vec<Variable> = Vec::new();
+        let mut add = |name: &str, value: &str| variables.push((name.into(), value.into()));
+        let key = (!self.own_login).then_some(&*self.ticket);
+        let MeterProtocols { anthropic, openai, gemini } = self.protocols;
+        if anthropic {
+            add("ANTHROPIC_BASE_URL", &self.base());
+            key.into_iter().for_each(|key| add("ANTHROPIC_API_KEY", key));
+        }
+        if openai {
+            add("OPENAI_BASE_URL", &self.openai_base());
+            key.into_iter().for_each(|key| add("OPENAI_API_KEY", key));
+        }
+        if gemini {
+            add("GOOGLE_GEMINI_BASE_URL", &self.base());
+            key.into_iter().for_each(|key| add("GEMINI_API_KEY", key));
+        }
+        // With a proxy in the environment a program would ask the proxy for the meter.
+        let mut direct: OsString = "127.0.0.1,localhost".into();
+        if let Some(no_proxy) = no_proxy.filter(|no_proxy| !no_proxy.is_empty()) {
+            direct.push(",");
+            direct.push(no_proxy);
+        }
+        variables.extend(["NO_PROXY", "no_proxy"].map(|name| (name.into(), direct.clone())));
+        variables
+    }
+
+    /// Returns what a metered run inherits of these variables, with those that lead it to the meter.
+    pub fn environment(&self, inherited: Vec<Variable>) -> Vec<Variable> {
+        let is_direct = |name: &OsStr| name == "NO_PROXY" || name == "no_proxy";
+        let no_proxy = inherited.iter().find(|(name, _)| is_direct(name));
+        let more = self.variables(no_proxy.map(|(_, value)| value.as_os_str()));
+        let keeps = |(name, _): &Variable| !self.hides(name) && !is_direct(name);
+        inherited.into_iter().filter(keeps).chain(more).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pass(own_login: bool) -> MeterPass {
+        MeterPass {
+            address: "http://127.0.0.1:1".into(),
+            ticket: "ticket".into(),
+            own_login,
+            protocols: MeterProtocols { anthropic: true, openai: true, gemini: false },
+            output_tokens: None,
+        }
+    }
+
+    fn environment(pass: &MeterPass) -> Vec<String> {
+        let inherited = [
+            ("PATH", "/bin"),
+            ("ANTHROPIC_API_KEY", "sk-secret"),
+            ("ANTHROPIC_BASE_URL", "http://elsewhere"),
+            ("CLAUDE_CODE_OAUTH_TOKEN", "login"),
+            ("no_proxy", "lan"),
+        ];
+        let inherited = inherited.map(|(name, value)| (name.into(), value.into())).into();
+        let text = |(name, value): Variable| format!("{}={}", name.display(), value.display());
+        pass.environment(inherited).into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn a_ticket_stands_where_the_key_stood() {
+        let direct = "127.0.0.1,localhost,lan";
+        assert_eq!(
+            environment(&pass(false)),
+            [
+                "PATH=/bin",
+                "ANTHROPIC_BASE_URL=http://127.0.0.1:1",
+                "ANTHROPIC_API_KEY=ticket",
+                "OPENAI_BASE_URL=http://127.0.0.1:1/v1",
+                "OPENAI_API_KEY=ticket",
+                &format!("NO_PROXY={direct}"),
+                &format!("no_proxy={direct}"),
+            ]
+        );
+        assert_eq!(format!("{:?}", pass(false)).matches("ticket\"").count(), 0);
+    }
+
+    #[test]
+    fn a_login_of_the_programs_own_stays() {
+        assert_eq!(
+            environment(&pass(true))[..5],
+            [
+                "PATH=/bin",
+                "ANTHROPIC_API_KEY=sk-secret",
+                "CLAUDE_CODE_OAUTH_TOKEN=login",
+                "ANTHROPIC_BASE_URL=http://127.0.0.1:1/r/ticket",
+                "OPENAI_BASE_URL=http://127.0.0.1:1/r/ticket/v1",
+            ]
+        );
+    }
+}

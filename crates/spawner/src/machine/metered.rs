@@ -1,0 +1,356 @@
+//! Requests to models that go through the meter: what each can cost is reserved out of what its run has left before it leaves, and what it
+//! has cost is charged when it is over.
+//!
+//! ```text
+//!   asked ──▶ fits ─────────────▶ reserved, and leaves ──▶ settled: charged, the rest is free again
+//!        ├──▶ fits once others of the run are over ──▶ waits ──▶ …
+//!        └──▶ fits never ───────▶ refused
+//! ```
+//!
+//! What a run holds for its requests is a part of its own budget, so that no other run has less for it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use offshoot_model::{
+    BudgetGrant, Cost, CostKnowledge, Ending, EventKind, MicroUsd, Reason, Refusal, RefusalCode,
+    RequestEnding, Timestamp, TokenCount, Usage,
+};
+use offshoot_policy::budget::Unit;
+
+use super::run::RunIndex;
+use super::{Effect, Machine};
+use crate::model_request::WallReset;
+
+/// The requests of one attempt of a run.
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    /// Requests that have left or may leave, with what is held for each, by their numbers.
+    open: BTreeMap<u64, Open>,
+    /// Requests that wait until others are over, in the order in which they came.
+    waiting: VecDeque<RequestAsk>,
+    /// The charges of those that are over.
+    charged: (Usage, Cost),
+    /// The unit in which the last refused request was too much; none where one was granted since.
+    too_much: Option<Unit>,
+    /// The quota that was used up, and its reset, where the last answer said so.
+    wall: Option<(Option<Arc<str>>, Timestamp)>,
+}
+
+#[derive(Clone, Debug)]
+struct Open {
+    model: Arc<str>,
+    held: BudgetGrant,
+}
+
+/// A request to a model that wants to leave.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestAsk {
+    /// The run that sends it.
+    pub(crate) run: RunIndex,
+    /// The number of the request.
+    pub(crate) request: u64,
+    /// The model.
+    pub(crate) model: Arc<str>,
+    /// The most tokens that it reads and writes.
+    pub(crate) tokens: u64,
+    /// The most that it costs; none where that is not known.
+    pub(crate) usd: Option<MicroUsd>,
+}
+
+/// A request to a model that is over.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestOver {
+    /// The run that has sent it.
+    pub(crate) run: RunIndex,
+    /// The number of the request.
+    pub(crate) request: u64,
+    /// The model.
+    pub(crate) model: Arc<str>,
+    /// The way it ended.
+    pub(crate) ending: RequestEnding,
+    /// The tokens that are charged.
+    pub(crate) usage: Usage,
+    /// The dollars that are charged.
+    pub(crate) cost: Cost,
+}
+
+/// The answer to a request that wants to leave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestVerdict {
+    /// The request is reserved, and may leave.
+    Granted,
+    /// The request is more than the run has for all its requests.
+    TooMuch(Box<Refusal>),
+    /// The request may not leave, whatever its size.
+    Refused(Box<Refusal>),
+}
+
+/// The room for a request.
+enum Room {
+    /// There is room now.
+    Now,
+    /// There is room once others of the run are over.
+    Later,
+    /// There is never room.
+    Never(Unit, Refusal),
+}
+
+impl RequestAsk {
+    /// The amount in a unit; zero dollars where the cost is not known, which the meter lets pass only where that is allowed.
+    fn amount(&self, unit: Unit) -> u64 {
+        match unit {
+            Unit::Tokens => self.tokens,
+            Unit::Usd => self.usd.map_or(0, MicroUsd::as_micros),
+        }
+    }
+}
+
+impl Requests {
+    /// Returns the charges of the requests that are over.
+    pub(super) fn charged(&self) -> (Usage, Cost) {
+        self.charged
+    }
+
+    /// A request is reserved, in a live step or as the record says.
+    pub(super) fn reserved(&mut self, request: u64, model: &Arc<str>, held: BudgetGrant) {
+        self.too_much = None;
+        self.open.insert(request, Open { model: Arc::clone(model), held });
+    }
+
+    /// A request is charged. Returns what was held for it.
+    pub(super) fn settled(&mut self, request: u64, usage: Usage, cost: Cost) -> BudgetGrant {
+        self.charged = (self.charged.0 + usage, self.charged.1 + cost);
+        self.open.remove(&request).map(|open| open.held).unwrap_or_default()
+    }
+}
+
+impl Machine {
+    /// A run wants to ask a model.
+    pub(super) fn request_asked(&mut self, ask: RequestAsk) {
+        let is_over = self.runs[ask.run.get()].running().is_none_or(|live| live.stopping.is_some());
+        if is_over {
+            return self.answer_request(ask.request, RequestVerdict::Refused(Box::new(over())));
+        }
+        self.wake(ask.run);
+        if let Some(live) = self.runs[ask.run.get()].live_mut() {
+            live.clock.sign(self.now);
+        }
+        if let Some(ask) = self.try_request(ask) {
+            let live = self.runs[ask.run.get()].live_mut().expect("it runs");
+            self.waiting_requests.insert(ask.run);
+            live.requests.get_or_insert_default().waiting.push_back(ask);
+        }
+    }
+
+    /// A request is over, or its sender has gone before it was answered.
+    pub(super) fn request_over(&mut self, over: RequestOver) {
+        let RequestOver { run, request, model, ending, usage, cost } = over;
+        let Some(live) = self.runs[run.get()].live_mut() else { return };
+        if let Some(requests) = &mut live.requests {
+            requests.waiting.retain(|waits| waits.request != request);
+        }
+        live.clock.sign(self.now);
+        let is_open =
+            live.requests.as_ref().is_some_and(|requests| requests.open.contains_key(&request));
+        // One that was never granted held nothing; one of an attempt that is over was charged with its end.
+        if !is_open {
+            return;
+        }
+        self.settle_request(run, request, model, ending, usage, cost);
+        if ending == RequestEnding::Answered {
+            if let Some(requests) =
+                self.runs[run.get()].live_mut().and_then(|live| live.requests.as_mut())
+            {
+                requests.wall = None;
+            }
+            self.shows_success(run);
+        }
+    }
+
+    /// Requests that wait are tried again: something may have come free since.
+    pub(super) fn retry_requests(&mut self) {
+        for run in std::mem::take(&mut self.waiting_requests) {
+            let live = self.runs[run.get()].live_mut();
+            let Some(requests) = live.and_then(|live| live.requests.as_mut()) else { continue };
+            let mut asks = std::mem::take(&mut requests.waiting);
+            while let Some(ask) = asks.pop_front() {
+                // The others keep their order behind one that still waits.
+                if let Some(ask) = self.try_request(ask) {
+                    asks.push_front(ask);
+                    break;
+                }
+            }
+            let live = self.runs[run.get()].live_mut();
+            if let (Some(live), false) = (live, asks.is_empty()) {
+                live.requests.get_or_insert_default().waiting = asks;
+                self.waiting_requests.insert(run);
+            }
+        }
+    }
+
+    /// A run is to stop, or its attempt is over: none of its requests that wait may leave any more.
+    pub(super) fn refuse_waiting(&mut self, run: RunIndex) {
+        let live = self.runs[run.get()].live_mut();
+        let Some(requests) = live.and_then(|live| live.requests.as_mut()) else { return };
+        for ask in std::mem::take(&mut requests.waiting) {
+            self.answer_request(ask.request, RequestVerdict::Refused(Box::new(over())));
+        }
+    }
+
+    /// The attempt of a run is over, and so are its requests: what is open is charged at its bound. Returns the sum of that.
+    pub(super) fn lose_requests(&mut self, run: RunIndex) -> Option<(Usage, Cost)> {
+        self.refuse_waiting(run);
+        let open = self.runs[run.get()].live()?.requests.as_ref()?.open.clone();
+        let mut sum = None;
+        for (request, Open { model, held }) in open {
+            let tokens = TokenCount::Known(held.tokens.unwrap_or(0));
+            let usage = Usage { input: tokens, ..Usage::default() };
+            let cost = Cost::metered(held.usd.unwrap_or_default());
+            self.settle_request(run, request, model, RequestEnding::Lost, usage, cost);
+            let (usage_so_far, cost_so_far) = sum.unwrap_or_default();
+            sum = Some((usage_so_far + usage, cost_so_far + cost));
+        }
+        sum
+    }
+
+    /// Returns the use of a metered attempt that is over. Where its runtime has reported more tokens than went through the meter, some
+    /// requests went another way: then the report counts, and what they cost is not known.
+    pub(super) fn metered_use(
+        &self,
+        run: RunIndex,
+        reported: Option<(Usage, Cost)>,
+    ) -> Option<(Usage, Cost)> {
+        let live =
+            self.runs[run.get()].live().filter(|live| live.cost == CostKnowledge::Metered)?;
+        let (usage, cost) =
+            live.requests.as_ref().map(|requests| requests.charged()).unwrap_or_default();
+        // Without a price a program's own word about its cost is all there is.
+        let cost = match reported {
+            Some((_, said)) if cost.unknown_runs > 0 && said.unknown_runs == 0 => said,
+            _ => cost,
+        };
+        let beside = reported
+            .filter(|(reported, _)| reported.total().lower_bound() > usage.total().lower_bound());
+        Some(match beside {
+            None => (usage, cost),
+            Some((reported, _)) => (usage.at_least(reported.believed()), cost.cut_off()),
+        })
+    }
+
+    /// The answer to a request of a run says what is left of a quota of its account. Where that is nothing, none starts before the reset.
+    pub(super) fn sees_wall(
+        &mut self,
+        run: RunIndex,
+        window: Option<Arc<str>>,
+        reset: WallReset,
+        left: Option<u32>,
+    ) {
+        let until = match reset {
+            WallReset::At(until) => until,
+            WallReset::In(length) => self.now.plus(length),
+        };
+        if let Some(left) = left {
+            return self.sees_quota(run, window.unwrap_or_default(), left, until);
+        }
+        let Some(live) = self.runs[run.get()].live_mut() else { return };
+        let account = live.account.clone();
+        live.requests.get_or_insert_default().wall = Some((window.clone(), until));
+        if let Some(account) = account {
+            self.park(run, &account, window, until, None);
+        }
+    }
+
+    /// Returns the reason of a failed run as the meter knows it: its last answer met the wall of a quota, or its program was told that a
+    /// request was too much, and gave up.
+    pub(super) fn gave_up_for(&self, run: RunIndex, ending: &Ending) -> Option<Reason> {
+        if !matches!(ending.reason, Reason::ExitCode { .. } | Reason::RuntimeError { .. }) {
+            return None;
+        }
+        let requests = self.runs[run.get()].live()?.requests.as_ref()?;
+        if let Some((window, until)) = &requests.wall {
+            let (window, until) = (window.as_deref().map(str::to_owned), Some(*until));
+            return Some(Reason::Quota { window, until });
+        }
+        Some(Reason::Budget { unit: requests.too_much?.as_str().to_owned() })
+    }
+
+    /// Reserves, or refuses. Returns a request that has to wait.
+    fn try_request(&mut self, ask: RequestAsk) -> Option<RequestAsk> {
+        let verdict = match self.room_for(&ask) {
+            Room::Later => return Some(ask),
+            Room::Now => {
+                let micro_usd = ask.usd.map(MicroUsd::as_micros);
+                let RequestAsk { run, request, model, tokens, .. } = ask;
+                self.record(run, EventKind::RequestReserved { request, model, tokens, micro_usd });
+                self.answer_request(request, RequestVerdict::Granted);
+                return None;
+            }
+            Room::Never(unit, refusal) => {
+                let live = self.runs[ask.run.get()].live_mut().expect("it runs");
+                live.requests.get_or_insert_default().too_much = Some(unit);
+                RequestVerdict::TooMuch(Box::new(refusal))
+            }
+        };
+        self.answer_request(ask.request, verdict);
+        None
+    }
+
+    fn room_for(&mut self, ask: &RequestAsk) -> Room {
+        let id = self.id(ask.run);
+        let bounded = |machine: &Self, unit| machine.books.ledger.is_bounded(id, unit);
+        let usd = Some(MicroUsd::from_micros(ask.amount(Unit::Usd)));
+        let asked = BudgetGrant { tokens: Some(ask.tokens), usd };
+        self.draws(ask.run, asked);
+        for unit in Unit::ALL.into_iter().filter(|&unit| bounded(self, unit)) {
+            let left = unit.of(self.books.ledger.left(id)).unwrap_or(0);
+            let amount = ask.amount(unit);
+            if amount <= left {
+                continue;
+            }
+            if u128::from(amount) <= self.books.ledger.once_others_are_over(id, unit) {
+                return Room::Later;
+            }
+            return Room::Never(unit, too_much(unit, amount, left));
+        }
+        Room::Now
+    }
+
+    fn settle_request(
+        &mut self,
+        run: RunIndex,
+        request: u64,
+        model: Arc<str>,
+        ending: RequestEnding,
+        usage: Usage,
+        cost: Cost,
+    ) {
+        let event = EventKind::RequestSettled { request, model, ending, usage, cost };
+        let applied = self.record(run, event);
+        self.apply_notices(&applied.notices);
+    }
+
+    fn answer_request(&mut self, request: u64, verdict: RequestVerdict) {
+        self.out.push(Effect::AnswerRequest { request, verdict });
+    }
+}
+
+fn over() -> Refusal {
+    Refusal::new(RefusalCode::CallerEnded, "the agent that sent it is over, or is to stop")
+}
+
+fn too_much(unit: Unit, asked: u64, left: u64) -> Refusal {
+    let show = |amount: u64| match unit {
+        Unit::Tokens => amount.to_string(),
+        Unit::Usd => MicroUsd::from_micros(amount).to_string(),
+    };
+    let word = unit.as_str();
+    let message = format!(
+        "this request to the model may cost up to {} {word}, and the agent has {} {word} left",
+        show(asked),
+        show(left)
+    );
+    Refusal::new(RefusalCode::BudgetExhausted, message).with_hint(
+        "end with what you have; the operator can give more with `offshoot budget RUN --add`",
+    )
+}

@@ -1,0 +1,249 @@
+//! Requests to models that go through the meter.
+
+use std::sync::Arc;
+
+use offshoot_model::{Cost, Reason, RequestEnding, RunStatus};
+use offshoot_policy::budget::Unit;
+
+use super::super::{Input, RequestAsk, RequestOver, RequestVerdict, RunIndex};
+use super::limits::Limits;
+use super::world::{World, tokens};
+
+/// A request that is not over.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    run: RunIndex,
+    tokens: u64,
+    granted: bool,
+}
+
+impl World {
+    /// A run sends a request of at most so many tokens.
+    pub(super) fn ask_model(&mut self, run: RunIndex, most: u64) {
+        self.minted += 1;
+        let request = self.minted;
+        self.requests.insert(request, Sent { run, tokens: most, granted: false });
+        let model = Arc::from("model");
+        let ask = RequestAsk { run, request, model, tokens: most, usd: None };
+        self.step(Input::RequestAsked(ask));
+        if self.requests.get(&request).is_some_and(|sent| !sent.granted) {
+            self.saw("request waits");
+        }
+    }
+
+    /// A run sends some requests at once: small ones, and such as take all that it has left.
+    pub(super) fn ask_models(&mut self, run: RunIndex) {
+        for _ in 0..=self.seed.below(3) {
+            let small = 1 + self.seed.below(300);
+            let most = match self.left(run).filter(|_| self.seed.one_in(3)) {
+                Some(left) => left.max(1),
+                None => small,
+            };
+            self.ask_model(run, most);
+        }
+    }
+
+    /// The machine has answered a request.
+    pub(super) fn request_answered(&mut self, request: u64, verdict: &RequestVerdict) {
+        let Some(sent) = self.requests.get_mut(&request) else { return };
+        match verdict {
+            RequestVerdict::Granted => {
+                sent.granted = true;
+                let has_waited = request != self.minted;
+                *self.ledger.seen.entry("request waited, and left").or_default() +=
+                    u32::from(has_waited);
+            }
+            RequestVerdict::TooMuch(_) | RequestVerdict::Refused(_) => {
+                self.requests.remove(&request);
+                self.saw("request refused");
+            }
+        }
+    }
+
+    /// A request that was granted ends in this way, and used so many tokens.
+    pub(super) fn end_request(&mut self, request: u64, ending: RequestEnding, used: u64) {
+        let Sent { run, .. } = self.requests.remove(&request).expect("it is not over");
+        let (usage, cost, model) = (tokens(used), Cost::NONE, Arc::from("model"));
+        let over = RequestOver { run, request, model, ending, usage, cost };
+        self.step(Input::RequestOver(over));
+    }
+
+    /// Something happens to one of the requests; answers whether there was one.
+    pub(super) fn request_goes_on(&mut self) -> bool {
+        let open: Vec<u64> = self.requests.keys().copied().collect();
+        if open.is_empty() {
+            return false;
+        }
+        // Rarely one waits for another: then the end of that one is made likely.
+        let waits = open.iter().find(|request| !self.requests[request].granted);
+        let runs = waits.map(|request| self.requests[request].run);
+        let beside = |request: &&u64| {
+            let sent = self.requests[*request];
+            sent.granted && runs == Some(sent.run)
+        };
+        let request = match open.iter().find(beside) {
+            Some(beside) => *beside,
+            None => self.seed.pick(&open),
+        };
+        self.request_ends(request);
+        true
+    }
+
+    /// True if a request waits until another is over.
+    pub(super) fn has_waiting_requests(&self) -> bool {
+        self.requests.values().any(|sent| !sent.granted)
+    }
+
+    fn request_ends(&mut self, request: u64) {
+        let Sent { tokens, granted, .. } = self.requests[&request];
+        let used = self.seed.below(tokens + 1);
+        match self.seed.below(6) {
+            // Its program does not wait for the answer, or goes on waiting.
+            1..=5 if !granted => {}
+            _ if !granted => self.end_request(request, RequestEnding::NotSent, 0),
+            0 => self.end_request(request, RequestEnding::Declined, 0),
+            1 => self.end_request(request, RequestEnding::Broken, tokens),
+            _ => self.end_request(request, RequestEnding::Answered, used),
+        }
+    }
+
+    /// The program of a run is gone, and so are its connections; the meter tells of most of them before the run is over.
+    pub(super) fn end_requests(&mut self, run: RunIndex) {
+        let of_run = |(request, sent): (&u64, &Sent)| (sent.run == run).then_some(*request);
+        let open: Vec<u64> = self.requests.iter().filter_map(of_run).collect();
+        for request in open {
+            // The end of another may have refused it.
+            if !self.requests.contains_key(&request) {
+                continue;
+            }
+            match self.seed.one_in(4) {
+                true => drop(self.requests.remove(&request)),
+                false => self.request_ends(request),
+            }
+        }
+    }
+
+    /// The requests of a run that were granted, and those that wait.
+    fn requests_of(&self, run: RunIndex) -> (usize, usize) {
+        let own = self.requests.values().filter(|sent| sent.run == run);
+        let granted = own.clone().filter(|sent| sent.granted).count();
+        (granted, own.count() - granted)
+    }
+
+    fn left(&self, run: RunIndex) -> Option<u64> {
+        Unit::Tokens.of(self.machine.books.ledger.left(self.id(run)))
+    }
+}
+
+fn metered(tokens: u64) -> World {
+    World::quiet(Limits { budget_tokens: Some(tokens), metered: true, ..Limits::default() })
+}
+
+#[test]
+fn no_request_leaves_without_its_reservation() {
+    let mut world = metered(1_000);
+    let piece = world.spawn_piece();
+    let has = world.left(piece).expect("a budget");
+    world.ask_model(piece, has - 100);
+    assert_eq!((world.requests_of(piece), world.left(piece)), ((1, 0), Some(100)));
+    let reserved = world.record.last().map(|event| event.kind.name());
+    assert_eq!(reserved, Some("request_reserved"), "on record before it leaves");
+    // A second one waits until the first is over, and is not refused.
+    world.ask_model(piece, 200);
+    assert_eq!(world.requests_of(piece), (1, 1));
+    let first = *world.requests.keys().next().expect("it is open");
+    world.end_request(first, RequestEnding::Answered, 50);
+    assert_eq!((world.requests_of(piece), world.left(piece)), ((1, 0), Some(has - 250)));
+    // One that can never fit is refused at once.
+    world.ask_model(piece, has);
+    assert_eq!(world.requests_of(piece), (1, 0));
+    assert_eq!(world.times("request refused"), 1);
+}
+
+#[test]
+fn a_run_that_gives_up_at_its_budget_failed_for_its_budget() {
+    let mut world = metered(1_000);
+    let [piece, other] = [(); 2].map(|()| world.spawn_piece());
+    world.ask_model(piece, 5_000);
+    world.finish_because(piece, Reason::ExitCode { code: 1 });
+    let ended = world.record.iter().rev().find_map(|event| match &event.kind {
+        offshoot_model::EventKind::Ended(ending) => Some(ending.reason.clone()),
+        _ => None,
+    });
+    assert_eq!(ended, Some(Reason::Budget { unit: "tokens".to_owned() }));
+    // One that did its work without that request is a success.
+    world.ask_model(other, 5_000);
+    world.finish(other);
+    assert_eq!(world.status(other), Some(RunStatus::Completed));
+}
+
+#[test]
+fn a_request_that_was_under_way_at_a_crash_is_charged_at_its_bound() {
+    let limits =
+        Limits { budget_tokens: Some(1_000), metered: true, resumes: true, ..Limits::default() };
+    let mut world = World::quiet(limits);
+    let piece = world.spawn_piece();
+    let has = world.left(piece).expect("a budget");
+    world.ask_model(piece, 100);
+    let first = *world.requests.keys().next().expect("it is open");
+    world.end_request(first, RequestEnding::Answered, 30);
+    world.ask_model(piece, 200);
+    world.crash();
+    assert_eq!(world.left(piece), Some(has - 230), "it goes on with the rest of its grant");
+    assert_eq!(world.holding(), [piece]);
+    world.ask_model(piece, has - 230);
+    assert_eq!(world.requests_of(piece), (1, 0), "all of the rest can be used");
+    world.finish(piece);
+    let of_root =
+        |world: &World| world.machine.books.ledger.balance(world.id(RunIndex::ROOT), Unit::Tokens);
+    assert_eq!(of_root(&world).map(|root| root.overrun), Some(0));
+}
+
+#[test]
+fn what_is_added_to_a_budget_lets_waiting_requests_leave() {
+    let mut world = metered(1_000);
+    let piece = world.spawn_piece();
+    let has = world.left(piece).expect("a budget");
+    world.ask_model(piece, has);
+    world.ask_model(piece, 300);
+    assert_eq!(world.requests_of(piece), (1, 1));
+    world.raise(piece, 300).expect("it has a budget");
+    assert_eq!(world.requests_of(piece), (2, 0));
+}
+
+#[test]
+fn a_run_that_is_to_stop_asks_no_model() {
+    let mut world = metered(1_000);
+    let piece = world.spawn_piece();
+    world.cancel(piece, super::super::Reach::Subtree, offshoot_model::CancelledBy::Operator);
+    world.ask_model(piece, 1);
+    assert_eq!((world.requests_of(piece), world.times("request_reserved")), ((0, 0), 0));
+}
+
+/// Pieces of one pool hold no more of it than their requests need, and wait for each other instead of being refused.
+#[test]
+fn requests_of_a_pool_wait_for_those_beside_them() {
+    let limits =
+        Limits { budget_tokens: Some(1_000), metered: true, pools: true, ..Limits::default() };
+    let mut world = World::quiet(limits);
+    world.fan_out(3);
+    let first = world.holding()[0];
+    world.ask_model(first, 400);
+    let only = |world: &World| *world.requests.keys().next().expect("it is open");
+    let request = only(&world);
+    world.end_request(request, RequestEnding::Answered, 100);
+    world.finish(first);
+    let [second, third] = world.holding()[..] else { panic!("each probably uses 100 of 900") };
+    world.ask_model(second, 600);
+    world.ask_model(third, 600);
+    assert_eq!((world.requests_of(second), world.requests_of(third)), ((1, 0), (0, 1)));
+    let request = only(&world);
+    world.end_request(request, RequestEnding::Answered, 50);
+    assert_eq!((world.requests_of(second), world.requests_of(third)), ((0, 0), (1, 0)));
+    // 150 are used: 850 is the most that one of them could ever have.
+    world.ask_model(second, 851);
+    assert_eq!(world.requests_of(second), (0, 0), "it is refused");
+    world.ask_model(second, 850);
+    assert_eq!(world.requests_of(second), (0, 1), "it waits");
+    world.crash();
+}

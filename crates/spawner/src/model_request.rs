@@ -1,0 +1,60 @@
+//! Requests of running agents to models, as the meter tells of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use offshoot_model::{Cost, MicroUsd, RequestEnding, RunId, Timestamp, Usage};
+
+/// A request to a model that wants to leave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelRequest {
+    /// The run that sends it.
+    pub run: RunId,
+    /// The number of the request. No two that are open in a tree have the same.
+    pub request: u64,
+    /// The model.
+    pub model: Arc<str>,
+    /// The most tokens that it reads and writes.
+    pub tokens: u64,
+    /// The most that it costs; none where that is not known.
+    pub usd: Option<MicroUsd>,
+}
+
+/// The charge of a request that is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelCharge {
+    /// The run that has sent it.
+    pub run: RunId,
+    /// The number of the request.
+    pub request: u64,
+    /// The model.
+    pub model: Arc<str>,
+    /// The way it ended.
+    pub ending: RequestEnding,
+    /// The tokens that are charged.
+    pub usage: Usage,
+    /// The dollars that are charged.
+    pub cost: Cost,
+}
+
+/// A quota, as the answer to a request says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenQuota {
+    /// The run whose request was answered.
+    pub run: RunId,
+    /// The quota in the words of the service; none where the service does not name it.
+    pub window: Option<Arc<str>>,
+    /// The reset.
+    pub reset: WallReset,
+    /// The part that is left, in millionths; none where the request was refused because it is used up.
+    pub left: Option<u32>,
+}
+
+/// The time at which a quota is there again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WallReset {
+    /// At this moment.
+    At(Timestamp),
+    /// So long after the answer.
+    In(Duration),
+}
