@@ -13,6 +13,7 @@ mod key;
 mod logging;
 mod logs;
 mod memory;
+mod meter;
 mod needs;
 mod plugin_event;
 mod plugin_load;
@@ -57,6 +58,8 @@ pub(crate) const ALL: &[Row] = &[
     needs::START,
     choose::ROW,
     worktrees::ROW,
+    meter::ROW,
+    meter::STREAMS,
     variable::ROW,
     concatenate::ROW,
     cut::ROW,
