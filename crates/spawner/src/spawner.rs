@@ -142,7 +142,7 @@ impl Spawner {
         let around = &self.surroundings;
         let run = around.clock.mint();
         let root = RootId::new(run);
-        let lock = around.folder.hold(root)?;
+        let lock = around.folder.hold_new(root)?;
         let RootSpec { kind, agent, task, label, context, schema, isolation, run_spec, plan } =
             spec;
         let run_spec = Arc::new(run_spec);

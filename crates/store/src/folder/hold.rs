@@ -18,6 +18,9 @@ use crate::below::{Below, There};
 /// to do. What holds a lock for longer without its holder is no child on its way.
 const EXEC: Duration = Duration::from_secs(1);
 
+/// The time for which a process that looks for trees without a supervisor may hold one, with the end of what others have left.
+const LOOK: Duration = Duration::from_secs(60);
+
 /// A tree, held by this process until dropped. The descriptor behind it is closed on exec, so that no agent inherits
 /// the lock and outlives us with it.
 #[derive(Debug)]
@@ -59,6 +62,16 @@ impl DataFolder {
     /// Holds a tree for this process: a process that runs a tree takes this first. Refused with [`StoreError::Held`] while
     /// another process, or another part of this one, holds it.
     pub fn hold(&self, root: RootId) -> Result<RootLock, StoreError> {
+        self.take(root, false)
+    }
+
+    /// Holds a tree whose id was minted just now. No other process runs it, but one that looks for trees without a supervisor may find the
+    /// file before it is locked, and hold it for that moment: it is waited for.
+    pub fn hold_new(&self, root: RootId) -> Result<RootLock, StoreError> {
+        self.take(root, true)
+    }
+
+    fn take(&self, root: RootId, is_new: bool) -> Result<RootLock, StoreError> {
         let user = self.lock(USERS, FlockOperation::LockShared).map(User)?;
         let name = root.to_string();
         let path = self.locks_path().join(&name);
@@ -73,7 +86,12 @@ impl DataFolder {
                 Err(Errno::WOULDBLOCK) => {
                     let pid = written_pid(&mut file);
                     let ours = FlockOperation::LockExclusive;
-                    if !pid.is_some_and(is_gone) || !let_go_soon(&file, ours).map_err(trouble)? {
+                    let patience = match is_new {
+                        true => Some(LOOK),
+                        false => pid.is_some_and(is_gone).then_some(EXEC),
+                    };
+                    let lets_go = |patience| let_go_soon(&file, ours, patience).map_err(trouble);
+                    if !patience.map_or(Ok(false), lets_go)? {
                         return Err(StoreError::Held { root, pid });
                     }
                 }
@@ -107,7 +125,7 @@ impl DataFolder {
         }
         let shared = FlockOperation::LockShared;
         let let_go = written_pid(&mut file).is_some_and(is_gone)
-            && let_go_soon(&file, shared).map_err(trouble)?;
+            && let_go_soon(&file, shared, EXEC).map_err(trouble)?;
         Ok(!let_go)
     }
 
@@ -151,9 +169,9 @@ fn is_gone(pid: u32) -> bool {
     pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
 }
 
-/// Waits for a lock whose holder is gone, and answers whether this file has it now. A child that the holder had just forked has
+/// Waits for a lock whose holder is gone or only looks, and answers whether this file has it now. A child that the holder had just forked has
 /// every descriptor of its own until it executes its program, and outlives it that long.
-fn let_go_soon(file: &File, how: FlockOperation) -> io::Result<bool> {
+fn let_go_soon(file: &File, how: FlockOperation, patience: Duration) -> io::Result<bool> {
     let same = file.try_clone()?;
     let (told, hears) = mpsc::channel();
     // The kernel knows no lock with a limit of time. Left behind, this one ends with the holder, and holds nothing then.
@@ -163,7 +181,7 @@ fn let_go_soon(file: &File, how: FlockOperation) -> io::Result<bool> {
             let _ = told.send(());
         }
     })?;
-    Ok(hears.recv_timeout(EXEC).is_ok())
+    Ok(hears.recv_timeout(patience).is_ok())
 }
 
 fn written_pid(file: &mut File) -> Option<u32> {

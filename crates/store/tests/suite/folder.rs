@@ -341,6 +341,26 @@ fn many_who_want_the_same_tree_hold_it_one_at_a_time() {
 }
 
 #[test]
+fn a_new_tree_is_held_although_others_look_for_abandoned_ones() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let disk = OnDisk::new();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(Ordering::SeqCst) {
+                    drop(disk.folder.abandoned().expect("the folder can be read"));
+                }
+            });
+        }
+        let held: Vec<_> =
+            (0..3_000).map(|_| disk.folder.hold_new(RootId::new(new_run())).map(drop)).collect();
+        done.store(true, Ordering::SeqCst);
+        assert_eq!(held.into_iter().filter_map(Result::err).map(|it| it.to_string()).next(), None);
+    });
+}
+
+#[test]
 fn a_reader_takes_no_tree_from_its_supervisor() {
     use std::sync::atomic::{AtomicBool, Ordering};
     let disk = OnDisk::new();
