@@ -97,7 +97,8 @@ impl TreeObservations {
             EventKind::Starting => seen.started = true,
             EventKind::Used { cost, .. } => seen.reported = Some(*cost),
             EventKind::RequestSettled { cost, .. } => {
-                seen.reported = Some(seen.reported.unwrap_or(Cost::NONE) + *cost);
+                let before = seen.reported.unwrap_or(Cost::NONE);
+                seen.reported = Some(before.with_request(*cost));
             }
             EventKind::Resumed { after, .. } => {
                 seen.interrupted |= after.is_none();

@@ -237,7 +237,7 @@ impl Stats {
             }
             EventKind::Used { usage, cost } => run.used = (*usage, *cost),
             EventKind::RequestSettled { usage, cost, .. } => {
-                run.used = (run.used.0 + *usage, run.used.1 + *cost);
+                run.used = (run.used.0 + *usage, run.used.1.with_request(*cost));
             }
             EventKind::Ended(ending) => {
                 tree.last = Some(at);

@@ -73,7 +73,11 @@ async fn try_it(provider: SocketAddr, reached: &AtomicU64) -> Result<MeterProof,
     let login = Login::Key(key, Scheme::ApiKey);
     let upstream =
         Upstream::new(&format!("http://{provider}"), login).expect("an address of this machine");
-    let metered = Metered { upstreams: [(Provider::Anthropic, upstream)].into(), own_login: false };
+    let metered = Metered {
+        upstreams: [(Provider::Anthropic, upstream)].into(),
+        own_login: false,
+        key_variable: None,
+    };
     let usd = |text: &str| text.parse().expect("an amount");
     let prices = [("probe".to_owned(), ModelPrice::flat(Rates::of(usd("10"), usd("50"))))];
     let metering = Metering::of_probe(RUNTIME, metered, PriceTable::new(prices));

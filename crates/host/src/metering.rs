@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
+use std::sync::Arc;
 
 use offshoot_config::{Config, MeterMode, RuntimeSettings};
 use offshoot_meter::{
@@ -32,6 +33,8 @@ pub(crate) struct Metered {
     pub(crate) upstreams: HashMap<Provider, Upstream>,
     /// True if its programs have a login of their own.
     pub(crate) own_login: bool,
+    /// The variable that holds the key, where the configuration names one.
+    pub(crate) key_variable: Option<Arc<str>>,
 }
 
 /// A runtime that cannot be metered as the configuration says.
@@ -276,7 +279,8 @@ fn metered(
     let own_login = matches!(login, Login::Program);
     let upstream = Upstream::new(&address, login);
     let upstream = upstream.map_err(|source| MeteringError::Address { runtime, source })?;
-    Ok(Metered { upstreams: [(known.provider, upstream)].into(), own_login })
+    let key_variable = settings.key_env.map(|variable| variable.value.into());
+    Ok(Metered { upstreams: [(known.provider, upstream)].into(), own_login, key_variable })
 }
 
 /// Programs may ask each provider of which the supervisor has a key.
@@ -292,7 +296,7 @@ fn of_programs(environment: &Environment) -> Result<Metered, MeteringError> {
     }
     match upstreams.is_empty() {
         true => Err(MeteringError::NoProvider),
-        false => Ok(Metered { upstreams, own_login: false }),
+        false => Ok(Metered { upstreams, own_login: false, key_variable: None }),
     }
 }
 

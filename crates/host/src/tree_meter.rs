@@ -106,6 +106,7 @@ impl MeterDesk {
             address: Arc::clone(&self.address),
             ticket: ticket.expose().into(),
             own_login: metered.own_login,
+            key_variable: metered.key_variable.clone(),
             protocols: metered.protocols(),
             output_tokens: output_limit,
         }))

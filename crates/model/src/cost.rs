@@ -137,6 +137,13 @@ impl Cost {
         }
     }
 
+    /// Returns this cost of a run with that of one more of its requests. A run whose cost is not known stays one.
+    #[must_use]
+    pub fn with_request(self, request: Self) -> Self {
+        let unknown_runs = self.unknown_runs.max(request.unknown_runs);
+        Self { unknown_runs, ..self + request }
+    }
+
     /// True if the cost is known to be zero.
     pub fn is_none(&self) -> bool {
         *self == Self::NONE

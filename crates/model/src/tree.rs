@@ -254,7 +254,7 @@ impl Tree {
             EventKind::Repeats { .. } => node.progress = Some(event.kind.text().into()),
             EventKind::Used { usage, cost } => (node.usage, node.cost) = (*usage, *cost),
             EventKind::RequestSettled { usage, cost, .. } => {
-                (node.usage, node.cost) = (node.usage + *usage, node.cost + *cost);
+                (node.usage, node.cost) = (node.usage + *usage, node.cost.with_request(*cost));
             }
             EventKind::Ended(ending) => {
                 node.status = ending.status();

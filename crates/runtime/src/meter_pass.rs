@@ -15,6 +15,8 @@ pub struct MeterPass {
     pub ticket: Arc<str>,
     /// True if the program has a login of its own, such as that of a subscription: its headers pass, and the ticket stands in the path.
     pub own_login: bool,
+    /// The variable that holds the key in the supervisor, where the operator has named one.
+    pub key_variable: Option<Arc<str>>,
     /// The protocols for which the meter has a provider.
     pub protocols: MeterProtocols,
     /// The most tokens of one answer; none where nothing bounds it.
@@ -63,7 +65,8 @@ impl MeterPass {
     /// True for a variable that a metered run does not inherit: a key, or another way to a provider. A login of its own stays.
     pub fn hides(&self, name: &OsStr) -> bool {
         let is_in = |names: &[&str]| names.iter().any(|known| name == *known);
-        is_in(ADDRESSES) || (!self.own_login && is_in(KEYS))
+        let is_key = self.key_variable.as_deref().is_some_and(|variable| name == variable);
+        is_key || is_in(ADDRESSES) || (!self.own_login && is_in(KEYS))
     }
 
     /// Returns the variables that lead a program to the meter, given the rule of its environment for addresses without a proxy.
@@ -113,6 +116,7 @@ mod tests {
             address: "http://127.0.0.1:1".into(),
             ticket: "ticket".into(),
             own_login,
+            key_variable: Some("OPERATOR_KEY".into()),
             protocols: MeterProtocols { anthropic: true, openai: true, gemini: false },
             output_tokens: None,
         }
@@ -121,6 +125,7 @@ mod tests {
     fn environment(pass: &MeterPass) -> Vec<String> {
         let inherited = [
             ("PATH", "/bin"),
+            ("OPERATOR_KEY", "sk-operator"),
             ("ANTHROPIC_API_KEY", "sk-secret"),
             ("ANTHROPIC_BASE_URL", "http://elsewhere"),
             ("CLAUDE_CODE_OAUTH_TOKEN", "login"),

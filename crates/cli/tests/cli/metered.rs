@@ -24,6 +24,7 @@ const KEY: &str = "sk-operator-7f3a9c";
 const CONFIG: &str = r#"
 [runtimes.claude]
 keyEnv = "OPERATOR_KEY"
+env = ["OPERATOR_*", "ANTHROPIC_*"]
 
 [[agents.list]]
 id = "main"
@@ -414,4 +415,53 @@ fn a_key_that_is_missing_is_named_to_those_that_need_it() {
     assert!(refused.stderr.contains(named), "{}", refused.text());
     assert!(refused.stderr.contains("export it, or name another variable"), "{}", refused.text());
     assert_eq!(place(&["-q", "run", "x", "--", "echo", "fine"]).expect_code(0).stdout(), "fine\n");
+}
+
+/// Other vendors' programs obey their base URLs, or are told one: the real ones, each with one request that is paid and one that is not.
+#[test]
+fn codex_and_gemini_are_metered_as_programs() {
+    let Some(clients) = install("codex_and_gemini_are_metered_as_programs") else { return };
+    let api = FakeModelApi::start(Script::new([Rule::always(Reply::text("hello"))]));
+    let api = api.expect("a free port");
+    let place = Place::new();
+    let prices = CONFIG.split_once("[prices").expect("it has prices").1;
+    place.file("c.toml", format!("[runtimes.exec]\nmeter = \"on\"\n\n[prices{prices}"));
+    place.file(
+        "home/.gemini/settings.json",
+        r#"{"security": {"auth": {"selectedType": "gemini-api-key"}}}"#,
+    );
+    let gemini = format!("exec {} --skip-trust -m priced-1 -p greet", clients.gemini().display());
+    let provider = r#"-c 'model_providers.m.name="m"' -c "model_providers.m.base_url=\"$OPENAI_BASE_URL\"" \
+        -c 'model_providers.m.env_key="OPENAI_API_KEY"' -c 'model_providers.m.wire_api="responses"' \
+        -c 'model_provider="m"' -c 'web_search="disabled"'"#;
+    let codex = clients.codex();
+    let codex = format!(
+        "exec {} exec --skip-git-repo-check {provider} -m priced-1 greet < /dev/null",
+        codex.display()
+    );
+    for script in [gemini, codex] {
+        let run = |budget: &str| {
+            let arguments = ["--config", "c.toml", "-q", "run", "--budget-usd", budget, "x", "--"];
+            let mut command = place.command(&[&arguments[..], &["sh", "-c", &script]].concat());
+            command.env("GEMINI_API_KEY", KEY).env("GOOGLE_GEMINI_BASE_URL", api.url());
+            command.env("OPENAI_API_KEY", KEY).env("OPENAI_BASE_URL", format!("{}/v1", api.url()));
+            place.outcome(command, &[])
+        };
+        let asked = api.conversations().len();
+        let outcome = run("2").expect_code(0);
+        assert_eq!(outcome.stdout().trim_end(), "hello", "{}", outcome.text());
+        let paid = events(&place);
+        let settled = of_kind(&paid, "request_settled");
+        assert!(!settled.is_empty(), "{}", outcome.text());
+        assert!(settled.iter().all(|it| it["cost"]["meteredUsd"].is_number()), "{settled:?}");
+        let answered = api.conversations().len();
+        assert_eq!(answered - asked, settled.len(), "each that left was charged");
+        let outcome = run("0.0001").expect_code(4);
+        assert_eq!(api.conversations().len(), answered, "none left: {}", outcome.text());
+        let logs = place.run(&["logs", "last"]).expect_code(0);
+        let said =
+            logs.stdout().matches("offshoot refused this request (budget_exhausted)").count();
+        assert!((1..=3).contains(&said), "it stops at once and says why: {}", logs.stdout());
+        place.run(&["audit", "last"]).expect_code(0);
+    }
 }

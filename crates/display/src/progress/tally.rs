@@ -129,7 +129,7 @@ impl Tally {
             }
             EventKind::RequestSettled { usage, cost, .. } => {
                 if let Some(live) = self.live.get_mut(&event.run) {
-                    live.used = (live.used.0 + *usage, live.used.1 + *cost);
+                    live.used = (live.used.0 + *usage, live.used.1.with_request(*cost));
                 }
             }
             EventKind::Started { .. } | EventKind::Returned => {

@@ -24,7 +24,8 @@ const ENDLESS: [&str; 6] = [
     "quota.maxParkSeconds",
 ];
 /// Limits that are the stricter the greater they are.
-const FLOORS: [&str; 3] = ["budget.keep", "breaker.cooldownSeconds", "retries.backoffSeconds"];
+const FLOORS: [&str; 4] =
+    ["budget.keep", "breaker.cooldownSeconds", "quota.keep", "retries.backoffSeconds"];
 /// The strictest word of each limit that is one.
 const STRICTEST: [&str; 5] = ["keep", "cascade", "lost", "stop", "fail"];
 /// Switches that are stricter when they are on.

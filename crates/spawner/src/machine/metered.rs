@@ -120,7 +120,7 @@ impl Requests {
 
     /// A request is charged. Returns what was held for it.
     pub(super) fn settled(&mut self, request: u64, usage: Usage, cost: Cost) -> BudgetGrant {
-        self.charged = (self.charged.0 + usage, self.charged.1 + cost);
+        self.charged = (self.charged.0 + usage, self.charged.1.with_request(cost));
         self.open.remove(&request).map(|open| open.held).unwrap_or_default()
     }
 }
@@ -202,14 +202,14 @@ impl Machine {
     pub(super) fn lose_requests(&mut self, run: RunIndex) -> Option<(Usage, Cost)> {
         self.refuse_waiting(run);
         let open = self.runs[run.get()].live()?.requests.as_ref()?.open.clone();
-        let mut sum = None;
+        let mut sum: Option<(Usage, Cost)> = None;
         for (request, Open { model, held }) in open {
             let tokens = TokenCount::Known(held.tokens.unwrap_or(0));
             let usage = Usage { input: tokens, ..Usage::default() };
-            let cost = Cost::metered(held.usd.unwrap_or_default());
+            let cost = held.usd.map_or_else(Cost::unknown, Cost::metered);
             self.settle_request(run, request, model, RequestEnding::Lost, usage, cost);
             let (usage_so_far, cost_so_far) = sum.unwrap_or_default();
-            sum = Some((usage_so_far + usage, cost_so_far + cost));
+            sum = Some((usage_so_far + usage, cost_so_far.with_request(cost)));
         }
         sum
     }

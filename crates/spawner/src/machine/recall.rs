@@ -221,7 +221,7 @@ impl Recall {
             EventKind::RequestSettled { usage, cost, .. } => {
                 if let Some(about) = self.about.get_mut(&run) {
                     let (usage_before, cost_before) = about.used.unwrap_or_default();
-                    about.used = Some((usage_before + usage, cost_before + cost));
+                    about.used = Some((usage_before + usage, cost_before.with_request(cost)));
                 }
             }
             EventKind::Ended(ending) => {

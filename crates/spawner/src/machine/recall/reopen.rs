@@ -68,7 +68,7 @@ impl Recall {
             let Some(about) = about.get_mut(run) else { continue };
             if let Some((usage, cost)) = machine.lose_requests(*run) {
                 let (usage_before, cost_before) = about.used.unwrap_or_default();
-                about.used = Some((usage_before + usage, cost_before + cost));
+                about.used = Some((usage_before + usage, cost_before.with_request(cost)));
             }
         }
         let fates = fates(&machine, &about);

@@ -247,3 +247,24 @@ fn requests_of_a_pool_wait_for_those_beside_them() {
     assert_eq!(world.requests_of(second), (0, 1), "it waits");
     world.crash();
 }
+
+/// Unknown is not zero, and a run whose requests have no price is one run of unknown cost.
+#[test]
+fn requests_without_a_price_are_one_unknown_cost() {
+    let mut world = World::quiet(Limits { metered: true, resumes: true, ..Limits::default() });
+    let piece = world.spawn_piece();
+    for _ in 0..2 {
+        world.ask_model(piece, 100);
+    }
+    world.crash();
+    world.finish(piece);
+    let costs: Vec<Cost> = world
+        .record
+        .iter()
+        .filter_map(|event| match &event.kind {
+            offshoot_model::EventKind::Ended(ending) => Some(ending.cost),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(costs, [Cost::unknown()]);
+}
