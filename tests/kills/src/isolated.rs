@@ -289,7 +289,11 @@ impl Place {
             kept.lines += noted.len() as u64;
             kept.cut_off += u32::from(!noted.is_empty() && (noted.len() as u64) < LINES);
         }
-        self.nothing_left()?;
+        if self.nothing_left().is_err() {
+            // A kill after the end of the tree leaves what was being removed, and the next start removes it.
+            self.read(&["run", "--quiet", "look", "--", "true"])?;
+            self.nothing_left()?;
+        }
         Ok(kept)
     }
 
