@@ -115,6 +115,29 @@ fn no_start_after_the_wall() {
     stage.place.run(&["audit", "last"]).expect_code(0);
 }
 
+/// Three runs meet the wall at once. At the reset one of them starts alone, and the others follow its first answer.
+#[test]
+fn one_probe_at_the_reset() {
+    let rules = [
+        Rule::always(Reply::wall(Duration::from_secs(2))).times(3),
+        Rule::always(Reply::text("read")),
+    ];
+    let Some(stage) = stage("one_probe_at_the_reset", rules) else { return };
+    let at_once: Vec<&str> =
+        MAP.iter().map(|word| if *word == "1" { "3" } else { *word }).collect();
+    let outcome = run(&stage, &at_once).expect_code(0);
+    assert_eq!(outcome.stdout().matches("read").count(), 3, "{}", outcome.text());
+    let events = events(&stage.place);
+    let from = events.iter().position(|(kind, _)| kind == "parked").expect("it was parked");
+    let to = events.iter().position(|(kind, _)| kind == "unparked").expect("it went on");
+    assert_eq!(count(&events, "parked"), 1, "it is the same wall for all of them");
+    let reset = events[from].1["kind"]["until"].as_str().expect("a moment").to_owned();
+    let is_late = |event: &&(String, Value)| event.1["at"].as_str() >= Some(&*reset);
+    let started = events[from..to].iter().filter(|(kind, _)| kind == "starting");
+    assert_eq!(started.filter(is_late).count(), 1, "{:?}", &events[from..to]);
+    stage.place.run(&["audit", "last"]).expect_code(0);
+}
+
 /// No retry is used up: none is allowed, and the piece has its second attempt all the same.
 #[test]
 fn a_wall_is_no_attempt() {
