@@ -11,6 +11,9 @@ use crate::{Result, cargo, workspace};
 /// Tells tests that every program and library of the workspace is built. See `tests/support/src/programs.rs`.
 const BUILT: &str = "OFFSHOOT_TESTS_BUILT";
 
+/// How many tests of one program run at once.
+const THREADS: &str = "RUST_TEST_THREADS";
+
 /// Failed tests that are run once more. Where more of them fail, the cause is no busy machine.
 const MOST: usize = 3;
 
@@ -27,11 +30,10 @@ struct Failed {
 /// Hundreds of tests that start real processes share the machine. One that fails beside all others is run once more by itself; where
 /// that passes, the test is named as flaky, and its cause is to be mended.
 pub(crate) fn run() -> Result {
-    // First as `cargo run` builds the command, whose features are its own: a test types what the README says.
-    cargo::run(&["build"], &[])?;
     cargo::build_all()?;
     let log = workspace::root().join("target/test.log");
-    let variables = [(BUILT, "true")];
+    let threads = threads()?.to_string();
+    let variables = [(BUILT, "true"), (THREADS, &*threads)];
     let ran = cargo::log(&["test", "--workspace", "--no-fail-fast"], &variables, &log);
     let text = fs::read_to_string(&log)?;
     print_skipped(&text);
@@ -59,6 +61,11 @@ pub(crate) fn run() -> Result {
         println!("flaky  {test}: failed beside all others, passed by itself");
     }
     Ok(())
+}
+
+/// Three tests for two cores: most tests start processes, and wait for them about a third of their time.
+fn threads() -> Result<usize> {
+    Ok(std::thread::available_parallelism()?.get() * 3 / 2)
 }
 
 /// Prints what did not run because the machine does not permit it, and how much that was.

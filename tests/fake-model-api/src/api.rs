@@ -4,6 +4,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
@@ -58,6 +59,8 @@ pub(crate) struct State {
 struct Inner {
     script: Script,
     requests: Vec<Recorded>,
+    /// When the five hours that were told last begin anew, in seconds since 1970.
+    reset: u64,
 }
 
 impl FakeModelApi {
@@ -80,7 +83,7 @@ impl FakeModelApi {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         let address = listener.local_addr()?;
         let (count, _) = watch::channel(0);
-        let inner = Mutex::new(Inner { script, requests: Vec::new() });
+        let inner = Mutex::new(Inner { script, requests: Vec::new(), reset: 0 });
         let state = Arc::new(State { inner, model, count });
         let (end, ended) = oneshot::channel();
         let shared = Arc::clone(&state);
@@ -148,6 +151,19 @@ impl Recorded {
 }
 
 impl State {
+    /// Returns when the five hours begin anew, in seconds since 1970: in this many seconds, unless an earlier answer has told a
+    /// moment that is still to come. A window has one reset, whenever it is asked for.
+    pub(crate) fn reset(&self, seconds: u64) -> u64 {
+        #[expect(clippy::disallowed_methods, reason = "a reset is a moment of the system's clock")]
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is after 1970");
+        let mut inner = self.lock();
+        if inner.reset <= now.as_secs() {
+            // A reset is told in whole seconds, and is not before its time.
+            inner.reset = now.as_secs() + 1 + seconds;
+        }
+        inner.reset
+    }
+
     /// Records a request and decides what it gets.
     pub(crate) fn answer(
         &self,

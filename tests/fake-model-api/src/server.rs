@@ -4,7 +4,6 @@ use std::convert::Infallible;
 use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures_util::stream::{self, BoxStream, StreamExt};
 use http_body_util::{BodyExt, Limited, StreamBody};
@@ -83,10 +82,10 @@ async fn respond(
         }
         Err(error) => wire::error(&ApiError::new(413, "request_too_large", error.to_string())),
     };
-    Ok(respond_with(response).await)
+    Ok(respond_with(response, &state).await)
 }
 
-async fn respond_with(response: Response) -> hyper::Response<Body> {
+async fn respond_with(response: Response, state: &State) -> hyper::Response<Body> {
     let Response { status, content_type, retry_after, quota_resets_in, quota_used, parts } =
         response;
     if parts.first() == Some(&Part::Silence) {
@@ -102,21 +101,19 @@ async fn respond_with(response: Response) -> hyper::Response<Body> {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
     if let Some(seconds) = quota_resets_in {
-        tell_quota(response.headers_mut(), ("rejected", 100), seconds);
+        tell_quota(response.headers_mut(), ("rejected", 100), state.reset(seconds));
         response.headers_mut().insert("x-should-retry", HeaderValue::from_static("false"));
     }
     if let Some((percent, seconds)) = quota_used {
-        tell_quota(response.headers_mut(), ("allowed_warning", percent), seconds);
+        let reset = state.reset(seconds);
+        tell_quota(response.headers_mut(), ("allowed_warning", percent), reset);
     }
     response
 }
 
 /// Tells in the headers of a subscription how much of its five hours is used, and when they begin anew.
-fn tell_quota(headers: &mut HeaderMap, (status, percent): (&'static str, u8), seconds: u64) {
-    #[expect(clippy::disallowed_methods, reason = "a reset is a moment of the clock on the wall")]
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is after 1970");
-    // A reset is told in whole seconds, and is not before its time.
-    let reset = HeaderValue::from(now.as_secs() + 1 + seconds);
+fn tell_quota(headers: &mut HeaderMap, (status, percent): (&'static str, u8), reset: u64) {
+    let reset = HeaderValue::from(reset);
     let utilization = format!("{}.{:02}", percent / 100, percent % 100);
     let utilization = HeaderValue::try_from(utilization).expect("digits");
     for (name, value) in [

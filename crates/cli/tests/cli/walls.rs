@@ -119,7 +119,7 @@ fn no_start_after_the_wall() {
 #[test]
 fn one_probe_at_the_reset() {
     let rules = [
-        Rule::always(Reply::wall(Duration::from_secs(2))).times(3),
+        Rule::always(Reply::wall(Duration::from_secs(6))).times(3),
         Rule::always(Reply::text("read")),
     ];
     let Some(stage) = stage("one_probe_at_the_reset", rules) else { return };
