@@ -160,11 +160,15 @@ function hear(line) {
 }
 
 // Lines end with a newline and with nothing else; `node:readline` would also split at U+2028, which may stand in a text.
-let rest = "";
+// What has come of a line is joined once, at its end: a result of 100 MB comes in more than a thousand blocks.
+/** @type {string[]} */
+const begun = [];
 process.stdin.setEncoding("utf8");
 for await (const block of process.stdin) {
-  const lines = (rest + block).split("\n");
-  rest = lines.pop() ?? "";
+  const lines = block.split("\n");
+  const last = lines.pop() ?? "";
+  if (lines.length > 0) lines[0] = begun.splice(0).join("") + lines[0];
+  begun.push(last);
   for (const text of lines) {
     const line = JSON.parse(text);
     try {

@@ -11,7 +11,7 @@ use crate::{Result, cargo, workspace};
 /// Tells tests that every program and library of the workspace is built. See `tests/support/src/programs.rs`.
 const BUILT: &str = "OFFSHOOT_TESTS_BUILT";
 
-/// How many tests of one program run at once.
+/// The variable that says how many tests of one program run at once.
 const THREADS: &str = "RUST_TEST_THREADS";
 
 /// Failed tests that are run once more. Where more of them fail, the cause is no busy machine.
