@@ -60,12 +60,16 @@ pub(crate) fn run(arguments: &[&str]) -> Result {
     let folders = ["test", "--release", "--package", "offshoot-isolation", "--test", "suite"];
     let folders = [&folders[..], &["--", "kills"]].concat();
     let folders = cargo::run(&folders, &[(COUNTS, path), (POINTS, &wish.kills)]);
+    let states = ["test", "--release", "--package", "offshoot-spawner", "--lib", "every_state"];
+    let states = [&states[..], &["--", "--nocapture"]].concat();
+    let states = cargo::run(&states, &variables);
     let counts = read(&fs::read_to_string(&file).unwrap_or_default())?;
     let table = table(&counts);
     println!("{table}");
     kills?;
     faults?;
     folders?;
+    states?;
     let lost: u64 = counts.iter().map(|count| count.tried - count.survived).sum();
     if counts.is_empty() || lost > 0 {
         return Err(format!("{lost} points of {} kinds were lost", counts.len()).into());

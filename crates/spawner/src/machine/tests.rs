@@ -11,6 +11,7 @@ mod limits;
 mod memory;
 mod needs;
 mod observations;
+mod reachable;
 mod recalls;
 mod reopened;
 mod repeats;

@@ -104,7 +104,7 @@ impl World {
         let EventKind::Admitted(admitted) = &self.record[0].kind else {
             panic!("a record begins with the admission of its root");
         };
-        let mut recall = Recall::new(self.limits.config(), root, admitted, u64::MAX);
+        let mut recall = Recall::new(self.config.clone(), root, admitted, u64::MAX);
         for event in self.record.clone() {
             recall.apply(event, self).expect("the record fits together");
         }

@@ -425,6 +425,11 @@ impl Ledger {
         self.ended.get(&run).copied()
     }
 
+    /// Returns whether the result of a run was told to the session that asked for it; none where that is not decided yet.
+    pub(super) fn told(&self, run: RunId) -> Option<bool> {
+        self.handed_over.get(&run).copied()
+    }
+
     pub(super) fn admitted(&self, run: RunId) -> &Admitted {
         &self.admitted[&run]
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use offshoot_config::Config;
 use offshoot_model::{
     Account, AgentId, CostKnowledge, Event, EventKind, OnNeedFailed, Payload, RefusalCode, RootId,
     RunId, RunStatus, SpawnRequest, Timestamp, TokenCount, Usage,
@@ -42,6 +43,8 @@ pub(super) struct World {
     pub(super) other_facts: Arc<RuntimeFacts>,
     pub(super) pieces_left: u64,
     pub(super) limits: Limits,
+    /// The limits as a configuration: it is read once, and taken by each machine of this world.
+    pub(super) config: Config,
     /// The record, as it would be on disk.
     pub(super) record: Vec<Event>,
     /// The results and letters that agents know.
@@ -92,9 +95,19 @@ impl World {
     }
 
     pub(super) fn new(seed: u64, limits: Limits, behaviour: Behaviour) -> Self {
+        Self::configured(seed, limits, limits.config(), behaviour)
+    }
+
+    /// The same with limits that were made a configuration before.
+    pub(super) fn configured(
+        seed: u64,
+        limits: Limits,
+        config: Config,
+        behaviour: Behaviour,
+    ) -> Self {
         let agent = AgentId::main();
         let root = RootId::new(id(1));
-        let mut machine = Machine::new(limits.config(), root, &agent);
+        let mut machine = Machine::new(config.clone(), root, &agent);
         let opening = Opening {
             kind: crate::RootKind::Run,
             run: id(1),
@@ -134,6 +147,7 @@ impl World {
             facts: Arc::new(facts),
             pieces_left: 0,
             limits,
+            config,
             record: Vec::new(),
             memory: Memory::default(),
             unreadable: BTreeSet::new(),
