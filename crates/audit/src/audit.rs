@@ -514,6 +514,7 @@ impl Audit {
                 // Breakers are counted here from the ends of runs.
                 | EventKind::BreakerOpened { .. }
                 | EventKind::BreakerClosed { .. }
+                | EventKind::QuotaSeen { .. }
                 | EventKind::Merged(_)
                 | EventKind::StrayEnded { .. }
                 | EventKind::KeeperFailed { .. },

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use offshoot_model::{
     Admitted, Changes, Cleanup, Ending, Event, EventKind, Grant, InputRange, Node, Origin, Payload,
-    Reason, Refusal, RequestEnding, RootId, RunId, RunStatus, ToolUse, TraceStep, Tree,
+    Reason, Refusal, RequestEnding, RootId, RunId, RunStatus, Timestamp, ToolUse, TraceStep, Tree,
+    Window,
 };
 
 use crate::held::held;
@@ -179,6 +180,7 @@ impl Story {
         row("times", Some(times(node)));
         row("used", used(&node.usage, &node.cost));
         row("metered", (!self.requests.is_empty()).then(|| requests(&self.requests)));
+        row("quota", Some(windows(tree, node)).filter(|windows| !windows.is_empty()));
         row("afterwards", afterwards(admitted).map(str::to_owned));
         let below = tree.children(node).len();
         let (usage, cost) = tree.subtree(node);
@@ -313,6 +315,22 @@ fn requests(requests: &BTreeMap<RequestEnding, u64>) -> String {
 }
 
 /// Returns the treatment of the session afterwards, where it is not the ordinary one.
+/// Returns the windows of quotas of which the services of a tree have told, each on a line: beside its root alone.
+fn windows(tree: &Tree, node: &Node) -> String {
+    let is_root = node.run == node.root.run();
+    let windows = tree.windows(node.root, Timestamp::EPOCH).filter(|_| is_root);
+    let line = |window: &Window| {
+        let of = format!("{} of {}", window.window, window.account);
+        let left = window.left / 10_000;
+        format!(
+            "{left} % of {} are left, until {}",
+            neutral::line(&of),
+            number::moment(window.until)
+        )
+    };
+    windows.map(line).collect::<Vec<_>>().join("\n")
+}
+
 fn afterwards(admitted: &Admitted) -> Option<&'static str> {
     let asked = admitted.particulars.as_ref().and_then(|particulars| particulars.cleanup);
     match (admitted.cleanup, asked) {

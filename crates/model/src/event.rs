@@ -192,6 +192,17 @@ pub enum EventKind {
         /// The part that is left, in millionths, where the configuration keeps it; none where the service refuses runs.
         left: Option<u32>,
     },
+    /// The service of an account tells how much of a quota is left. Recorded of the root, once for each twentieth that is used.
+    QuotaSeen {
+        /// The account.
+        account: Account,
+        /// The quota in the words of the service, such as `five_hour`.
+        window: Arc<str>,
+        /// The part that is left, in millionths.
+        left: u32,
+        /// The reset.
+        until: Timestamp,
+    },
     /// Runs of the account start again: the one that was started after the reset works, or the runtime has another account now.
     /// Recorded of the root.
     Unparked {
@@ -444,6 +455,11 @@ table! {
         "no run of {account} starts before {}: {}",
         number::moment(*until),
         number::quota(window.as_deref(), *left),
+    );
+    Self::QuotaSeen { account, window, left, until } => "quota_seen", format!(
+        "{} % of a quota ({window}) of {account} are left until {}",
+        left / 10_000,
+        number::moment(*until),
     );
     Self::Unparked { account } => "unparked", format!("runs of {account} start again");
     Self::Ended(ending) => "ended", ending.reason.to_string();

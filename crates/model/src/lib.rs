@@ -58,6 +58,7 @@ mod time;
 mod tree;
 mod usage;
 mod variable;
+mod windows;
 mod wording;
 
 pub use account::Account;
@@ -98,6 +99,7 @@ pub use time::{Timestamp, from_rfc3339, rfc3339};
 pub use tree::{Node, Parked, Statuses, Subtree, Subtrees, Tree, TreeNode};
 pub use usage::{TokenCount, Usage};
 pub use variable::{ValueKind, VariableRef};
+pub use windows::{Window, Windows};
 pub use wording::{causes, error_chain, plain};
 
 pub use offshoot_session_key::{AgentId, SessionKey};

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::ending::{with_cause, with_said};
 use crate::{
     Cleanup, Cost, Event, EventKind, Holds, Need, OpenBreaker, Origin, Reason, RootId, RunId,
-    RunStatus, Timestamp, TraceStep, Usage, Wall,
+    RunStatus, Timestamp, TraceStep, Usage, Wall, Window, Windows,
 };
 
 /// All runs that were told of, of any number of roots.
@@ -21,6 +21,7 @@ pub struct Tree {
     roots: Vec<usize>,
     /// The reasons why trees are held back.
     holds: Holds,
+    windows: Windows,
 }
 
 /// One run in a tree.
@@ -219,6 +220,7 @@ impl Tree {
             return self.admit(event);
         }
         self.holds.apply(event);
+        self.windows.apply(event);
         let Some(&at) = self.index.get(&event.run) else { return };
         // Only at an end: a reader of a hundred thousand runs waits for each look.
         let is_followed = matches!(event.kind, EventKind::Ended(_)) && self.is_followed(at);
@@ -362,6 +364,11 @@ impl Tree {
     /// Returns the accounts of a tree of which a quota is used up; none where the tree is over.
     pub fn walls(&self, root: RootId) -> impl Iterator<Item = &Wall> {
         self.holds.walls(root).filter(move |_| !self.is_over(root))
+    }
+
+    /// Returns the windows of quotas of which the services of a tree have told, as far as they have not begun anew at this moment.
+    pub fn windows(&self, root: RootId, now: Timestamp) -> impl Iterator<Item = &Window> {
+        self.windows.of(root, now)
     }
 
     /// Returns the open breaker of the agent of a run that stands in line.

@@ -21,6 +21,8 @@ use offshoot_model::{Account, RunId, Timestamp};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quotas {
     walls: BTreeMap<Account, Wall>,
+    /// What was left of each window when it was recorded last, in millionths, and its reset.
+    windows: BTreeMap<(Account, Arc<str>), (u32, Timestamp)>,
 }
 
 /// The wall of one account.
@@ -70,7 +72,36 @@ const LONGEST: Duration = Duration::from_secs(31 * 24 * 3600);
 /// The latest moment by which a probe is moved behind a reset, so that trees that wait for the same reset do not come at once.
 const LATEST: Duration = Duration::from_secs(30);
 
+/// The step by which what is left of a window is recorded, in millionths.
+const STEP: u32 = 50_000;
+
+/// The shortest time until its reset at which a window is recorded first: limits of a minute are no quotas to plan with.
+const SHORTEST: Duration = Duration::from_secs(600);
+
+/// Resets that lie less than this apart are one: services count them anew with each answer.
+const SAME: Duration = Duration::from_secs(60);
+
 impl Quotas {
+    /// Returns true if what is left of a window is to be recorded: it is a long window that is told of first or anew, or a step more
+    /// of it is used.
+    pub fn is_news(
+        &self,
+        account: &Account,
+        window: &Arc<str>,
+        (left, reset): (u32, Timestamp),
+        now: Timestamp,
+    ) -> bool {
+        match self.windows.get(&(account.clone(), Arc::clone(window))) {
+            Some((known, until)) if reset < until.plus(SAME) => left / STEP < known / STEP,
+            _ => reset > now.plus(SHORTEST),
+        }
+    }
+
+    /// Takes in what is left of a window.
+    pub fn saw(&mut self, account: &Account, window: &Arc<str>, left: u32, reset: Timestamp) {
+        self.windows.insert((account.clone(), Arc::clone(window)), (left, reset));
+    }
+
     /// Returns true if no account has a wall.
     pub fn is_empty(&self) -> bool {
         self.walls.is_empty()

@@ -246,6 +246,25 @@ fn two_trees_share_a_window() {
     }
 }
 
+/// What is left of a window stands in the record once for each twentieth, and is shown.
+#[test]
+fn what_is_left_of_a_window_is_shown() {
+    let used = |word: &str, percent| {
+        let rule = Rule::when(Condition::Prompt(word.into()), Reply::text("read"));
+        rule.quota_used(percent, Duration::from_secs(3_600))
+    };
+    let rules = [used("one", 40), used("two", 41), used("three", 83)];
+    let Some(stage) = stage("what_is_left_of_a_window_is_shown", rules) else { return };
+    run(&stage, MAP).expect_code(0);
+    let told = events(&stage.place);
+    let left = told.iter().filter(|(kind, _)| kind == "quota_seen");
+    let left: Vec<u64> = left.filter_map(|(_, it)| it["kind"]["left"].as_u64()).collect();
+    assert_eq!(left, [600_000, 590_000, 170_000]);
+    let shown = stage.place.run(&["show", "last"]).expect_code(0);
+    assert!(shown.stdout().contains("17 % of five_hour of claude"), "{}", shown.stdout());
+    stage.place.run(&["audit", "last"]).expect_code(0);
+}
+
 /// With the login of a subscription the program itself says what is left; through the meter the headers of its answers do.
 #[test]
 fn a_part_of_a_quota_is_kept() {

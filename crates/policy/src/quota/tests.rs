@@ -129,6 +129,34 @@ fn accounts_are_apart() {
 }
 
 #[test]
+fn what_is_left_of_a_window_is_news_in_steps() {
+    let mut quotas = Quotas::default();
+    let window: Arc<str> = "five_hour".into();
+    let mut tells = |left, reset, now| {
+        let is_news = quotas.is_news(&claude(), &window, (left, at(reset)), at(now));
+        if is_news {
+            quotas.saw(&claude(), &window, left, at(reset));
+        }
+        is_news
+    };
+    // What is left, the reset, the moment, and whether it is recorded.
+    let table = [
+        (990_000, 60, 0, false),
+        (990_000, 18_000, 0, true),
+        (951_000, 18_001, 20, false),
+        (949_999, 18_002, 30, true),
+        (960_000, 18_002, 40, false),
+        (100_000, 18_002, 17_900, true),
+        (0, 18_002, 17_950, true),
+        // It begins anew.
+        (1_000_000, 36_002, 18_010, true),
+    ];
+    for row @ (left, reset, now, expected) in table {
+        assert_eq!(tells(left, reset, now), expected, "{row:?}");
+    }
+}
+
+#[test]
 fn a_probe_is_moved_by_chance_and_never_before_the_reset() {
     let meets = |reset, chance| {
         let times = (at(reset), at(0));

@@ -115,6 +115,9 @@ impl Machine {
                 self.books.quotas.parked(account, window.clone(), *until, self.now);
                 self.rest_at_walls();
             }
+            EventKind::QuotaSeen { account, window, left, until } => {
+                self.books.quotas.saw(account, window, *left, *until);
+            }
             EventKind::Unparked { account } => {
                 self.books.quotas.unparked(account);
                 self.walls_changed = true;

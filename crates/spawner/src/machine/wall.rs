@@ -45,7 +45,7 @@ impl Machine {
     }
 
     /// The service of a run says how much is left of a quota, in millionths. Where that is less than what is kept, no run of the account
-    /// starts before the reset; what runs goes on.
+    /// starts before the reset; what runs goes on. What is left is recorded in steps.
     pub(super) fn sees_quota(
         &mut self,
         run: RunIndex,
@@ -55,7 +55,14 @@ impl Machine {
     ) {
         let Some(live) = self.runs[run.get()].live() else { return };
         let keeps = left < live.under.quota.keep().millionths() && reset > self.now;
-        if let (Some(account), true) = (live.account.clone(), keeps) {
+        let Some(account) = live.account.clone() else { return };
+        let is_news = self.books.quotas.is_news(&account, &window, (left, reset), self.now);
+        if is_news && self.is_open() {
+            let (account, window) = (Account::clone(&account), Arc::clone(&window));
+            let seen = EventKind::QuotaSeen { account, window, left, until: reset };
+            self.record(RunIndex::ROOT, seen);
+        }
+        if keeps {
             self.park(run, &account, Some(window), reset, Some(left));
         }
     }

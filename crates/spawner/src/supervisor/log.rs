@@ -150,6 +150,9 @@ fn write(kind: &EventKind, ms: Option<u64>) {
         EventKind::Parked { account, until, .. } => {
             warn!(%account, %until, "account is parked, a quota is used up");
         }
+        EventKind::QuotaSeen { account, window, left, until } => {
+            info!(%account, %window, left, %until, "what is left of a quota");
+        }
         EventKind::Unparked { account } => info!(%account, "account is not parked any more"),
         EventKind::Reopened => info!("tree resumed"),
         EventKind::RootReopened(reopened) => {

@@ -1,6 +1,6 @@
 //! The lines above the table: what is shown, how many runs there are of each status, what they have used.
 
-use offshoot_display::Hold;
+use offshoot_display::{Hold, neutral};
 use offshoot_model::{EventKind, Node, RunStatus, number};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -133,6 +133,11 @@ fn numbers(screen: &Screen, theme: Theme, root: &Node, top: &Node) -> Vec<(Strin
     for budget in budget::used(granted, &usage, &cost) {
         let style = if budget.part >= 0.8 { theme.alarm() } else { Style::new() };
         numbers.push((format!("budget {} of {}", bar(budget.part, 10), budget.of), style));
+    }
+    for window in screen.tree().windows(root.root, screen.moment()) {
+        let style = if window.used() >= 0.8 { theme.alarm() } else { Style::new() };
+        let name = neutral::line(&window.window);
+        numbers.push((format!("{name} {}", bar(window.used(), 10)), style));
     }
     numbers
 }

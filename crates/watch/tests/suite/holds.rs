@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use insta::assert_snapshot;
-use offshoot_model::{AgentId, Event, EventKind, Reason, RunId};
+use offshoot_model::{Account, AgentId, Event, EventKind, Reason, RunId, Timestamp};
 use offshoot_test_support::scenario;
 use offshoot_watch::Key;
 
@@ -69,6 +69,24 @@ fn what_holds_a_tree_back_takes_no_room_from_its_numbers() {
         }
         let long = stage.picture(220, 24);
         assert!(long.contains(" since 2025-08-01T12:0"), "{long}");
+    }
+}
+
+/// Beside the budget stands what is used of each window, with the same bar.
+#[test]
+fn windows_of_quotas_have_bars() {
+    let left = |left| EventKind::QuotaSeen {
+        account: Account::of_runtime("claude"),
+        window: "five_hour".into(),
+        left,
+        until: Timestamp::from_micros(u64::MAX / 4),
+    };
+    for (part, bar) in
+        [(900_000, "five_hour █░░░░░░░░░ 10 %"), (70_000, "five_hour █████████░ 93 %")]
+    {
+        let mut stage = a_map_with(left(part));
+        let picture = stage.picture(140, 24);
+        assert!(picture.contains(bar), "{picture}");
     }
 }
 
