@@ -22,6 +22,15 @@ pub(crate) fn log(arguments: &[&str], environment: &[(&str, &str)], file: &Path)
     Ok(cargo.envs(environment.iter().copied()).run()?)
 }
 
+/// Returns true if cargo has this command of its own or of others.
+pub(crate) fn has(command: &str) -> bool {
+    let found = shell().map(|shell| {
+        let cargo = cmd!(shell, "cargo {command} --version").quiet();
+        cargo.ignore_stdout().ignore_stderr().run().is_ok()
+    });
+    found.unwrap_or(false)
+}
+
 /// Builds every target of the workspace in one build. A build of one package alone would choose other features for the crates
 /// below it, and compile them a second time.
 pub(crate) fn build_all() -> Result {

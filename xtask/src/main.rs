@@ -12,6 +12,7 @@ mod bench;
 mod cargo;
 mod ci;
 mod make_log;
+mod mutants;
 mod package;
 mod regenerate;
 mod soak;
@@ -40,6 +41,9 @@ Usage: cargo xtask <CHORE>
                           kills supervisors at so many random moments (500) and resumes their trees, then tries
                           every fault below the record and the command, or N of each kind; prints the counts as they
                           stand in docs/durability.md, or writes them there
+  mutants [policy|meter|machine] [ARGUMENTS]
+                          changes what decides, one place at a time, and names each change that no test notices and
+                          xtask/survivors.txt does not explain; arguments go to `cargo mutants`. Takes hours
   package [ARGUMENTS]     the archives of all published crates, each unpacked and built; arguments go to `cargo package`
   make-log --bytes SIZE [--seed N] FILE
                           a log of exactly that size (512k, 64m, 1g), the same for the same seed
@@ -56,6 +60,7 @@ fn main() -> ExitCode {
         ["regenerate", "--check"] => regenerate::check(),
         ["bench", rest @ ..] => bench::run(rest),
         ["soak", rest @ ..] => soak::run(rest),
+        ["mutants", rest @ ..] => mutants::run(rest),
         ["package", rest @ ..] => package::run(rest),
         ["make-log", rest @ ..] => make_log::run(rest),
         ["help" | "--help" | "-h"] => {
