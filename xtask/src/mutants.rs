@@ -16,7 +16,7 @@ const LIST: &str = "xtask/survivors.txt";
 /// Stands between a change and its reason.
 const BECAUSE: &str = "  because ";
 
-/// What is changed together.
+/// Files that are changed together.
 struct Part {
     name: &'static str,
     package: &'static str,

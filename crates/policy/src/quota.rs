@@ -21,7 +21,7 @@ use offshoot_model::{Account, RunId, Timestamp};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quotas {
     walls: BTreeMap<Account, Wall>,
-    /// What was left of each window when it was recorded last, in millionths, and its reset.
+    /// The part of each window that was left when it was recorded last, in millionths, and its reset.
     windows: BTreeMap<(Account, Arc<str>), (u32, Timestamp)>,
 }
 

@@ -246,7 +246,7 @@ fn two_trees_share_a_window() {
     }
 }
 
-/// What is left of a window stands in the record once for each twentieth, and is shown.
+/// The part that is left of a window stands in the record once for each twentieth, and is shown.
 #[test]
 fn what_is_left_of_a_window_is_shown() {
     let used = |word: &str, percent| {
