@@ -63,6 +63,11 @@ impl Reader {
         !matches!(&self.form, Form::Events(events) if events.held.is_some())
     }
 
+    /// True if the answer is one whole text, and no stream: its provider has made all of it, whether or not it is read.
+    pub(crate) fn is_whole(&self) -> bool {
+        matches!(self.form, Form::Whole { .. })
+    }
+
     /// Takes bytes of the answer, and adds those that pass now.
     pub(crate) fn feed(
         &mut self,

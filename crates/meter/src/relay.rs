@@ -1,17 +1,24 @@
 //! An answer on its way from the provider to the program: bytes pass as they come, and their use is read beside them.
 //!
-//! No task and no channel lie between: what the program takes is taken from the provider. If the program goes, this is dropped, the
-//! connection to the provider with it, and the reservation is settled.
+//! No task and no channel lie between: what the program takes is taken from the provider. If the program goes, this is dropped. A stream
+//! ends with it: the connection to the provider is closed, and the reservation is settled. Of an answer that is no stream the provider
+//! has made all and charges all, so its rest is read for what it reports.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use hyper::body::{Body, Bytes, Frame, SizeHint};
+use tokio::runtime::Handle;
 
 use crate::reader::Reader;
 use crate::reservation::Reservation;
 use crate::settle::Ending;
+
+/// The longest time for which the rest of an answer is read after its program has gone. The end of the run waits for it.
+const REST: Duration = Duration::from_secs(10);
 
 /// The body of an answer.
 pub(crate) struct Relay {
@@ -38,6 +45,16 @@ impl Relay {
         Self { inner, metered, passing: VecDeque::new(), over: false }
     }
 
+    /// Reads the answer to its end, and settles the request by what it reports; by its bound where the end does not come in time.
+    async fn read_rest(mut self) {
+        let rest = async {
+            while let Some(Ok(_)) = poll_fn(|cx| Pin::new(&mut self).poll_frame(cx)).await {}
+        };
+        let _ = tokio::time::timeout(REST, rest).await;
+        // A further rest would be read for ever.
+        drop(self.metered.take());
+    }
+
     /// Takes the end of the answer.
     fn end(&mut self) {
         self.over = true;
@@ -56,7 +73,18 @@ impl Drop for Relay {
     fn drop(&mut self) {
         // An answer whose length was announced is over with its last byte, and is not asked for more.
         if self.metered.is_some() && self.inner.is_end_stream() {
-            self.end();
+            return self.end();
+        }
+        let reads_on = self.metered.as_ref().is_some_and(|metered| metered.reader.is_whole());
+        // Without a runtime the process ends, and nothing can be read.
+        if let (true, Ok(runtime)) = (reads_on, Handle::try_current()) {
+            let rest = Self {
+                inner: std::mem::take(&mut self.inner),
+                metered: self.metered.take(),
+                passing: VecDeque::new(),
+                over: false,
+            };
+            runtime.spawn(rest.read_rest());
         }
     }
 }

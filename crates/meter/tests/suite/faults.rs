@@ -3,7 +3,7 @@
 use offshoot_fake_model_api::{Break, Reply, Rule};
 use offshoot_meter::Ending;
 
-use crate::house::{House, dollars, raw_provider};
+use crate::house::{House, dollars, raw_provider, slow_provider};
 
 #[tokio::test]
 async fn a_broken_stream_is_charged() {
@@ -67,6 +67,22 @@ async fn answers_of_no_sense_are_charged_at_their_bound() {
     message.await.expect("no panic");
     let settle = house.settle().await;
     assert_eq!(settle.charge.tokens.total(), 17, "the larger of two counts: {settle:?}");
+    served.abort();
+}
+
+/// A program that hangs up before it has read a whole answer has caused its cost all the same, and no more than that.
+#[tokio::test]
+async fn an_answer_that_the_program_does_not_read_is_charged_as_it_is_reported() {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n{";
+    let rest = r#""type":"message","content":[],"usage":{"input_tokens":10,"output_tokens":7}}"#;
+    let (url, goes_on, served) = slow_provider(head, rest).await;
+    let mut house = House::before(&url, dollars()).await;
+    let message = house.hang_up_after_head();
+    house.grant().await;
+    message.await.expect("no panic");
+    goes_on.send(()).expect("the provider waits");
+    let settle = house.settle().await;
+    assert_eq!((settle.ending, settle.charge.tokens.total()), (Ending::Answered, 17));
     served.abort();
 }
 

@@ -11,7 +11,7 @@ use offshoot_meter::{
 use offshoot_model::RunId;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
@@ -105,6 +105,26 @@ impl House {
         self.send("POST", "/v1/messages", MESSAGE)
     }
 
+    /// Sends a message of a few words, reads the head of the answer, says that nothing more comes, and waits until the meter hangs up.
+    pub(crate) fn hang_up_after_head(&self) -> JoinHandle<()> {
+        let (address, ticket) = (self.address, self.ticket.expose());
+        let request = format!(
+            "POST /v1/messages HTTP/1.1\r\nhost: meter\r\nx-api-key: {ticket}\r\ncontent-length: {}\r\n\r\n{MESSAGE}",
+            MESSAGE.len()
+        );
+        #[expect(clippy::disallowed_methods, reason = "it ends with its connection")]
+        tokio::spawn(async move {
+            let mut connection = TcpStream::connect(address).await.expect("it listens");
+            connection.write_all(request.as_bytes()).await.expect("it is read");
+            let mut first = [0; 16];
+            connection.read_exact(&mut first).await.expect("the head comes");
+            assert_eq!(&first[..15], b"HTTP/1.1 200 OK");
+            connection.shutdown().await.expect("it is open");
+            // A reset says the same as an end.
+            let _ = connection.read_to_end(&mut Vec::new()).await;
+        })
+    }
+
     /// The next question for a reservation.
     pub(crate) async fn reserve(&mut self) -> Reserve {
         loop {
@@ -119,7 +139,7 @@ impl House {
     /// Grants the next question.
     pub(crate) async fn grant(&mut self) -> Reserve {
         let mut reserve = self.reserve().await;
-        let (answer, _) = tokio::sync::oneshot::channel();
+        let (answer, _) = oneshot::channel();
         let asked = std::mem::replace(&mut reserve.answer, answer);
         asked.send(Verdict::Granted).expect("the program waits");
         reserve
@@ -199,4 +219,24 @@ pub(crate) async fn raw_provider(answer: &'static str) -> (String, JoinHandle<()
         }
     });
     (url, served)
+}
+
+/// A provider that answers one connection with these bytes, and with the rest once it is told to.
+pub(crate) async fn slow_provider(
+    begin: &'static str,
+    rest: &'static str,
+) -> (String, oneshot::Sender<()>, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("http://{}", listener.local_addr().expect("it is bound"));
+    let (goes_on, told) = oneshot::channel();
+    #[expect(clippy::disallowed_methods, reason = "it ends with its test")]
+    let served = tokio::spawn(async move {
+        let (mut connection, _) = listener.accept().await.expect("the meter asks");
+        let mut head = vec![0; 64 * 1024];
+        let _ = connection.read(&mut head).await;
+        let _ = connection.write_all(begin.as_bytes()).await;
+        let _ = told.await;
+        let _ = connection.write_all(rest.as_bytes()).await;
+    });
+    (url, goes_on, served)
 }
