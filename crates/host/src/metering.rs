@@ -73,7 +73,7 @@ pub(crate) enum MeteringError {
         variable: String,
     },
     /// A program may ask any provider, so one key says nothing.
-    #[error("runtimes.exec names a key, and its programs may ask any provider")]
+    #[error("runtimes.exec names one key, and its programs may ask any provider")]
     KeyOfPrograms,
     /// No provider is known.
     #[error("runtimes.exec.meter is on, and no variable holds the key of a provider")]
@@ -90,7 +90,11 @@ impl MeteringError {
             Self::KeyCommand { .. } => "check its name, its mode and PATH",
             Self::KeyFile { .. } => "write the whole path, from / on",
             Self::NoKey { .. } => "export it, or name another variable",
-            Self::KeyOfPrograms | Self::NoProvider => {
+            Self::KeyOfPrograms => {
+                "remove keyEnv, keyFile and keyCommand from [runtimes.exec], set meter = \"on\" there, and export \
+                 ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY; programs get a ticket in their place"
+            }
+            Self::NoProvider => {
                 "export ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY; programs get a ticket in their place"
             }
         }

@@ -92,6 +92,11 @@ impl Reservation {
         verdict
     }
 
+    /// The most that the request can use and cost.
+    pub(crate) fn bound(&self) -> &Bound {
+        &self.bound
+    }
+
     /// The same request, with another bound.
     pub(crate) fn rebound(&mut self, bound: Bound) {
         self.bound = bound;

@@ -20,6 +20,9 @@ and at any time:
 offshoot doctor --prove
 ```
 
+A limit that is not set has nothing to prove. `allowCycles` is tried where there are two agents, and `maxIdenticalDelegations` where it lies
+below `maxDepth`; where one cannot be tried, the result says why.
+
 after the fact, from the record of a tree, by code that shares nothing with the engine (the column *audit* names its rule):
 
 ```sh

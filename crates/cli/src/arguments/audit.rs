@@ -18,6 +18,7 @@ use offshoot_model::ContentHash;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  offshoot audit
   offshoot audit 0198c7
   offshoot audit 0198c7 --json | jq .breaches
   offshoot audit --head >> /mnt/elsewhere/heads
@@ -29,8 +30,9 @@ Environment:
   OFFSHOOT_AUDIT_HEADS  a file to which each tree's last link is appended when the command that ran the tree ends,
                         instead of audit.heads")]
 pub(crate) struct AuditArguments {
-    /// Any run of the tree: a run id, its unique beginning, a session key, a label, `last`, `main` or `@N`
-    #[arg(value_name = "RUN", required_unless_present = "head")]
+    /// Any run of the tree: a run id, its unique beginning, a session key, a label, `last`, `main` or `@N` [default: last; with --head:
+    /// all trees]
+    #[arg(value_name = "RUN")]
     pub(crate) run: Option<String>,
 
     /// Print the last link of each tree, or of that of RUN, and nothing else: tree, number of events, link

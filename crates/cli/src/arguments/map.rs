@@ -45,7 +45,7 @@ pub(crate) struct MapArguments {
     #[arg(long, value_name = "N", value_parser = whole(1_u64, "1"))]
     pub(crate) header: Option<u64>,
 
-    /// The task of each piece; a command finds it in OFFSHOOT_TASK
+    /// The task of each piece; a command finds it in OFFSHOOT_TASK [default: the line of COMMAND]
     #[arg(long, value_name = "TEXT")]
     pub(crate) task: Option<String>,
 

@@ -54,7 +54,10 @@ struct Head {
 
 /// Audits the tree of a run.
 pub(crate) fn run(arguments: &AuditArguments, cx: &Invocation) -> Result<Exit, Failure> {
-    let Some(run) = &arguments.run else { return heads(Record::open(cx)?.as_ref(), None, cx) };
+    let run = match &arguments.run {
+        None if arguments.head => return heads(Record::open(cx)?.as_ref(), None, cx),
+        run => run.as_deref().unwrap_or("last"),
+    };
     let (record, found) = Record::open_with(cx, run)?;
     if arguments.head {
         return heads(Some(&record), Some(found.root), cx);

@@ -126,7 +126,7 @@ pub(crate) fn resume(
     })
 }
 
-/// The line that runs an agent once more, with another tree. A long task is left to the user.
+/// The line that runs an agent once more with the same limits, in another tree. A long task is left to the user.
 fn anew(plan: &Plan, task: &str) -> String {
     /// More of a task does not fit on a line that is to be read.
     const TASK_CHARACTERS: usize = 200;
@@ -143,6 +143,10 @@ fn anew(plan: &Plan, task: &str) -> String {
     }
     if !plan.program_given && *plan.runtime != *EXEC.name {
         words.extend(["--runtime".to_owned(), plan.runtime.to_string()]);
+    }
+    for given in plan.limits.flags() {
+        words.push(given.flag.to_owned());
+        words.extend((given.flag != "--allow-recursive-spawn").then(|| given.value.to_owned()));
     }
     words.push(task.to_owned());
     if plan.program_given && !plan.program_configured {

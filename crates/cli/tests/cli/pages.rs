@@ -98,6 +98,11 @@ const BLOCKS: &[(&str, &str, Way)] = &[
         Cannot("it is about the crate that the section makes; plugin_new.rs makes one"),
     ),
     (
+        "docs/meter.md",
+        "cat >> offshoot.toml",
+        Cannot("it asks a provider; metered.rs runs Gemini CLI through the meter"),
+    ),
+    (
         "docs/quota.md",
         "sh examples/quota-wall/run.sh",
         Cannot("it takes seconds; walls.rs runs it"),

@@ -206,12 +206,14 @@ fn a_root_that_is_an_agent_is_refused_by_name() {
     let run = ["--config", "c.toml", "run", "--agent", "slow", "task"];
     let (place, status) = Doomed::start(place, &run).interrupt();
     assert_eq!(status.code(), Some(130));
-    place.run(&["run", "task", "--", "sh", "-c", "exit 3"]).expect_code(1);
+    let limits = ["run", "--budget-tokens", "900", "--deadline", "2h", "--allow-recursive-spawn"];
+    place.run(&[&limits[..], &["task", "--", "sh", "-c", "exit 3"]].concat()).expect_code(1);
+    let again =
+        "run --deadline 7200 --budget-tokens 900 --allow-recursive-spawn task -- sh -c 'exit 3'";
     let with_config = format!("run --config {}/c.toml --agent slow task", place.path().display());
-    for (position, agent, how, anew) in [
-        ("1", "slow", "cancelled", &*with_config),
-        ("2", "main", "failed", "run task -- sh -c 'exit 3'"),
-    ] {
+    for (position, agent, how, anew) in
+        [("1", "slow", "cancelled", &*with_config), ("2", "main", "failed", again)]
+    {
         place.run(&["list"]).expect_code(0);
         let root = format!("@{position}");
         for options in [&[][..], &["--failed"], &["--deadline", "2h"]] {

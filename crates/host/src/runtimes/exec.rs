@@ -77,7 +77,11 @@ fn check(request: &CheckRequest<'_>) -> Result<CheckedRuntime, HostError> {
     };
     let wrapper = settings.and_then(|settings| settings.wrap.as_ref());
     let program = wrapper.map_or(command[0].as_str(), |wrap| wrap.value.program());
+    let hint = match program.contains(char::is_whitespace) {
+        true => "a line of shell is three words: -- sh -c 'LINE'",
+        false => "check its name, its mode and PATH",
+    };
     resolve_program(program.as_ref(), environment.path(), folder)
-        .map_err(|error| RuntimeError::new(error, "check its name, its mode and PATH"))?;
+        .map_err(|error| RuntimeError::new(error, hint))?;
     Ok(CheckedRuntime { command, cost: program_cost(config, plain) })
 }

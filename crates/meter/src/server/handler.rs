@@ -339,12 +339,12 @@ impl Connection {
                 tokens,
                 "a provider has counted a request"
             );
-            reservation.rebound(Bound::counted(
-                asked,
-                tokens,
-                self.shared.prices.find(&asked.model),
-                limit,
-            ));
+            let price = self.shared.prices.find(&asked.model);
+            let counted = Bound::counted(asked, tokens, price, limit);
+            if counted.tokens() >= reservation.bound().tokens() {
+                return Err(refusal.into());
+            }
+            reservation.rebound(counted);
         }
     }
 

@@ -98,6 +98,24 @@ async fn no_request_leaves_without_its_reservation() {
     assert!(api.conversations().is_empty(), "none of them left");
 }
 
+/// A request of which more is known than a count with its margin tells is refused with the amount that it would reserve.
+#[tokio::test]
+async fn a_refusal_names_the_amount_that_would_be_reserved() {
+    let (mut house, _api) = House::with_rules([Rule::always(Reply::text("hello"))]).await;
+    let message = house.message();
+    house.grant().await;
+    message.await.expect("no panic");
+    house.settle().await;
+    let message = house.message();
+    let refusal = Refusal { code: "budget_exhausted".into(), message: "no".into(), hint: None };
+    let reserve = house.reserve().await;
+    reserve.answer.send(Verdict::TooMuch(refusal)).expect("the program waits");
+    // No second question with a larger bound comes before the answer.
+    let answer = message.await.expect("no panic");
+    assert!(answer.body.contains("(budget_exhausted): no"), "{answer:?}");
+    assert!(house.is_silent());
+}
+
 #[tokio::test]
 async fn what_has_no_cost_that_could_be_bounded_does_not_pass() {
     let (mut house, api) = House::with_rules([Rule::always(Reply::text("hello"))]).await;

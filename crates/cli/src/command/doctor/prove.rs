@@ -66,7 +66,22 @@ fn print(proved: &Proved, cx: &Invocation) -> Result<(), Failure> {
             cx.output.line(format_args!("  {}: {}", probe.limit, probe.with.join(", ")))?;
         }
     }
-    Ok(())
+    cx.output.line("")?;
+    cx.output.line(sum(&proved.probes))
+}
+
+/// `12 limits hold, 0 are broken; 3 are not set, and 2 were not reached or not tried`
+fn sum(probes: &[Probe]) -> String {
+    let count = |is_it: fn(&Verdict) -> bool| probes.iter().filter(|it| is_it(&it.verdict)).count();
+    let [holds, broken, not_set, other] = [
+        count(|it| matches!(it, Verdict::Holds)),
+        count(|it| matches!(it, Verdict::Broken { .. })),
+        count(|it| matches!(it, Verdict::NotSet)),
+        count(|it| matches!(it, Verdict::Before { .. } | Verdict::NotTried { .. })),
+    ];
+    format!(
+        "{holds} limits hold, {broken} are broken; {not_set} are not set, and {other} were not reached or not tried"
+    )
 }
 
 fn row(probe: &Probe) -> [String; 6] {
