@@ -49,6 +49,8 @@ pub struct Story {
     tool_use: Option<Box<ToolUse>>,
     /// The number of its requests to models that went through the meter and are over, by their ends.
     requests: BTreeMap<RequestEnding, u64>,
+    /// Requests to models that were refused, by the code of the refusal.
+    refused_requests: BTreeMap<Arc<str>, u64>,
     /// The texts of its other events, by the word of the event.
     notes: Vec<(&'static str, String)>,
 }
@@ -129,6 +131,9 @@ impl Story {
                 (self.tool_uses, self.tool_use) = (self.tool_uses + 1, Some(used.clone()));
             }
             EventKind::RequestSettled { ending, .. } => self.request_ended(*ending),
+            EventKind::RequestRefused { code, times, .. } => {
+                *self.refused_requests.entry(Arc::clone(code)).or_default() += times.unwrap_or(1);
+            }
             EventKind::Stopping { reason } => self.stopping = Some((**reason).clone()),
             EventKind::Ended(ending) => self.ending = Some(ending.clone()),
             EventKind::Starting
@@ -179,7 +184,8 @@ impl Story {
         row("needs", needs);
         row("times", Some(times(node)));
         row("used", used(&node.usage, &node.cost));
-        row("metered", (!self.requests.is_empty()).then(|| requests(&self.requests)));
+        let is_metered = !self.requests.is_empty() || !self.refused_requests.is_empty();
+        row("metered", is_metered.then(|| requests(&self.requests, &self.refused_requests)));
         row("quota", Some(windows(tree, node)).filter(|windows| !windows.is_empty()));
         row("afterwards", afterwards(admitted).map(str::to_owned));
         let below = tree.children(node).len();
@@ -305,16 +311,19 @@ fn children(tree: &Tree, node: &Node) -> String {
     counts.collect::<Vec<_>>().join(", ")
 }
 
-/// Counts the requests of a run to models by their ends.
-fn requests(requests: &BTreeMap<RequestEnding, u64>) -> String {
+/// Counts the requests of a run to models by their ends, and those that were refused by their codes.
+fn requests(requests: &BTreeMap<RequestEnding, u64>, refused: &BTreeMap<Arc<str>, u64>) -> String {
     let count = |(ending, count): (&RequestEnding, &u64)| {
         format!("{} {}", number::count(*count), ending.words())
     };
-    let counts: Vec<String> = requests.iter().map(count).collect();
+    let refusal = |(code, count): (&Arc<str>, &u64)| {
+        format!("{} refused ({})", number::count(*count), neutral::line(code))
+    };
+    let counts: Vec<String> =
+        requests.iter().map(count).chain(refused.iter().map(refusal)).collect();
     format!("requests to models: {}", counts.join(", "))
 }
 
-/// Returns the treatment of the session afterwards, where it is not the ordinary one.
 /// Returns the windows of quotas of which the services of a tree have told, each on a line: beside its root alone.
 fn windows(tree: &Tree, node: &Node) -> String {
     let is_root = node.run == node.root.run();
@@ -331,6 +340,7 @@ fn windows(tree: &Tree, node: &Node) -> String {
     windows.map(line).collect::<Vec<_>>().join("\n")
 }
 
+/// Returns the treatment of the session afterwards, where it is not the ordinary one.
 fn afterwards(admitted: &Admitted) -> Option<&'static str> {
     let asked = admitted.particulars.as_ref().and_then(|particulars| particulars.cleanup);
     match (admitted.cleanup, asked) {

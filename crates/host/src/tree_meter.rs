@@ -4,14 +4,15 @@ use std::io;
 use std::sync::Arc;
 
 use offshoot_meter::{
-    Ask, Charge, Ending, Meter, Options, Refusal, Reserve, Reset, Runs, Seen, Settle, Terms,
-    Ticket, Tokens, Verdict, Wall, Window,
+    Ask, Charge, Ending, Meter, Options, Refusal, Refused, Reserve, Reset, Runs, Seen, Settle,
+    Terms, Ticket, Tokens, Verdict, Wall, Window,
 };
 use offshoot_model::{Cost, ProcessIdentity, RequestEnding, RunId, Timestamp, TokenCount, Usage};
 use offshoot_process::Identity;
 use offshoot_runtime::MeterPass;
 use offshoot_spawner::{
-    Agents, MeterOrder, ModelCharge, ModelRequest, RequestVerdict, SeenQuota, WallReset,
+    Agents, MeterOrder, ModelCharge, ModelRequest, RefusedRequest, RequestVerdict, SeenQuota,
+    WallReset,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
@@ -158,6 +159,14 @@ async fn decide(mut asks: mpsc::UnboundedReceiver<Ask>, agents: Agents) {
                 });
             }
             Some(Ask::Settle(settle)) => agents.request_over(charge_of(settle)),
+            Some(Ask::Refused(Refused { run, refusal })) => {
+                let Refusal { code, message, .. } = refusal;
+                agents.request_refused(RefusedRequest {
+                    run,
+                    code: code.into(),
+                    message: message.into(),
+                });
+            }
             Some(Ask::Taken(told)) => drop(told.send(())),
             Some(Ask::Seen(seen)) => {
                 tracing::debug!(run = %seen.run, state = ?seen.state, "limits of an account");

@@ -24,6 +24,8 @@ pub enum Ask {
     /// A request is over. There is exactly one for each reservation that was granted, and one where the program did not wait for the
     /// answer; of a request that holds nothing it means nothing.
     Settle(Settle),
+    /// A request of a run was refused, and did not leave.
+    Refused(Refused),
     /// A provider has said something of the limits of its account.
     Seen(Seen),
     /// To be answered once all that was told before is taken. The meter never asks it: it is for code that ends a run.
@@ -72,6 +74,15 @@ pub struct Settle {
     pub ending: Ending,
     /// The charge. All else that was reserved is free again.
     pub charge: Charge,
+}
+
+/// A refusal that a run was told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The run that asked.
+    pub run: RunId,
+    /// The refusal.
+    pub refusal: Refusal,
 }
 
 /// Something that a provider has said of its limits.

@@ -59,7 +59,7 @@ mod upstream;
 mod usage;
 mod window;
 
-pub use ask::{Ask, RequestId, Reserve, Seen, Settle, Verdict};
+pub use ask::{Ask, Refused, RequestId, Reserve, Seen, Settle, Verdict};
 pub use bound::{Bound, BoundCost, OUTPUT_TOKENS};
 pub use credential::{Credential, CredentialError, KeySource, Scheme};
 pub use known::Known;

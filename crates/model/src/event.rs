@@ -157,6 +157,16 @@ pub enum EventKind {
         /// The dollars that are charged.
         cost: Cost,
     },
+    /// A request to a model was refused by the meter, and did not leave. The first refusal of each code in an attempt is recorded at once,
+    /// and the number of further ones when the attempt is over.
+    RequestRefused {
+        /// The rule, for programs.
+        code: Arc<str>,
+        /// The rule, for people.
+        message: Arc<str>,
+        /// The number of refusals, where it is that of further ones.
+        times: Option<u64>,
+    },
     /// All holders of slots were silent while all others waited for them; their slots are lent because of this run.
     StallLent,
     /// Nothing is admitted or started in the tree from here on, by the operator's word; what runs goes on. Recorded of the root.
@@ -441,6 +451,10 @@ table! {
     Self::RequestSettled { request, model, ending, usage, cost } => "request_settled", {
         let used = number::used(usage, cost).unwrap_or_else(|| "nothing charged".to_owned());
         format!("{request} to {model}, {}: {used}", ending.words())
+    };
+    Self::RequestRefused { code, message, times } => "request_refused", match times {
+        None => format!("{code}: {message}"),
+        Some(times) => format!("{code}: {} more", number::count(*times)),
     };
     Self::StallLent => "stall_lent", "its holders waited for it in silence";
     Self::Paused => "paused", "nothing more is started, by the operator's word; what runs goes on";

@@ -224,6 +224,9 @@ impl Machine {
             Input::Hold(held) => self.held = held,
             Input::RequestAsked(ask) => self.request_asked(ask),
             Input::RequestOver(over) => self.request_over(over),
+            Input::RequestRefused { run, code, message } => {
+                self.request_refused(run, code, message);
+            }
             Input::WallSeen { run, window, reset, left } => {
                 self.sees_wall(run, window, reset, left);
             }

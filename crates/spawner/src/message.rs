@@ -22,7 +22,7 @@ use crate::account_board::ParkedAccount;
 use crate::attempt_watch::AttemptWatch;
 use crate::kept_values::KeptValue;
 use crate::machine::{Busy, Outcome, Past, Reach, RequestVerdict, RunIndex, WaitId};
-use crate::model_request::{ModelCharge, ModelRequest, SeenQuota};
+use crate::model_request::{ModelCharge, ModelRequest, RefusedRequest, SeenQuota};
 use crate::request::Ask;
 
 /// Messages of handles, hosts and agent tasks to the supervisor.
@@ -108,6 +108,8 @@ pub(crate) enum Message {
     RequestAsked { asked: Box<ModelRequest>, reply: oneshot::Sender<RequestVerdict> },
     /// A request to a model is over.
     RequestOver { charge: Box<ModelCharge> },
+    /// A request to a model was refused.
+    RequestRefused { refused: Box<RefusedRequest> },
     /// The answer to a request of a run says something of a quota.
     WallSeen { seen: Box<SeenQuota> },
     /// Another tree of the user has met the wall of a quota.

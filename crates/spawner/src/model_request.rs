@@ -37,6 +37,17 @@ pub struct ModelCharge {
     pub cost: Cost,
 }
 
+/// A request that the meter has refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedRequest {
+    /// The run that has sent it.
+    pub run: RunId,
+    /// The rule, for programs.
+    pub code: Arc<str>,
+    /// The rule, for people.
+    pub message: Arc<str>,
+}
+
 /// A quota, as the answer to a request says it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenQuota {

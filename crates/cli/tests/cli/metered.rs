@@ -462,6 +462,9 @@ fn codex_and_gemini_are_metered_as_programs() {
         let said =
             logs.stdout().matches("offshoot refused this request (budget_exhausted)").count();
         assert!((1..=3).contains(&said), "it stops at once and says why: {}", logs.stdout());
+        let told = events(&place);
+        let first = of_kind(&told, "request_refused");
+        assert_eq!(first[0]["code"], "budget_exhausted", "{first:?}");
         place.run(&["audit", "last"]).expect_code(0);
     }
 }

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Shared;
 use super::body::{Taken, drain, take};
-use crate::ask::{Ask, RequestId, Seen, Verdict};
+use crate::ask::{Ask, Refused, RequestId, Seen, Verdict};
 use crate::bound::{Bound, OUTPUT_TOKENS};
 use crate::caller::{Ends, belongs};
 use crate::credential::{CredentialError, KEY_HEADERS};
@@ -150,6 +150,23 @@ impl Connection {
                 return Err(refusal.into());
             }
         };
+        let answered = self.answer_caller(&caller, head, path, route, body).await;
+        if let Err(No::Refused(refusal)) = &answered {
+            let refused = Refused { run: caller.run, refusal: refusal.clone() };
+            // Without an owner nothing is on record any more.
+            let _ = self.shared.asks.send(Ask::Refused(refused));
+        }
+        answered
+    }
+
+    async fn answer_caller(
+        &self,
+        caller: &Caller,
+        head: &request::Parts,
+        path: &str,
+        route: Route,
+        body: Incoming,
+    ) -> Result<Response<Out>, No> {
         let provider = match &route {
             Route::Metered { protocol, .. } => protocol.provider(),
             Route::Free(Some(provider)) => *provider,
@@ -167,7 +184,7 @@ impl Connection {
         };
         let taken = take(body, &head.headers, self.shared.body_bytes).await?;
         let terms = Arc::clone(&caller.entry.terms);
-        let way = way(&terms, provider, &caller, &head.headers).await?;
+        let way = way(&terms, provider, caller, &head.headers).await?;
         let address = way.upstream.address(provider, path, head.uri.query());
         match route {
             Route::Metered { protocol, model, streams } => {
@@ -177,12 +194,12 @@ impl Connection {
                             "the program sends something that no provider reads in one way only";
                         Refusal::new(Code::MalformedRequest, error.to_string(), hint)
                     })?;
-                self.metered(&caller, way, address, asked, taken).await
+                self.metered(caller, way, address, asked, taken).await
             }
             _ => {
                 let sent = self.send(&way, head.method.clone(), address, vec![taken.sent]).await;
                 let response = sent.map_err(|error| No::Unreachable(error.text()))?;
-                self.note(&caller, &way, &response);
+                self.note(caller, &way, &response);
                 Ok(passed(response.map(|body| Either::Right(Relay::free(body)))))
             }
         }

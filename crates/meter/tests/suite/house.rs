@@ -130,7 +130,7 @@ impl House {
         loop {
             match self.asks.recv().await.expect("the meter lives") {
                 Ask::Reserve(reserve) => return reserve,
-                Ask::Seen(_) => {}
+                Ask::Seen(_) | Ask::Refused(_) => {}
                 other => panic!("no question: {other:?}"),
             }
         }
@@ -150,15 +150,15 @@ impl House {
         loop {
             match self.asks.recv().await.expect("the meter lives") {
                 Ask::Settle(settle) => return settle,
-                Ask::Seen(_) => {}
+                Ask::Seen(_) | Ask::Refused(_) => {}
                 other => panic!("no end: {other:?}"),
             }
         }
     }
 
-    /// True if nothing was asked or told that was not taken.
+    /// True if nothing was asked or told that was not taken, but for refusals.
     pub(crate) fn is_silent(&mut self) -> bool {
-        self.asks.try_recv().is_err()
+        std::iter::from_fn(|| self.asks.try_recv().ok()).all(|ask| matches!(ask, Ask::Refused(_)))
     }
 }
 

@@ -21,7 +21,7 @@ use crate::machine::{NeededPiece, Reach, RequestVerdict};
 use crate::message::call::{spawn, wait_for, write};
 use crate::message::hand_on::{HandOn, allowed_agents};
 use crate::message::{Asking, Children, Message, over};
-use crate::model_request::{ModelCharge, ModelRequest, SeenQuota};
+use crate::model_request::{ModelCharge, ModelRequest, RefusedRequest, SeenQuota};
 use crate::request::{Ask, Unresolved};
 use crate::stored_values::recorded;
 use crate::tree_context::{MergeThreads, TreeContext};
@@ -153,6 +153,12 @@ impl Agents {
     pub fn request_over(&self, charge: ModelCharge) {
         // Without a supervisor nothing is counted any more.
         let _ = self.tell(Message::RequestOver { charge: Box::new(charge) });
+    }
+
+    /// Tells that a request to a model was refused, and did not leave.
+    pub fn request_refused(&self, refused: RefusedRequest) {
+        // Without a supervisor nothing is recorded any more.
+        let _ = self.tell(Message::RequestRefused { refused: Box::new(refused) });
     }
 
     /// Tells what the answer to a request of a run says of a quota of its account.

@@ -173,6 +173,7 @@ impl Machine {
             | EventKind::Progress { .. }
             | EventKind::BudgetNotice
             | EventKind::Overrun { .. }
+            | EventKind::RequestRefused { .. }
             | EventKind::StallLent
             // The ends of runs tell.
             | EventKind::BreakerOpened { .. }

@@ -66,6 +66,8 @@ pub(crate) enum Input {
     RequestAsked(RequestAsk),
     /// A request to a model is over.
     RequestOver(RequestOver),
+    /// A request of a run to a model was refused by the meter, for this rule.
+    RequestRefused { run: RunIndex, code: Arc<str>, message: Arc<str> },
     /// The answer to a request of a run says what is left of a quota, in millionths; none where it is used up.
     WallSeen { run: RunIndex, window: Option<Arc<str>>, reset: WallReset, left: Option<u32> },
     /// Another tree of the user has met the wall of a quota.

@@ -33,6 +33,8 @@ pub(super) struct Requests {
     charged: (Usage, Cost),
     /// The unit in which the last refused request was too much; none where one was granted since.
     too_much: Option<Unit>,
+    /// The number of refusals of each code that are not on record; zero where the first one is.
+    refused: BTreeMap<Arc<str>, u64>,
     /// The quota that was used up, and its reset, where the last answer said so.
     wall: Option<(Option<Arc<str>>, Timestamp)>,
 }
@@ -168,6 +170,34 @@ impl Machine {
         }
     }
 
+    /// A request was refused. The first of each code is recorded, and further ones are counted, so that a program that asks in a loop
+    /// does not fill the disk.
+    pub(super) fn request_refused(&mut self, run: RunIndex, code: Arc<str>, message: Arc<str>) {
+        if self.runs[run.get()].running().is_none() {
+            return;
+        }
+        let live = self.runs[run.get()].live_mut().expect("it runs");
+        let requests = live.requests.get_or_insert_default();
+        if let Some(times) = requests.refused.get_mut(&code) {
+            *times += 1;
+            return;
+        }
+        requests.refused.insert(Arc::clone(&code), 0);
+        self.record(run, EventKind::RequestRefused { code, message, times: None });
+    }
+
+    /// Records the number of refusals of an attempt that is over.
+    fn record_refused_requests(&mut self, run: RunIndex) {
+        let live = self.runs[run.get()].live_mut();
+        let Some(requests) = live.and_then(|live| live.requests.as_mut()) else { return };
+        for (code, times) in std::mem::take(&mut requests.refused) {
+            if times > 0 {
+                let (message, times) = ("".into(), Some(times));
+                self.record(run, EventKind::RequestRefused { code, message, times });
+            }
+        }
+    }
+
     /// Requests that wait are tried again: something may have come free since.
     pub(super) fn retry_requests(&mut self) {
         for run in std::mem::take(&mut self.waiting_requests) {
@@ -201,6 +231,7 @@ impl Machine {
     /// The attempt of a run is over, and so are its requests: what is open is charged at its bound. Returns the sum of that.
     pub(super) fn lose_requests(&mut self, run: RunIndex) -> Option<(Usage, Cost)> {
         self.refuse_waiting(run);
+        self.record_refused_requests(run);
         let open = self.runs[run.get()].live()?.requests.as_ref()?.open.clone();
         let mut sum: Option<(Usage, Cost)> = None;
         for (request, Open { model, held }) in open {

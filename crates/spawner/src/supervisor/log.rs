@@ -124,6 +124,9 @@ fn write(kind: &EventKind, ms: Option<u64>) {
             let tokens = usage.total().known();
             debug!(request, ?ending, tokens, micro_usd, "request to a model settled");
         }
+        EventKind::RequestRefused { code, times, .. } => {
+            info!(%code, times, "request to a model refused");
+        }
         EventKind::Waiting => debug!("run waits, its slot is lent"),
         EventKind::Returned => debug!("run has its slot back"),
         EventKind::BusyWaiting { cpu_ms, wait_ms } => {

@@ -17,7 +17,7 @@ use crate::machine::{
     RequestVerdict, RunIndex, Session, Spawn, TurnEnd,
 };
 use crate::message::{Asking, Children, Counts, FanEvent, FanId, Message, over};
-use crate::model_request::{ModelCharge, ModelRequest, SeenQuota};
+use crate::model_request::{ModelCharge, ModelRequest, RefusedRequest, SeenQuota};
 use crate::request::{Ask, Prepared};
 
 impl Supervisor {
@@ -193,6 +193,12 @@ impl Supervisor {
                 if let Some(run) = self.machine.find(run) {
                     let over = RequestOver { run, request, model, ending, usage, cost };
                     self.step(Input::RequestOver(over));
+                }
+            }
+            Message::RequestRefused { refused } => {
+                let RefusedRequest { run, code, message } = *refused;
+                if let Some(run) = self.machine.find(run) {
+                    self.step(Input::RequestRefused { run, code, message });
                 }
             }
             Message::WallSeen { seen } => {
