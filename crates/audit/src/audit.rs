@@ -436,6 +436,10 @@ impl Audit {
                 self.rest_at_walls();
                 None
             }
+            (EventKind::MemoryShort(shortage), _) => {
+                let wrong = self.slots.check_memory(shortage);
+                wrong.map(|message| (Rule::Memory, message.to_owned()))
+            }
             (EventKind::Unparked { account }, _) => {
                 self.walls.unparked(account);
                 self.rest_at_walls();
@@ -512,6 +516,7 @@ impl Audit {
                 | EventKind::StallLent
                 | EventKind::Paused
                 | EventKind::Unpaused
+                | EventKind::MemoryEnough
                 // Breakers are counted here from the ends of runs.
                 | EventKind::BreakerOpened { .. }
                 | EventKind::BreakerClosed { .. }

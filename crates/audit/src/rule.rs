@@ -37,6 +37,8 @@ pub enum Rule {
     Breaker,
     /// No run of an account starts before the reset of a quota that is used up, and then one, until it gives a sign or has ended.
     Quota,
+    /// Runs wait for memory only while another one holds a slot, and where it is short by the numbers on record.
+    Memory,
     /// A run begins again after a fault that may be gone, as often as it may, and only where it has done nothing yet.
     Retries,
     /// No run has a right that its parent does not hold, nor one that is for roots alone.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use offshoot_model::{Rules, RunId};
+use offshoot_model::{MemoryShortage, Rules, RunId};
 
 /// Slots in use.
 #[derive(Default)]
@@ -29,6 +29,15 @@ impl Holders {
                 Some(format!("{message} below run {run}"))
             })
         })
+    }
+
+    /// Checks that runs may wait for memory; in words why not. One run may always run, so some must hold a slot.
+    pub(crate) fn check_memory(&self, shortage: &MemoryShortage) -> Option<&'static str> {
+        if self.tree.held == 0 {
+            return Some("waits for memory although no run held a slot");
+        }
+        (!shortage.is_short())
+            .then_some("waits for memory although its numbers say that there is enough")
     }
 
     pub(crate) fn take(&mut self, depth: u32, above: &[RunId]) {

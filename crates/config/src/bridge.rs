@@ -56,7 +56,7 @@ fn node(value: Value, origins: &mut Vec<Origin>) -> Node {
 }
 
 /// The values that hold, as a file would have them, each with its origin: what is set, and the built-in values of the defaults.
-/// Ceilings are not among them: they have had their effect.
+/// Ceilings are not among them: they have had their effect. Nor are bounds of the computer, which no layer may set.
 impl Source for Config {
     fn clone_into_box(&self) -> Box<dyn Source + Send + Sync> {
         Box::new(self.clone())

@@ -78,6 +78,9 @@ pub const QUOTA_KEEP: Fraction = Fraction::from_millionths(0).expect("nothing is
 pub const QUOTA_MAX_PARK_SECONDS: u64 = 0;
 /// A deadline says when an answer is wanted, whatever the reason of a delay.
 pub const QUOTA_DEADLINE_COUNTS_PARKED: bool = true;
+/// A tenth of the memory: what a system needs to stay usable, and little enough that one run may have nearly all.
+pub const HOST_MEMORY_KEEP: Fraction =
+    Fraction::from_millionths(100_000).expect("a tenth is at most 1");
 /// The cap of a paid runtime when no budget in dollars is set.
 pub const RUNTIME_DEFAULT_USD: MicroUsd = MicroUsd::from_micros(5_000_000);
 /// The agent that runs where none is named.

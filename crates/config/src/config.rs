@@ -13,6 +13,7 @@ use crate::built_in;
 use crate::document::Document;
 use crate::field::{Field, Listing, Unset};
 use crate::foreign;
+use crate::host::HostSettings;
 use crate::loader::{Ignored, Loader};
 use crate::logs::LogSettings;
 use crate::notify::NotifySettings;
@@ -196,6 +197,11 @@ impl Config {
     /// Returns the command that is told what happens in trees.
     pub fn notify(&self) -> &NotifySettings {
         &self.inner.document.notify
+    }
+
+    /// Returns the bounds of the computer.
+    pub fn host(&self) -> &HostSettings {
+        &self.inner.document.host.0
     }
 
     /// Returns the prices of models, by name.

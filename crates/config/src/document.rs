@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use crate::agent::{AgentDefinition, AgentList};
 use crate::audit::AuditSettings;
 use crate::field::{Field, Listing, Row};
+use crate::host::Host;
 use crate::logs::LogSettings;
 use crate::node::Node;
 use crate::notify::NotifySettings;
@@ -35,6 +36,8 @@ section! {
         pub(crate) logs: LogSettings = "logs";
         /// The command that is told what happens in trees.
         pub(crate) notify: NotifySettings = "notify";
+        /// Bounds of the computer, for all trees of a user; only in the system or user file.
+        pub(crate) host: Host = "host";
         /// Dollars per million tokens, by model.
         pub(crate) prices: IndexMap<String, Price> = "prices";
         /// Bounds for the subagents' keys of every layer from this one on; only in the system or user file.
@@ -93,7 +96,7 @@ impl Field for Ceiling {
     type Value = ();
 
     fn read(&mut self, row: &Row<()>, node: &Node, cx: &mut Reader<'_>) {
-        if !cx.may_set_a_ceiling() {
+        if !cx.is_of_the_user() {
             return cx.report(node.offset, ProblemKind::MisplacedCeiling);
         }
         self.0.read_table(node, cx);

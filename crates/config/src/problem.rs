@@ -93,6 +93,9 @@ pub enum ProblemKind {
     /// A ceiling below the user's file.
     #[error("a ceiling may only stand in the system or user file")]
     MisplacedCeiling,
+    /// Bounds of the computer above the user's file.
+    #[error("`host` may only stand in the system or user file")]
+    MisplacedHost,
     /// A key of a ceiling that has no more and less.
     #[error("a ceiling cannot bound this key")]
     NotBoundable,

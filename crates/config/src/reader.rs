@@ -57,8 +57,8 @@ impl<'a> Reader<'a> {
         (self.problems, self.foreign)
     }
 
-    /// True if the source may set bounds for those below it.
-    pub(crate) fn may_set_a_ceiling(&self) -> bool {
+    /// True if the source is the file of the system or of the user: it may set bounds for those above it.
+    pub(crate) fn is_of_the_user(&self) -> bool {
         matches!(
             &self.voice,
             Voice::File { source, .. } if matches!(source.kind, SourceKind::System | SourceKind::User)

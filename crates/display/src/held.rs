@@ -15,6 +15,8 @@ pub enum Hold<'a> {
     Breaker(&'a OpenBreaker),
     /// No run of an account starts before a reset.
     Wall(&'a Wall),
+    /// Runs in line wait for memory since this time.
+    Memory(Timestamp),
 }
 
 impl<'a> Hold<'a> {
@@ -33,7 +35,9 @@ impl<'a> Hold<'a> {
         let of_run = tree.held_back_by(node).filter(|_| !is_root);
         let breakers = of_tree.chain(of_run).map(Self::Breaker);
         let walls = tree.walls(node.root).filter(|_| is_root).map(Self::Wall);
-        walls.chain(parked.map(Self::Parked)).chain(breakers).collect()
+        let waits = is_root || node.status == RunStatus::Queued;
+        let memory = tree.memory_short(node.root).filter(|_| waits).map(Self::Memory);
+        walls.chain(memory).chain(parked.map(Self::Parked)).chain(breakers).collect()
     }
 
     /// Returns the time since which it holds.
@@ -43,6 +47,7 @@ impl<'a> Hold<'a> {
             Self::Parked(parked) => parked.since,
             Self::Breaker(open) => open.since,
             Self::Wall(wall) => wall.since,
+            Self::Memory(since) => since,
         }
     }
 
@@ -51,7 +56,7 @@ impl<'a> Hold<'a> {
         match self {
             Self::Paused(_) => "paused",
             Self::Parked(_) | Self::Wall(_) => "parked",
-            Self::Breaker(_) => "held",
+            Self::Breaker(_) | Self::Memory(_) => "held",
         }
     }
 
@@ -62,6 +67,7 @@ impl<'a> Hold<'a> {
             Self::Parked(it) => parked(it.since, it.until, it.attempt, &it.after.to_string()),
             Self::Breaker(open) => breaker(open),
             Self::Wall(it) => wall(it),
+            Self::Memory(since) => memory(since),
         }
     }
 
@@ -77,6 +83,7 @@ impl<'a> Hold<'a> {
         let in_time = |until: Timestamp| number::duration(until.since(now));
         match self {
             Self::Paused(_) => format!("for {so_long}"),
+            Self::Memory(_) => format!("for {so_long} until memory is free"),
             Self::Parked(it) => {
                 let (attempt, after) = (it.attempt, it.after.to_string());
                 let when = match is_due(it.until) {
@@ -123,6 +130,11 @@ pub fn parked(since: Timestamp, until: Timestamp, attempt: u32, after: &str) -> 
 /// Says that a tree is paused.
 pub fn paused(since: Timestamp) -> String {
     format!("paused by the operator since {}", number::moment(since))
+}
+
+/// Says that runs wait for memory.
+pub fn memory(since: Timestamp) -> String {
+    format!("held until memory is free, since {}", number::moment(since))
 }
 
 /// Says that runs of an agent are held back.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use offshoot_config::Config;
 use offshoot_model::{PiecesAgain, RootId};
 use offshoot_plugin_host::{Place, PlaceOrigin, Search};
-use offshoot_spawner::{FanAnswer, FanOut, RootSpec, RunSpec, Spawner, StoredValues};
+use offshoot_spawner::{FanAnswer, FanOut, HostMemory, RootSpec, RunSpec, Spawner, StoredValues};
 use offshoot_store::{DataFolder, SqliteStore, Store};
 
 use crate::account_board::WallFolder;
@@ -215,6 +215,9 @@ impl HostBuilder {
         if let Some(walls) = WallFolder::of_user(environment.state_home.as_deref()) {
             builder = builder.account_board(Arc::new(walls));
         }
+        if config.host().memory_keep().millionths() > 0 {
+            builder = builder.host_memory(host_memory);
+        }
         for runtime in plugins.runtimes() {
             builder = builder.runtime(runtime.clone());
         }
@@ -231,6 +234,14 @@ impl HostBuilder {
         let plugins = Arc::new(PluginSnapshot::take(plugins)?);
         Ok(Host { spawner, store, folder, environment, plugins, trees, folders, metering })
     }
+}
+
+/// Reads the memory of the computer; nothing where the system does not tell.
+fn host_memory() -> Option<HostMemory> {
+    let read = offshoot_process::HostMemory::read();
+    let read = read.inspect_err(|error| tracing::debug!(%error, "memory cannot be read"));
+    let offshoot_process::HostMemory { total, available, stalled } = read.ok()?;
+    Some(HostMemory { total, available, stalled })
 }
 
 /// The plugins of folders that the caller has named, each of which is trusted by that. Those that agents name are loaded.

@@ -14,8 +14,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Account, AgentId, Changes, Cost, DeliveryId, Ending, Payload, Refusal, RootId, RunId, TaskType,
-    Timestamp, TokenCount, Usage, VariableRef, number,
+    Account, AgentId, Changes, Cost, DeliveryId, Ending, MemoryShortage, Payload, Refusal, RootId,
+    RunId, TaskType, Timestamp, TokenCount, Usage, VariableRef, number,
 };
 
 pub use admitted::{Admitted, InputRange, Origin, Particulars};
@@ -219,6 +219,11 @@ pub enum EventKind {
         /// The account.
         account: Account,
     },
+    /// Memory of the computer is short: a run that has a slot waits, and so do all behind it, until a run has ended or memory is free
+    /// again. Recorded of the root.
+    MemoryShort(MemoryShortage),
+    /// No run waits for memory any more. Recorded of the root.
+    MemoryEnough,
     /// A new supervisor holds the tree: nothing of it runs at this moment, and slots begin anew. Recorded of the root.
     Reopened,
     /// The root was over, and the operator goes on with it: pieces that ended without an answer run again as new runs. Follows
@@ -476,6 +481,9 @@ table! {
         number::moment(*until),
     );
     Self::Unparked { account } => "unparked", format!("runs of {account} start again");
+    Self::MemoryShort(shortage) => "memory_short",
+        format!("further runs wait for memory: {shortage}");
+    Self::MemoryEnough => "memory_enough", "no run waits for memory any more";
     Self::Ended(ending) => "ended", ending.reason.to_string();
     Self::Merged(merged) => "merged", format!(
         "{}: {} results, {} failures{}",

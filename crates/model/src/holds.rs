@@ -1,4 +1,4 @@
-//! Reasons why trees are held back: the pauses of the operator, breakers that are open, and quotas that are used up.
+//! Reasons why trees are held back: the pauses of the operator, breakers that are open, quotas that are used up, and memory that is short.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,6 +16,8 @@ pub struct Holds {
     paused: HashMap<RootId, Timestamp>,
     /// The agents of each tree whose breaker is open.
     breakers: Vec<(RootId, OpenBreaker)>,
+    /// The trees of which runs wait for memory, each since when.
+    memory: HashMap<RootId, Timestamp>,
     /// The accounts of each tree of which a quota is used up.
     walls: Vec<(RootId, Wall)>,
 }
@@ -69,6 +71,8 @@ impl Holds {
         match &event.kind {
             EventKind::Paused => drop(self.paused.insert(event.root, event.at)),
             EventKind::Unpaused | EventKind::Reopened => drop(self.paused.remove(&event.root)),
+            EventKind::MemoryShort(_) => drop(self.memory.insert(event.root, event.at)),
+            EventKind::MemoryEnough => drop(self.memory.remove(&event.root)),
             EventKind::BreakerOpened { agent, faults, wait_ms } => {
                 let until = event.at.plus(Duration::from_millis(*wait_ms));
                 let is_it = |(root, open): &&mut (RootId, OpenBreaker)| {
@@ -111,6 +115,11 @@ impl Holds {
     /// Returns since when a tree is paused.
     pub fn paused(&self, root: RootId) -> Option<Timestamp> {
         self.paused.get(&root).copied()
+    }
+
+    /// Returns since when runs of a tree wait for memory.
+    pub fn memory_short(&self, root: RootId) -> Option<Timestamp> {
+        self.memory.get(&root).copied()
     }
 
     /// Returns the breakers of a tree that are open.

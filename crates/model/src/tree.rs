@@ -162,6 +162,9 @@ pub struct TreeNode {
     /// The time since which the tree is paused, at its root.
     #[serde(serialize_with = "crate::rfc3339", skip_serializing_if = "Option::is_none")]
     pub paused_since: Option<Timestamp>,
+    /// The time since which runs wait for memory, at the root.
+    #[serde(serialize_with = "crate::rfc3339", skip_serializing_if = "Option::is_none")]
+    pub memory_short_since: Option<Timestamp>,
     /// The agents of which no run starts for a while, at the root.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub open_breakers: Vec<OpenBreaker>,
@@ -355,6 +358,11 @@ impl Tree {
         self.holds.paused(root).filter(|_| !self.is_over(root))
     }
 
+    /// Returns since when runs of a tree wait for memory; none where none does, or the tree is over.
+    pub fn memory_short(&self, root: RootId) -> Option<Timestamp> {
+        self.holds.memory_short(root).filter(|_| !self.is_over(root))
+    }
+
     /// Returns the breakers of a tree that are open; none where it is over.
     pub fn open_breakers(&self, root: RootId) -> impl Iterator<Item = &OpenBreaker> {
         // Most trees have none, and are not looked up.
@@ -438,6 +446,7 @@ impl Tree {
         let open = || self.open_breakers(node.root).cloned().collect();
         TreeNode {
             paused_since: if is_root { self.paused(node.root) } else { None },
+            memory_short_since: if is_root { self.memory_short(node.root) } else { None },
             open_breakers: if is_root { open() } else { Vec::new() },
             walls: if is_root { self.walls(node.root).cloned().collect() } else { Vec::new() },
             parked: node.parked.clone().filter(|_| !node.status.is_terminal()),

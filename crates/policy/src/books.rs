@@ -1,10 +1,11 @@
-//! The books of one tree: spawns, reservations, breakers and walls of quotas, over all its sessions.
+//! The books of one tree: spawns, reservations, breakers, walls of quotas and memory, over all its sessions.
 
 use offshoot_model::{Origin, RunId, Timestamp};
 
 use crate::admission::Admission;
 use crate::breaker::Breakers;
 use crate::budget::Ledger;
+use crate::memory::Memory;
 use crate::quota::Quotas;
 use crate::rate::Window;
 
@@ -20,6 +21,8 @@ pub struct Books {
     pub breakers: Breakers,
     /// The walls of quotas, by account.
     pub quotas: Quotas,
+    /// The memory that is reserved for live runs.
+    pub memory: Memory,
     /// The amounts that are reserved and used.
     pub ledger: Ledger,
 }

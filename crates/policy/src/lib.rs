@@ -55,6 +55,7 @@ pub mod breaker;
 pub mod budget;
 mod capabilities;
 mod lineage;
+pub mod memory;
 pub mod needs;
 pub mod quota;
 pub mod rate;

@@ -18,6 +18,8 @@ pub struct RuntimeFacts {
     pub turns: bool,
     /// True if it can continue an interrupted run.
     pub resumes: bool,
+    /// The memory that the processes of one run take, in bytes, as far as the runtime knows it before any has run.
+    pub memory: u64,
     /// The account under which it calls its service, whose quotas its runs share.
     pub account: Arc<Account>,
     /// The other runtimes that there are, for the advice where this one cannot keep a right from a session.
@@ -42,6 +44,9 @@ impl OtherRuntime {
 }
 
 impl RuntimeFacts {
+    /// The memory of an ordinary command: that of a small interpreter.
+    const COMMAND_MEMORY: u64 = 32 << 20;
+
     /// An ordinary command: it costs nothing, and nothing that its user may do can be kept from it.
     pub fn of_a_command(name: impl Into<Arc<str>>) -> Self {
         let name = name.into();
@@ -52,6 +57,7 @@ impl RuntimeFacts {
             enforces: Some(BTreeSet::new()),
             turns: false,
             resumes: false,
+            memory: Self::COMMAND_MEMORY,
             others: Arc::default(),
         }
     }

@@ -1,4 +1,4 @@
-//! The CPU time of a child and of everything that it has started.
+//! The CPU time and the memory of a child and of everything that it has started.
 //!
 //! ```text
 //!   leader ── its children, theirs …                     each by its folder in /proc
@@ -21,7 +21,7 @@ use crate::{Identity, MARK_VARIABLE};
 /// architecture that this crate is built for.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Measures the CPU time of a child, together with what it has started. Cheap to clone; it does not keep the child.
+/// Measures the CPU time and the memory of a child, together with what it has started. Cheap to clone; it does not keep the child.
 #[derive(Clone, Debug)]
 pub struct CpuClock(Arc<Clocked>);
 
@@ -56,6 +56,14 @@ impl CpuClock {
         TICK * u32::try_from(ticks).unwrap_or(u32::MAX)
     }
 
+    /// Returns the bytes that it and what it has started have in memory at the moment; what several of them share counts for each.
+    /// Blocks for some microseconds for each process.
+    pub fn resident(&self) -> u64 {
+        let mut pages = 0u64;
+        self.0.each(|stat| pages = pages.saturating_add(stat.resident_pages));
+        pages.saturating_mul(rustix::param::page_size() as u64)
+    }
+
     /// The leader has ended and is not yet reaped.
     pub(crate) fn ends(&self) {
         if self.0.is_read.load(Ordering::Relaxed) {
@@ -66,9 +74,16 @@ impl CpuClock {
 
 impl Clocked {
     fn ticks(&self) -> u64 {
-        let (mut ticks, mut open) = (0u64, Vec::new());
+        let inner = self.inner.upgrade();
+        let mut ticks = inner.map_or(0, |inner| inner.reaped_ticks(self.leader.pid));
+        self.each(|stat| ticks = ticks.saturating_add(stat.ticks));
+        ticks
+    }
+
+    /// Looks at the leader and at each process that it has started.
+    fn each(&self, mut found: impl FnMut(&Stat)) {
+        let mut open = Vec::new();
         if let Some(inner) = self.inner.upgrade() {
-            ticks = inner.reaped_ticks(self.leader.pid);
             for orphan in inner.orphans().map(|orphans| orphans.pids).unwrap_or_default() {
                 open.extend(look(orphan, |stat| self.is_ours(orphan, stat)));
             }
@@ -76,12 +91,11 @@ impl Clocked {
         let start_time = self.leader.start_time;
         open.extend(look(self.leader.pid, |stat| stat.start_time == start_time));
         while let Some((pid, folder, stat)) = open.pop() {
-            ticks = ticks.saturating_add(stat.ticks);
+            found(&stat);
             for child in folder.children().unwrap_or_default() {
                 open.extend(look(child, |stat| stat.parent == pid));
             }
         }
-        ticks
     }
 
     /// True if an orphan was started by this child.

@@ -10,7 +10,7 @@ const HEAD: &str = "\
 # Limits
 
 Made by `cargo xtask regenerate` from the table of limits. Keys stand below `agents.defaults.subagents`, or below `subagents` of one
-agent; along a chain of agents the strictest value holds. `offshoot config resolve` shows the values that hold and where each was set;
+agent; along a chain of agents the strictest value holds. Those of `host` stand in the user's or the system's file alone. `offshoot config resolve` shows the values that hold and where each was set;
 [refusals.md](refusals.md) says what to do about a refusal.
 
 Each limit is proved in three ways: from outside, by built-in agents that ask for more than it allows, under your own configuration
@@ -62,7 +62,10 @@ fn row(schema: &Value, limit: &Limit) -> String {
 
 /// Returns the description of a key and its built-in value, from the schema.
 fn facts(schema: &Value, key: &str) -> (String, String) {
-    let mut section = "SubagentSettings".to_owned();
+    let (mut section, key) = match key.strip_prefix("host.") {
+        Some(key) => ("HostSettings".to_owned(), key),
+        None => ("SubagentSettings".to_owned(), key),
+    };
     let mut names = key.split('.').peekable();
     while let Some(name) = names.next() {
         let property = &schema["$defs"][&section]["properties"][name];

@@ -12,7 +12,7 @@ use crate::trial::Trial;
 /// A limit of a tree.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
-    /// The key below `agents.defaults.subagents`.
+    /// The key below `agents.defaults.subagents`; one that begins with `host.` is a key of the whole configuration.
     pub key: &'static str,
     /// The effect on a run that asks for more, or reaches it.
     pub at: AtLimit,
@@ -293,6 +293,12 @@ pub const LIMITS: &[Limit] = &[
             "crates/spawner/src/machine/tests/walls.rs::deadlines_count_the_wait_unless_they_spare_it_and_times_of_runs_never_do",
         ),
     ),
+    limit(
+        "host.memoryKeep",
+        AtLimit::Waits,
+        Some(Rule::Memory),
+        Proof::Test("crates/cli/tests/cli/memory.rs::memory_waits_and_never_refuses_the_only_run"),
+    ),
 ];
 
 const fn limit(key: &'static str, at: AtLimit, audited: Option<Rule>, proof: Proof) -> Limit {
@@ -301,7 +307,7 @@ const fn limit(key: &'static str, at: AtLimit, audited: Option<Rule>, proof: Pro
 
 #[cfg(test)]
 mod tests {
-    use offshoot_config::SubagentSettings;
+    use offshoot_config::{HostSettings, SubagentSettings};
 
     use super::*;
 
@@ -309,6 +315,7 @@ mod tests {
     fn each_limit_of_the_configuration_has_its_row() {
         let keys: Vec<&str> = LIMITS.iter().map(|limit| limit.key).collect();
         let mut declared = SubagentSettings::limits();
+        declared.extend(HostSettings::keys().map(|key| format!("host.{key}")));
         let mut rows: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
         declared.sort();
         rows.sort();

@@ -128,7 +128,7 @@ impl ClaudeRuntime {
         let (first, files) = prepare(&launch, options)
             .map_err(|error| cannot_start(format!("its files: {error}")))?;
         let _secret = Secret(files.servers.clone());
-        let RunContext { host, stop, turns, usage, cpu } = cx;
+        let RunContext { host, stop, turns, usage, cpu, memory } = cx;
         let mut usage = usage.listen();
         let mut thread = Thread { talk: Talk::new(own_server), turns };
         let (mut session, mut prompt) = (Session::New, first.clone());
@@ -149,7 +149,9 @@ impl ClaudeRuntime {
                 Err(reason) => return Ok(thread.talk.broken_off(reason)),
             };
             let clock = child.cpu();
+            let resident = clock.clone();
             cpu.measures(move || clock.read());
+            memory.measures(move || resident.resident());
             let identity @ Identity { pid, start_time } = child.identity();
             let boot = boot_id().map(BootId::from_u128);
             host.started(Some(ProcessIdentity::new(pid, start_time).of_boot(boot)));
@@ -296,6 +298,11 @@ impl Runtime for ClaudeRuntime {
 
     fn abilities(&self) -> Abilities {
         Self::ABILITIES
+    }
+
+    /// A session with some work behind it has 500 to 600 MiB.
+    fn memory(&self) -> u64 {
+        600 << 20
     }
 
     fn credential(&self) -> Option<Credential> {

@@ -137,7 +137,9 @@ impl ExecRuntime {
             false => cannot_start(&error),
         })?;
         let clock = child.cpu();
+        let resident = clock.clone();
         cx.cpu.measures(move || clock.read());
+        cx.memory.measures(move || resident.resident());
         let Identity { pid, start_time } = child.identity();
         let boot = boot_id().map(BootId::from_u128);
         cx.host.started(Some(ProcessIdentity::new(pid, start_time).of_boot(boot)));

@@ -118,6 +118,11 @@ impl Runtime for OpenAiRuntime {
         &self.inner.name
     }
 
+    /// It starts no process: its conversations are kept by the supervisor.
+    fn memory(&self) -> u64 {
+        4 << 20
+    }
+
     fn abilities(&self) -> Abilities {
         let options = &self.inner.options;
         let cost = match options.model.as_deref().map(|model| options.pricing(model)) {

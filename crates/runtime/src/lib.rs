@@ -40,6 +40,7 @@ mod environment;
 mod finished;
 mod host;
 mod launch;
+mod memory_meter;
 mod merge;
 mod meter_pass;
 mod pass;
@@ -66,6 +67,7 @@ pub use environment::{
 pub use finished::{Finished, Output};
 pub use host::{Host, RunEvent, RunHost, ToolOffer, WaitAnswer, WaitFor};
 pub use launch::{ContextFile, Input, Launch};
+pub use memory_meter::MemoryMeter;
 pub use merge::{Merge, MergeFault, MergeInput, MergeJob, MergeValue};
 pub use meter_pass::{MeterPass, MeterProtocols};
 pub use pass::Pass;
@@ -102,6 +104,12 @@ pub trait Runtime: Send + Sync + 'static {
         None
     }
 
+    /// Returns the memory that the processes of one run take, in bytes, as far as it is known before any has run: so much is reserved
+    /// for a run until it has grown to that. The built-in number is that of a small interpreter.
+    fn memory(&self) -> u64 {
+        32 << 20
+    }
+
     /// Starts one run. Returns at once; the work happens in the future.
     fn start(&self, launch: Launch, cx: RunContext) -> BoxFuture<'static, Finished>;
 }
@@ -119,6 +127,8 @@ pub struct RunContext {
     pub usage: UsageRequests,
     /// Told of each process that it starts, so that the engine can see whether it works while it waits.
     pub cpu: CpuMeter,
+    /// Told of each process that it starts, so that the engine can see how much memory the run has taken.
+    pub memory: MemoryMeter,
 }
 
 impl RunContext {
@@ -126,7 +136,8 @@ impl RunContext {
     pub fn new(host: RunHost, stop: StopSignal) -> Self {
         let turns = Turns::new(host.clone(), LetterBox::default());
         let usage = UsageProbe::default().requests();
-        Self { host, stop, turns, usage, cpu: CpuMeter::default() }
+        let (cpu, memory) = (CpuMeter::default(), MemoryMeter::default());
+        Self { host, stop, turns, usage, cpu, memory }
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use offshoot_model::Timestamp;
-use offshoot_runtime::CpuMeter;
+use offshoot_runtime::{CpuMeter, MemoryMeter};
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
@@ -28,6 +28,7 @@ pub(crate) struct AttemptWatch(Arc<Inner>);
 struct Inner {
     activity: LastActivity,
     meter: CpuMeter,
+    memory: MemoryMeter,
     readings: Mutex<Readings>,
 }
 
@@ -66,6 +67,11 @@ impl AttemptWatch {
     /// The side of the runtime.
     pub(crate) fn meter(&self) -> CpuMeter {
         self.0.meter.clone()
+    }
+
+    /// The side of the runtime, for the memory of its processes.
+    pub(crate) fn memory(&self) -> &MemoryMeter {
+        &self.0.memory
     }
 
     /// A wait of the run opens; none where there is nothing to measure. `told` is called with what was used when it closes.

@@ -91,6 +91,7 @@ pub use machine::{NotReopened, RequestVerdict, Unknown, WhatIf};
 pub use message::hand_on::{allowed_agents, choose_among};
 pub use message::{Asking, Counts};
 pub use model_request::{ModelCharge, ModelRequest, RefusedRequest, SeenQuota, WallReset};
+pub use offshoot_policy::memory::HostMemory;
 pub use root_kind::RootKind;
 pub use run_spec::{RunSpec, program_cost};
 pub use spawner::{AbandonedTree, RootSpec, Spawner, SpawnerBuilder};

@@ -20,6 +20,7 @@ mod effect;
 mod end;
 mod input;
 mod mail;
+mod memory;
 mod metered;
 mod needs;
 mod observation;
@@ -61,6 +62,7 @@ pub(crate) use effect::{Effect, Session};
 pub(crate) use end::Outcome;
 pub(crate) use input::{Input, Opening, Reach, ReplyId, Spawn};
 pub(crate) use mail::{Letter, TurnEnd};
+pub(crate) use memory::MemorySeen;
 pub use metered::RequestVerdict;
 pub(crate) use metered::{RequestAsk, RequestOver};
 pub(crate) use needs::NeededPiece;
@@ -72,6 +74,7 @@ pub use what_if::WhatIf;
 
 use apply::Applied;
 use deadline::Deadlines;
+use memory::MemoryWait;
 use needs::Needs;
 use queue::Queue;
 use run::{AttemptUse, Body, Live, Run, SlotState};
@@ -102,6 +105,7 @@ pub(crate) struct Machine {
     /// Pieces that were read back from the record and stand in no line yet.
     unclaimed: BTreeSet<RunIndex>,
     needs: Needs,
+    memory_wait: MemoryWait,
     /// The runs with requests to models that wait until others are over.
     waiting_requests: BTreeSet<RunIndex>,
     /// True if runs of an account may start again, or the next one may probe, since runs were held back for it.
@@ -146,6 +150,7 @@ impl Machine {
             held_back: Vec::new(),
             unclaimed: BTreeSet::new(),
             needs: Needs::default(),
+            memory_wait: MemoryWait::default(),
             waiting_requests: BTreeSet::new(),
             walls_changed: false,
             told_walls: BTreeMap::new(),
@@ -231,6 +236,7 @@ impl Machine {
                 self.sees_wall(run, window, reset, left);
             }
             Input::WallTold { account, window, until } => self.hear_of_wall(account, window, until),
+            Input::MemorySeen { seen } => self.memory_seen(seen),
             Input::Stop { reason } => self.stop_for(&reason),
             Input::Removed { run, error } => self.removed(run, error),
             Input::KeeperFailed { pid, found, error } => {
@@ -416,6 +422,7 @@ impl Machine {
                 Due::Stall => self.look_for_stall(),
                 Due::Deadline(run) => self.deadline(run),
                 Due::Park => self.park_limit(),
+                Due::Memory => self.look_at_memory_again(),
                 Due::Reconsider => self.reconsider(),
             }
         }

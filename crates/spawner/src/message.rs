@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use crate::account_board::ParkedAccount;
 use crate::attempt_watch::AttemptWatch;
 use crate::kept_values::KeptValue;
-use crate::machine::{Busy, Outcome, Past, Reach, RequestVerdict, RunIndex, WaitId};
+use crate::machine::{Busy, MemorySeen, Outcome, Past, Reach, RequestVerdict, RunIndex, WaitId};
 use crate::model_request::{ModelCharge, ModelRequest, RefusedRequest, SeenQuota};
 use crate::request::Ask;
 
@@ -114,6 +114,8 @@ pub(crate) enum Message {
     WallSeen { seen: Box<SeenQuota> },
     /// Another tree of the user has met the wall of a quota.
     WallTold { parked: ParkedAccount },
+    /// The memory of the computer and of the live runs, for which the machine has asked.
+    MemorySeen { seen: Option<MemorySeen> },
     /// The results of the root's pieces became one.
     Merged { summary: Box<MergeSummary> },
     /// The root that holds pieces has its answer.

@@ -83,6 +83,7 @@ fn facts(name: &Arc<str>, runtime: &dyn Runtime) -> RuntimeFacts {
         enforces,
         turns,
         resumes,
+        memory: runtime.memory(),
         account,
         others: Arc::default(),
     }

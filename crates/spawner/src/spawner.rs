@@ -11,6 +11,7 @@ use offshoot_config::Config;
 use offshoot_model::{
     AgentId, ContextEntry, Isolation, JsonText, Origin, RootId, SpawnRequest, Tree,
 };
+use offshoot_policy::memory::HostMemory;
 use offshoot_runtime::Runtime;
 use offshoot_store::{DataFolder, OutputBounds, OutputKeeper, RootLock, Store, StoreError};
 use tokio::sync::{Semaphore, broadcast, mpsc, watch};
@@ -32,8 +33,8 @@ use crate::runtimes::Runtimes;
 use crate::supervisor::{Entering, RecordedPieces, Supervisor};
 use crate::ticket_issuer::TicketIssuer;
 use crate::tree_context::{
-    Answers, Contexts, Gauge, KnownTree, MergeThreads, PROGRESS_LINES, PastTasks, READS,
-    TreeContext,
+    Answers, Contexts, Gauge, HostMemorySource, KnownTree, MergeThreads, PROGRESS_LINES, PastTasks,
+    READS, TreeContext,
 };
 use crate::workspaces::{Workplaces, Workspaces};
 
@@ -59,6 +60,7 @@ pub struct SpawnerBuilder {
     workspaces: Option<Arc<dyn Workspaces>>,
     account_board: Option<Arc<dyn AccountBoard>>,
     account_key: Option<[u8; 32]>,
+    host_memory: Option<HostMemorySource>,
 }
 
 /// A root to open.
@@ -95,6 +97,7 @@ pub(crate) struct Surroundings {
     ticket_issuer: Option<Arc<dyn TicketIssuer>>,
     pub(crate) workspaces: Option<Arc<dyn Workspaces>>,
     pub(crate) account_board: Option<Arc<dyn AccountBoard>>,
+    pub(crate) host_memory: Option<HostMemorySource>,
 }
 
 impl Spawner {
@@ -175,6 +178,9 @@ impl Spawner {
             plan,
         };
         let mut machine = Machine::new(around.config.clone(), root, &agent);
+        if around.host_memory.is_some() {
+            machine.watch_memory();
+        }
         for ParkedAccount { account, window, until } in tree.known_walls() {
             machine.hear_of_wall(account, window, until);
         }
@@ -213,6 +219,7 @@ impl Spawner {
             ticket_issuer: around.ticket_issuer.clone(),
             workspaces: around.workspaces.clone(),
             account_board: around.account_board.clone(),
+            host_memory: around.host_memory.clone(),
             workplaces: Workplaces::default(),
             contexts: Contexts::default(),
             answers: Answers::default(),
@@ -354,6 +361,17 @@ impl SpawnerBuilder {
         self
     }
 
+    /// Sets what tells how much memory the computer has, in some ten microseconds: runs wait while less would stay available than
+    /// `host.memoryKeep` says. Where this is not called, they wait for none.
+    #[must_use]
+    pub fn host_memory(
+        mut self,
+        read: impl Fn() -> Option<HostMemory> + Send + Sync + 'static,
+    ) -> Self {
+        self.host_memory = Some(Arc::new(read));
+        self
+    }
+
     /// The meter counts what the runs of these runtimes use: each request to a model is asked for with
     /// [`Agents::request_asked`](crate::Agents::request_asked) before it leaves, and told as over.
     #[must_use]
@@ -365,7 +383,7 @@ impl SpawnerBuilder {
     /// The spawner. Fails where a temporary folder is needed and cannot be made.
     pub fn build(self) -> Result<Spawner, SpawnerError> {
         let Self { config, store, folder, mut runtimes, clock, .. } = self;
-        let Self { ticket_issuer, workspaces, account_board, account_key, .. } = self;
+        let Self { ticket_issuer, workspaces, account_board, account_key, host_memory, .. } = self;
         if let Some(key) = account_key {
             runtimes.tell_accounts(&key);
         }
@@ -386,6 +404,7 @@ impl SpawnerBuilder {
             ticket_issuer,
             workspaces,
             account_board,
+            host_memory,
         };
         Ok(Spawner { surroundings: Arc::new(surroundings) })
     }

@@ -15,6 +15,7 @@ use offshoot_model::{
     Admitted, AgentId, AgentSummary, ContextEntry, Envelope, Need, Payload, RootId, RunId,
     ValueKind, error_chain,
 };
+use offshoot_policy::memory::HostMemory;
 use offshoot_store::{DataFolder, NewValue, Outcome, OutputKeeper, Store, StoreError};
 
 use tokio::sync::Semaphore;
@@ -44,6 +45,9 @@ const COMMON_TASK_BYTES: usize = 256;
 /// a page of 4 KiB, and a thousand of them in a merge stay within a few megabytes.
 pub(crate) const INLINE_BYTES: usize = Need::COPIED_BYTES as usize;
 
+/// Tells how much memory the computer has; nothing where the system does not say.
+pub(crate) type HostMemorySource = Arc<dyn Fn() -> Option<HostMemory> + Send + Sync>;
+
 /// One tree's surroundings.
 pub(crate) struct TreeContext {
     pub(crate) root: RootId,
@@ -66,6 +70,8 @@ pub(crate) struct TreeContext {
     pub(crate) workspaces: Option<Arc<dyn Workspaces>>,
     /// The place where trees of the user tell each other of quotas that are used up; none where there is none.
     pub(crate) account_board: Option<Arc<dyn AccountBoard>>,
+    /// Tells how much memory the computer has; none where runs wait for none.
+    pub(crate) host_memory: Option<HostMemorySource>,
     pub(crate) workplaces: Workplaces,
     pub(crate) contexts: Contexts,
     /// Answers for runs that need them.

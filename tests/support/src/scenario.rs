@@ -32,9 +32,9 @@ use std::collections::BTreeMap;
 
 use offshoot_model::{
     Account, AgentId, BudgetGrant, CancelledBy, ContentHash, Cost, Ending, Event, EventKind,
-    GovernedBy, JsonText, KeeperFault, MergeSummary, MicroUsd, Payload, PiecesAgain, Reason,
-    Refusal, RefusalCode, RequestEnding, RootId, RootReopened, RunId, Timestamp, TokenCount,
-    ToolUse, Usage, ValueKind, VariableRef,
+    GovernedBy, JsonText, KeeperFault, MemoryShortage, MergeSummary, MicroUsd, Payload,
+    PiecesAgain, Reason, Refusal, RefusalCode, RequestEnding, RootId, RootReopened, RunId,
+    Timestamp, TokenCount, ToolUse, Usage, ValueKind, VariableRef,
 };
 
 pub use self::many::{many, two_maps};
@@ -129,6 +129,10 @@ fn map(script: &mut Script) {
 
     let models = next();
     script.after(5).start(models);
+    let [available, reserved, kept] = [2_000_000_000, 600_000_000, 1_600_000_000];
+    let shortage = MemoryShortage { available, reserved, kept, stalled: None };
+    script.say(root, EventKind::MemoryShort(shortage));
+    script.say(root, EventKind::MemoryEnough);
     let ending = Ending {
         usage: Usage::UNKNOWN,
         cost: Cost::unknown(),

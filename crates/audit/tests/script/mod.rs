@@ -10,6 +10,7 @@ use offshoot_model::{
 
 use crate::{admitted, cast, record};
 
+mod memory;
 mod walls;
 
 /// A tree that is told step by step: a root, and runs below it by their numbers.

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use offshoot_display::number::{self, count, milliseconds};
 use offshoot_display::{
-    Branch, RunLine, Style, breaker, name, neutral, parked, paused, reason_beside, used, wall,
+    Branch, RunLine, Style, breaker, memory, name, neutral, parked, paused, reason_beside, used,
+    wall,
 };
 use offshoot_door::WireTreeNode;
 
@@ -71,6 +72,7 @@ fn held(node: &WireTreeNode) -> impl Iterator<Item = String> {
         .map(paused)
         .into_iter()
         .chain(node.walls.iter().map(wall))
+        .chain(node.memory_short_since.map(memory))
         .chain(parked)
         .chain(node.open_breakers.iter().map(breaker))
 }

@@ -58,6 +58,7 @@ fn what_is_wrong_is_named_with_its_place() {
         ("syntax", "toml", "[agents\n"),
         ("two_at_once", "toml", "[agents.defaults.subagents]\nmaxDepth = 0\nmaxSpawn = 1\n"),
         ("misplaced_ceiling", "toml", "[ceiling]\nmaxDepth = 1\n"),
+        ("misplaced_host", "toml", "[host]\nmemoryKeep = 0.5\n"),
     ];
     for (name, format, text) in cases {
         let file = format!("{name}.{format}");

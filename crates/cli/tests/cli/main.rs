@@ -40,6 +40,7 @@ mod look;
 mod map;
 mod mcp;
 mod mcp_clients;
+mod memory;
 mod merge;
 mod messages;
 mod metered;

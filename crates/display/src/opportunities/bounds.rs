@@ -1,7 +1,7 @@
 //! The limits that runs in line waited for.
 //!
 //! A run that stands in line is counted under what would have stopped it at that moment, the outermost first: a pause, the
-//! slots of the tree, those of its level, those below one of its parents, the quota of its account, the breaker of its agent. The line of a parent that waits for its slot again is
+//! slots of the tree, those of its level, those below one of its parents, the quota of its account, the breaker of its agent, memory. The line of a parent that waits for its slot again is
 //! not counted: the record does not say when it began.
 
 use std::collections::{BTreeMap, HashMap};
@@ -35,6 +35,8 @@ pub enum Bound {
     Breaker,
     /// A quota of its account was used up.
     Quota,
+    /// Memory of the computer was short.
+    Memory,
     /// The operator had paused the tree.
     Pause,
     /// A slot was free: the supervisor was at work, the record could not be written, or nothing was left of the budget for the moment.
@@ -69,6 +71,7 @@ pub(super) struct Bounds {
     /// The runtime of the runs of each agent.
     runtimes: HashMap<AgentId, Arc<str>>,
     paused: bool,
+    memory_short: bool,
     last: Option<Timestamp>,
     times: BTreeMap<Bound, Duration>,
 }
@@ -135,6 +138,8 @@ impl Bounds {
             }
             EventKind::Paused => self.paused = true,
             EventKind::Unpaused => self.paused = false,
+            EventKind::MemoryShort(_) => self.memory_short = true,
+            EventKind::MemoryEnough => self.memory_short = false,
             EventKind::BreakerOpened { agent, .. } => self.open_breakers.push(agent.clone()),
             EventKind::BreakerClosed { agent } => self.open_breakers.retain(|open| open != agent),
             EventKind::Parked { account, .. } => {
@@ -215,6 +220,7 @@ impl Bounds {
         match () {
             () if runtime.is_some_and(|runtime| self.walls.contains(runtime)) => Bound::Quota,
             () if self.open_breakers.contains(agent) => Bound::Breaker,
+            () if self.memory_short => Bound::Memory,
             () => Bound::Other,
         }
     }
@@ -340,6 +346,7 @@ impl fmt::Display for Bound {
             Self::Needs => f.write_str("what they need"),
             Self::Retries => f.write_str("another attempt"),
             Self::Breaker => f.write_str("the breaker"),
+            Self::Memory => f.write_str("memory"),
             Self::Quota => f.write_str("the quota of an account"),
             Self::Pause => f.write_str("the pause"),
             Self::Other => f.write_str("something else"),

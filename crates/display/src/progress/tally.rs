@@ -153,7 +153,8 @@ impl Tally {
         let paused = root.and_then(|root| self.holds.paused(root)).map(Hold::Paused);
         let open = root.into_iter().flat_map(|root| self.holds.open_breakers(root));
         let walls = root.into_iter().flat_map(|root| self.holds.walls(root)).map(Hold::Wall);
-        paused.into_iter().chain(walls).chain(open.map(Hold::Breaker))
+        let memory = root.and_then(|root| self.holds.memory_short(root)).map(Hold::Memory);
+        paused.into_iter().chain(walls).chain(memory).chain(open.map(Hold::Breaker))
     }
 
     /// The length of the pause that has not ended, as of this moment. Before the first start there was no work to interrupt.

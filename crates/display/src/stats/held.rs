@@ -21,6 +21,9 @@ pub struct HeldTree {
     /// The time since which it is paused.
     #[serde(serialize_with = "rfc3339", skip_serializing_if = "Option::is_none")]
     pub paused_since: Option<Timestamp>,
+    /// The time since which runs wait for memory.
+    #[serde(serialize_with = "rfc3339", skip_serializing_if = "Option::is_none")]
+    pub memory_short_since: Option<Timestamp>,
     /// The agents of which no run starts for a while.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub open_breakers: Vec<OpenBreaker>,
@@ -31,7 +34,7 @@ pub struct HeldTree {
 
 impl HeldTree {
     fn is_held(&self) -> bool {
-        let is_paused = self.paused_since.is_some();
+        let is_paused = self.paused_since.is_some() || self.memory_short_since.is_some();
         is_paused || !self.open_breakers.is_empty() || !self.walls.is_empty()
     }
 }
@@ -74,6 +77,7 @@ impl OpenTrees {
             run_id: root.run(),
             name: self.names.get(root).cloned().unwrap_or_default(),
             paused_since: self.holds.paused(*root),
+            memory_short_since: self.holds.memory_short(*root),
             open_breakers: self.holds.open_breakers(*root).cloned().collect(),
             walls: self.holds.walls(*root).cloned().collect(),
         };
@@ -87,6 +91,7 @@ impl HeldTree {
     pub(super) fn lines(&self) -> impl Iterator<Item = String> {
         let paused = self.paused_since.map(Hold::Paused);
         let holds = paused.into_iter().chain(self.walls.iter().map(Hold::Wall));
+        let holds = holds.chain(self.memory_short_since.map(Hold::Memory));
         let holds = holds.chain(self.open_breakers.iter().map(Hold::Breaker));
         holds.map(|hold| format!("{}: {}", self.name, hold.text()))
     }

@@ -177,6 +177,7 @@ impl Times {
 /// Tells at the topmost run of an answer why nothing more of its tree starts.
 fn tell_holds(tree: &Tree, root: RootId, top: &mut WireTreeNode) {
     top.paused_since = tree.paused(root);
+    top.memory_short_since = tree.memory_short(root);
     top.open_breakers = tree.open_breakers(root).cloned().collect();
     top.walls = tree.walls(root).cloned().collect();
 }

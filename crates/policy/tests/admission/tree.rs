@@ -112,6 +112,7 @@ pub(crate) fn paid(cost: CostKnowledge) -> RuntimeFacts {
         enforces: None,
         turns: true,
         resumes: true,
+        memory: 600 << 20,
         account,
         others: Arc::default(),
     }

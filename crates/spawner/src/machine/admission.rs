@@ -201,6 +201,7 @@ impl Machine {
             again_at: None,
             faults: 0,
             resumes: facts.is_some_and(|facts| facts.resumes),
+            memory: facts.map_or(0, |facts| facts.memory),
             account: facts.map(|facts| Arc::clone(&facts.account)),
             stopping: None,
             reports: Allowance::default(),

@@ -63,6 +63,7 @@ impl Machine {
             }
             EventKind::Resumed { attempt, continues, after, wait_ms, changes: _ } => {
                 if let Some(live) = live {
+                    self.books.memory.ended(id);
                     live.clock.pause(self.now);
                     // Its time was over: the next attempt has all of it.
                     if live.stopping.take().is_some() {
@@ -124,6 +125,7 @@ impl Machine {
                 self.rest_at_walls();
             }
             EventKind::Ended(ending) => {
+                self.books.memory.ended(id);
                 self.probe_is_over(run);
                 if let Some(ClosedRun { live, notices, breaker, needed_by }) =
                     self.close_run(run, ending)
@@ -162,6 +164,8 @@ impl Machine {
             }
             EventKind::Removal { error } => self.runs[run.get()].not_removed = error.is_some(),
             EventKind::Refused { times: None, .. } => self.refusal_recorded(run),
+            EventKind::MemoryShort(_) => self.memory_wait.is_short = true,
+            EventKind::MemoryEnough => self.memory_wait.is_short = false,
             EventKind::Paused => self.paused = true,
             // A new supervisor goes on.
             EventKind::Unpaused | EventKind::Reopened => self.paused = false,

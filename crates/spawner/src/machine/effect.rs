@@ -33,6 +33,9 @@ pub(crate) enum Effect {
     Recorded { at: Timestamp },
     /// Answer a request to a model that wants to leave.
     AnswerRequest { request: u64, verdict: RequestVerdict },
+    /// Look how much memory there is, and where `measure` is true how much the processes of the live runs take, and tell the
+    /// machine.
+    LookAtMemory { measure: bool },
     /// Tell the follower of this run that it is over.
     Ended { run: RunIndex, envelope: Box<Envelope> },
     /// Remove what this run has left in a folder of its own.

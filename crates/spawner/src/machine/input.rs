@@ -11,7 +11,9 @@ use offshoot_model::{
 use offshoot_policy::RuntimeFacts;
 use offshoot_runtime::RunEvent;
 
-use super::{Busy, Letter, NewWait, Outcome, RequestAsk, RequestOver, RunIndex, TurnEnd, WaitId};
+use super::{
+    Busy, Letter, MemorySeen, NewWait, Outcome, RequestAsk, RequestOver, RunIndex, TurnEnd, WaitId,
+};
 use crate::model_request::WallReset;
 use crate::root_kind::RootKind;
 
@@ -72,6 +74,8 @@ pub(crate) enum Input {
     WallSeen { run: RunIndex, window: Option<Arc<str>>, reset: WallReset, left: Option<u32> },
     /// Another tree of the user has met the wall of a quota.
     WallTold { account: Account, window: Option<Arc<str>>, until: Timestamp },
+    /// The answer to [`Effect::LookAtMemory`](super::Effect): nothing where the system does not tell.
+    MemorySeen { seen: Option<MemorySeen> },
     /// The whole tree is to stop, for this reason.
     Stop { reason: Reason },
     /// The folder of a run was removed, or could not be.

@@ -125,6 +125,11 @@ pub struct Unknown {
 }
 
 impl Recall {
+    /// Runs wait for memory from here on.
+    pub(crate) fn watch_memory(&mut self) {
+        self.machine.watch_memory();
+    }
+
     /// Takes in that another tree of the user has met the wall of a quota.
     pub(crate) fn hear_of_wall(
         &mut self,

@@ -106,6 +106,8 @@ pub(crate) struct Live {
     pub(super) faults: u32,
     /// True if the runtime can continue where an attempt ended.
     pub(super) resumes: bool,
+    /// The memory that its processes take, in bytes, as far as its runtime knows.
+    pub(super) memory: u64,
     /// The account whose quotas it shares; none where it runs nothing, or its runtime is not here.
     pub(super) account: Option<Arc<Account>>,
     /// The reason of the ending, once the run was asked to stop.

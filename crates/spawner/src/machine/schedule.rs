@@ -15,12 +15,16 @@ impl Machine {
     /// Gives free slots to the next in line, until no slot is free or no run is left.
     pub(super) fn schedule(&mut self) {
         self.reconsider_walls();
+        let mut all_tried = false;
         while self.slots.any_free() {
-            let next = match self.paused || self.held {
+            let next = match self.paused || self.held || self.is_known_to_wait_for_memory() {
                 true => self.queue.pop_returning(&self.slots).map(Next::Returning),
                 false => self.queue.pop(&self.slots),
             };
-            let Some(next) = next else { break };
+            let Some(next) = next else {
+                all_tried = !self.paused && !self.held;
+                break;
+            };
             let run = match next {
                 Next::Returning(run) => {
                     self.give_back_slot(run);
@@ -30,6 +34,11 @@ impl Machine {
             };
             if self.runs[run.get()].status() != RunStatus::Queued || self.waits_at_wall(run) {
                 continue;
+            }
+            if self.waits_for_memory(run) {
+                // Those behind it wait as well, so that a large run is not passed by small ones for ever.
+                self.put_back(run);
+                break;
             }
             let drawn = match self.draw(run) {
                 Draw::Nothing => BudgetGrant::default(),
@@ -51,6 +60,7 @@ impl Machine {
                 self.held_back.push(run);
             }
         }
+        self.memory_wait_over(all_tried);
     }
 
     /// A run takes the place at the head of its line, as one that was there already.
@@ -100,6 +110,7 @@ impl Machine {
         self.queued -= 1;
         self.record(run, EventKind::Starting);
         self.hold(run, lease, false);
+        self.reserve_memory(run);
         let live = self.runs[run.get()].live().expect("a run that was given a slot is over");
         // A supervisor that dies before this is on record leaves a run that stands in line, and is started by the next one.
         // What another run answered is read from the record of its end.

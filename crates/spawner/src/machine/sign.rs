@@ -25,6 +25,7 @@ impl Machine {
                 | Due::Delivery(_)
                 | Due::Deadline(_)
                 | Due::Park
+                | Due::Memory
                 | Due::Reconsider => {}
             }
         }

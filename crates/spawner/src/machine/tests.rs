@@ -5,6 +5,7 @@ mod agents;
 mod budgets;
 mod cleanup;
 mod crash;
+mod host_memory;
 mod invariants;
 mod kept;
 mod limits;
@@ -88,6 +89,9 @@ fn a_thousand_trees() {
         "skipped",
         "ran without",
         "parked",
+        "memory_short",
+        "memory_enough",
+        "measured runs",
         "told of a wall",
         "unparked",
         "stands at a wall",

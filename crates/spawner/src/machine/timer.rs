@@ -22,6 +22,8 @@ pub(crate) enum Due {
     Delivery(WaitId),
     /// Holders may have been silent for too long.
     Stall,
+    /// The next look at the memory of the computer, for which a run waits.
+    Memory,
     /// The longest wait for the reset of a quota.
     Park,
     /// The deadline of what is below a run, or of the whole tree.

@@ -156,6 +156,9 @@ impl AbandonedTree {
         let clock = Onward::from(&around.clock, recall.last_at());
         let tree = spawner.tree_context(root, &agent, &Arc::new(run_spec), clock);
         recall.left(left_changes(&tree).await?);
+        if around.host_memory.is_some() {
+            recall.watch_memory();
+        }
         for ParkedAccount { account, window, until } in tree.known_walls() {
             recall.hear_of_wall(account, window, until);
         }

@@ -146,6 +146,8 @@ fn write(kind: &EventKind, ms: Option<u64>) {
         EventKind::StallLent => info!("slots of silent parents are lent"),
         EventKind::Paused => info!("tree paused"),
         EventKind::Unpaused => info!("tree goes on"),
+        EventKind::MemoryShort(shortage) => warn!(%shortage, "starts wait for memory"),
+        EventKind::MemoryEnough => info!("no start waits for memory any more"),
         EventKind::BreakerOpened { agent, faults, wait_ms } => {
             warn!(%agent, faults, wait_ms, "agent is left alone");
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use offshoot_model::{
     CancelledBy, Ending, Event, EventKind, Reason, Refusal, RunId, Timestamp, error_chain,
 };
-use offshoot_runtime::{LetterBox, RunContext, Stop, StopHandle, Turns, UsageProbe};
+use offshoot_runtime::{LetterBox, MemoryMeter, RunContext, Stop, StopHandle, Turns, UsageProbe};
 use offshoot_store::{StoreError, Urgency};
 use tracing::Instrument;
 
@@ -15,8 +15,8 @@ use super::{Act, Answered, Asked, Asker, Supervisor};
 use crate::account_board::ParkedAccount;
 use crate::attempt_watch::AttemptWatch;
 use crate::kept_values::KeptValue;
-use crate::machine::{Effect, Input, ReplyId, RunIndex};
-use crate::message::{FanEvent, TreeState, Waited};
+use crate::machine::{Effect, Input, MemorySeen, ReplyId, RunIndex};
+use crate::message::{FanEvent, Message, TreeState, Waited};
 use crate::task::Task;
 
 /// The number of events that are given to the store at once, where a single message has more: the first of a hundred
@@ -46,6 +46,7 @@ impl Supervisor {
                     let _ = self.events.send(event);
                 }
                 Effect::Stop { run, how } => self.stop(run, how),
+                Effect::LookAtMemory { measure } => self.look_at_memory(measure),
                 Effect::Again { run, continues } => {
                     if let Some(entry) = self.runs.get_mut(run) {
                         entry.again(continues);
@@ -74,6 +75,30 @@ impl Supervisor {
         }
         self.performing = performing;
         self.keep(record, released);
+    }
+
+    /// Tells the machine how much memory there is. To measure the processes of all runs takes longer, and is done beside.
+    fn look_at_memory(&mut self, measure: bool) {
+        let Some(host_memory) = self.tree.host_memory.clone() else { return };
+        if !measure {
+            let seen = host_memory().map(|memory| MemorySeen { memory, runs: None });
+            return self.step(Input::MemorySeen { seen });
+        }
+        let runs = self.runs.which(|entry| entry.attempt.is_some());
+        let meter = |run: RunIndex| {
+            let attempt = self.runs.get(run)?.attempt.as_ref()?;
+            Some((run, attempt.watch.memory().clone()))
+        };
+        let meters: Vec<(RunIndex, MemoryMeter)> = runs.into_iter().filter_map(meter).collect();
+        let sender = self.sender.clone();
+        drop(tokio::task::spawn_blocking(move || {
+            let measured = meters.iter().filter_map(|(run, meter)| Some((*run, meter.read()?)));
+            let runs = Some(measured.collect());
+            // Read last: what the runs have taken until now is not available any more.
+            let seen = host_memory().map(|memory| MemorySeen { memory, runs });
+            // The supervisor outlives what it waits for, unless everything is torn down at once.
+            let _ = sender.send(Message::MemorySeen { seen });
+        }));
     }
 
     /// Tells the other trees of the user of a wall.
@@ -180,6 +205,7 @@ impl Supervisor {
                 | Effect::Show(_)
                 | Effect::Again { .. }
                 | Effect::Stop { .. }
+                | Effect::LookAtMemory { .. }
                 | Effect::Reply { .. } => {
                     unreachable!("performed at once, never put into the outbox")
                 }
@@ -286,7 +312,8 @@ impl Supervisor {
         let entry = self.runs.get_mut(run).expect("the run vanished during its start");
         // Before the task begins, so that its first look finds what was held for it.
         entry.post.open(letters);
-        let cx = RunContext { host, stop: signal, turns, usage: requests, cpu: watch.meter() };
+        let (cpu, memory) = (watch.meter(), watch.memory().clone());
+        let cx = RunContext { host, stop: signal, turns, usage: requests, cpu, memory };
         let task = Task {
             tree: Arc::clone(&self.tree),
             run,

@@ -211,6 +211,7 @@ impl Supervisor {
                 let ParkedAccount { account, window, until } = parked;
                 self.step(Input::WallTold { account, window, until });
             }
+            Message::MemorySeen { seen } => self.step(Input::MemorySeen { seen }),
             Message::Merged { summary } => self.step(Input::Merged { summary }),
             Message::Close { ending } => self.step(Input::Close { ending }),
             Message::Halt { error } => self.broken(error),

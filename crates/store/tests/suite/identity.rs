@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use offshoot_model::{
     Account, AgentId, BootId, BudgetGrant, CancelledBy, Chosen, ContentHash, Cost, DeliveryId,
-    Ending, Event, EventKind, Grant, InputRange, JsonText, KeeperFault, MergeSummary, MicroUsd,
-    Origin, Payload, PiecesAgain, ProcessIdentity, Reason, Refusal, RefusalCode, Rights, RootId,
-    RootReopened, RunId, SaidError, SessionKey, Timestamp, TokenCount, ToolUse, Usage, ValueKind,
-    VariableRef,
+    Ending, Event, EventKind, Grant, InputRange, JsonText, KeeperFault, MemoryShortage,
+    MergeSummary, MicroUsd, Origin, Payload, PiecesAgain, ProcessIdentity, Reason, Refusal,
+    RefusalCode, Rights, RootId, RootReopened, RunId, SaidError, SessionKey, Timestamp, TokenCount,
+    ToolUse, Usage, ValueKind, VariableRef,
 };
 use offshoot_store::{MemoryStore, Store};
 use proptest::collection::{btree_set, vec};
@@ -192,6 +192,11 @@ fn other_kind() -> impl Strategy<Value = EventKind> {
         Just(EventKind::StallLent),
         Just(EventKind::Paused),
         Just(EventKind::Unpaused),
+        (any::<[u64; 3]>(), option::of(any::<u32>())).prop_map(|(bytes, stalled)| {
+            let [available, reserved, kept] = bytes;
+            EventKind::MemoryShort(MemoryShortage { available, reserved, kept, stalled })
+        }),
+        Just(EventKind::MemoryEnough),
         (any::<u32>(), any::<u64>()).prop_map(|(faults, wait_ms)| {
             let agent = AgentId::main();
             EventKind::BreakerOpened { agent, faults, wait_ms }

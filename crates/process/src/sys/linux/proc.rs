@@ -28,6 +28,8 @@ pub struct Stat {
     pub ticks: u64,
     /// Clock ticks since boot. With the number it names a process for good.
     pub start_time: u64,
+    /// The pages that it has in memory, also those that it shares with others.
+    pub resident_pages: u64,
 }
 
 /// Reads the facts about a process.
@@ -111,8 +113,10 @@ fn parse_stat(line: &[u8]) -> Option<Stat> {
     }
     // `starttime` is field 22.
     let start_time = fields.nth(22 - 18)?.parse().ok()?;
+    // `rss` is field 24, and below 0 for a moment where threads have not told yet.
+    let resident_pages = fields.nth(24 - 23)?.parse::<i64>().ok()?.try_into().unwrap_or(0);
     let (zombie, stopped) = (matches!(state, "Z" | "X"), matches!(state, "T" | "t"));
-    Some(Stat { zombie, stopped, parent, group, session, ticks, start_time })
+    Some(Stat { zombie, stopped, parent, group, session, ticks, start_time, resident_pages })
 }
 
 /// True if one of the variables of a process is `name=` with `part` in its value. The environment is the one the program was

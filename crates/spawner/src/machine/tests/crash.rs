@@ -105,6 +105,7 @@ impl World {
             panic!("a record begins with the admission of its root");
         };
         let mut recall = Recall::new(self.config.clone(), root, admitted, u64::MAX);
+        recall.watch_memory();
         for event in self.record.clone() {
             recall.apply(event, self).expect("the record fits together");
         }

@@ -67,6 +67,8 @@ pub(super) struct Ledger {
     panicked: HashMap<RunId, u64>,
     /// The accounts of which a quota is used up.
     walls: Walls,
+    /// True while runs wait for memory.
+    memory_short: bool,
     /// The requests to models that are not over: the run of each, and the tokens that are held for it.
     requests: BTreeMap<u64, (RunId, u64)>,
     /// Numbers of events by their kind.
@@ -105,6 +107,7 @@ impl Ledger {
             first_child: HashMap::new(),
             panicked: HashMap::new(),
             walls: Walls::default(),
+            memory_short: false,
             requests: BTreeMap::new(),
             seen: BTreeMap::new(),
         }
@@ -151,6 +154,7 @@ impl Ledger {
             | Effect::NoTurn { .. }
             | Effect::Recorded { .. }
             | Effect::AnswerRequest { .. }
+            | Effect::LookAtMemory { .. }
             | Effect::Resolve { .. } => {}
         }
     }
@@ -202,6 +206,15 @@ impl Ledger {
                 self.park(account, (at, *until), left.is_some());
             }
             EventKind::Unparked { account } => self.unpark(account, at),
+            EventKind::MemoryShort(shortage) => {
+                assert!(!self.holding.is_empty(), "one run may always run");
+                assert!(shortage.is_short(), "it is short by its numbers");
+                assert!(self.limits.memory_percent > 0, "memory is to be kept");
+                assert!(!std::mem::replace(&mut self.memory_short, true), "told once");
+            }
+            EventKind::MemoryEnough => {
+                assert!(std::mem::take(&mut self.memory_short), "what is over was told before");
+            }
             EventKind::Starting => {
                 self.assert_needs_are_over(run);
                 self.assert_no_wall(run, at);

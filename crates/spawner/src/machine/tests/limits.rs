@@ -53,6 +53,8 @@ pub(super) struct Limits {
     pub(super) keeps_percent: u8,
     /// True if what runs use goes through the meter.
     pub(super) metered: bool,
+    /// The part of the memory that stays available, in percent.
+    pub(super) memory_percent: u8,
 }
 
 impl Default for Limits {
@@ -82,6 +84,7 @@ impl Default for Limits {
             spares_parked: false,
             keeps_percent: 0,
             metered: false,
+            memory_percent: 0,
         }
     }
 }
@@ -118,6 +121,7 @@ impl Limits {
             spares_parked: dice.one_in(2),
             keeps_percent: 0,
             metered: dice.one_in(5),
+            memory_percent: 0,
         }
     }
 
@@ -169,6 +173,7 @@ impl Limits {
         };
         let mut text = "[agents.defaults.subagents]\nallowAgents = [\"*\"]\n".to_owned();
         AGENTS.into_iter().zip(self.agents).for_each(|agent| own(&mut text, agent));
+        text += &format!("[host]\nmemoryKeep = 0.{:02}\n", self.memory_percent);
         let source = Source::new(SourceKind::User, "test.toml", text);
         let set = |loader: Loader, (key, value): (&str, String)| {
             loader.flag(format!("agents.defaults.subagents.{key}"), value, "test")

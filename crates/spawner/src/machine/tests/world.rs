@@ -77,6 +77,8 @@ pub(super) struct World {
     pub(super) paid: BTreeMap<RunId, u64>,
     /// The requests to models that are not over, by their numbers.
     pub(super) requests: BTreeMap<u64, Sent>,
+    /// The memory of the computer that is available, in percent; as the seed says where there is none.
+    pub(super) available: Option<u64>,
 }
 
 /// The name of the second runtime of a world.
@@ -117,10 +119,13 @@ impl World {
             facts: None,
             plan: None,
         };
+        machine.watch_memory();
         let now = Timestamp::from_micros(1_000_000_000);
         let effects = machine.open(now, opening).expect("a root without a runtime is admitted");
         let mut facts = RuntimeFacts::of_a_command("test");
         (facts.turns, facts.resumes) = (true, limits.resumes);
+        // In percent of a computer that has 100 bytes.
+        facts.memory = 10;
         if limits.metered {
             facts.cost = CostKnowledge::Metered;
         } else if limits.budget_tokens.is_some() {
@@ -164,6 +169,7 @@ impl World {
             past_attempts: Vec::new(),
             paid: BTreeMap::new(),
             requests: BTreeMap::new(),
+            available: None,
         };
         world.book(effects);
         world
@@ -182,7 +188,9 @@ impl World {
     /// A tree whose limits and agents come from the seed.
     pub(super) fn random(seed: u64) -> Self {
         let mut dice = Seed(seed ^ 0xdead_beef);
-        let mut world = Self::new(seed, Limits::random(&mut dice), Behaviour::Random);
+        let memory_percent = Seed(seed ^ 0x3e30_1234).pick(&[0, 0, 1, 30, 90]);
+        let limits = Limits { memory_percent, ..Limits::random(&mut dice) };
+        let mut world = Self::new(seed, limits, Behaviour::Random);
         world.pieces_left = 1 + dice.below(8);
         world
     }
@@ -264,6 +272,7 @@ impl World {
 
     pub(super) fn book(&mut self, effects: Vec<Effect>) {
         let (mut resolved, mut delivered) = (Vec::new(), Vec::new());
+        let mut looks = Vec::new();
         for effect in effects {
             self.ledger.note(&effect, &self.machine);
             match effect {
@@ -316,6 +325,7 @@ impl World {
                 Effect::AnswerRequest { request, verdict } => {
                     self.request_answered(request, &verdict)
                 }
+                Effect::LookAtMemory { measure } => looks.push(measure),
                 Effect::Show(_)
                 | Effect::Again { .. }
                 | Effect::Ended { .. }
@@ -324,6 +334,9 @@ impl World {
         }
         assert_eq!(delivered, [], "delivered, and the parent was not told");
         self.ledger.assert_step(&self.machine, &self.open_waits, self.now);
+        for measure in looks {
+            self.looks_at_memory(measure);
+        }
         for (wait, caller, ended) in resolved {
             self.hears(wait, caller, &ended);
             self.go_on(wait, caller);

@@ -1,0 +1,70 @@
+//! `host`: bounds of the computer, which hold for all trees of a user.
+
+use serde_json::{Map, Value};
+
+use crate::built_in;
+use crate::field::{Field, Listing, Row};
+use crate::node::Node;
+use crate::origin::Valued;
+use crate::problem::ProblemKind;
+use crate::reader::Reader;
+use crate::section::{Section, section};
+use crate::setting::Fraction;
+use crate::template::Template;
+
+section! {
+    /// Bounds of the computer, for all trees of a user; only in the system or user file.
+    pub struct HostSettings, foreign &[] => {
+        /// The part of the memory that stays available: a start waits while less than that is left, where another run holds a slot. 0
+        /// starts runs whatever is left.
+        pub memory_keep: Option<Valued<Fraction>> = "memoryKeep",
+            built_in built_in::HOST_MEMORY_KEEP;
+    }
+}
+
+impl HostSettings {
+    /// Returns the keys of the section.
+    pub fn keys() -> impl Iterator<Item = &'static str> {
+        <Self as Section>::KEYS.iter().copied()
+    }
+
+    /// Returns the part of the memory that stays available.
+    pub fn memory_keep(&self) -> Fraction {
+        self.memory_keep.as_ref().map_or(built_in::HOST_MEMORY_KEEP, |keep| keep.value)
+    }
+}
+
+/// The section, which no layer above the user's file may have: a project does not decide about the computer of its user.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Host(pub(crate) HostSettings);
+
+impl Field for Host {
+    type Value = ();
+
+    fn read(&mut self, row: &Row<()>, node: &Node, cx: &mut Reader<'_>) {
+        if !cx.is_of_the_user() {
+            return cx.report(node.offset, ProblemKind::MisplacedHost);
+        }
+        Field::read(&mut self.0, row, node, cx);
+    }
+
+    fn overlay(&mut self, over: &Self) {
+        Field::overlay(&mut self.0, &over.0);
+    }
+
+    fn list(&self, row: &Row<()>, path: &str, out: &mut Listing) {
+        Field::list(&self.0, row, path, out);
+    }
+
+    fn schema(row: &Row<()>, definitions: &mut Map<String, Value>) -> Value {
+        <HostSettings as Field>::schema(row, definitions)
+    }
+
+    fn template(row: &Row<()>, out: &mut Template) {
+        <HostSettings as Field>::template(row, out);
+    }
+
+    fn trusted_words<'a>(&'a self, out: &mut Vec<&'a str>) {
+        Field::trusted_words(&self.0, out);
+    }
+}
