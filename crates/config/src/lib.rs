@@ -70,7 +70,7 @@
 //! | keys | a value exceeds when |
 //! |---|---|
 //! | counts, sizes, shares, amounts | it is greater |
-//! | `runTimeoutSeconds`, `idleTimeoutSeconds`, `archiveAfterMinutes`, `deadlineSeconds`, `breaker.failures`, `quota.maxParkSeconds` | it is greater; 0 means none, which is greater than all |
+//! | `runTimeoutSeconds`, `idleTimeoutSeconds`, `archiveAfterMinutes`, `deadlineSeconds`, `maxCpuSeconds`, `maxMemoryBytes`, `maxOpenFiles`, `breaker.failures`, `quota.maxParkSeconds` | it is greater; 0 means none, which is greater than all |
 //! | `allowRecursiveSpawn`, `allowCycles`, `learnDelegation`, `budget.allowUnknownCost` | it is true and the ceiling is false |
 //! | `allowAgents` | it names an agent that the ceiling does not |
 //! | `tools`, `toolsByDepth` | it permits something that the ceiling does not |

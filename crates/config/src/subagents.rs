@@ -77,6 +77,13 @@ section! {
         /// Bytes that a run may answer with; one that exceeds them is ended. 0 is no limit.
         pub max_output_bytes: Option<Valued<u64>> = "maxOutputBytes",
             built_in built_in::MAX_OUTPUT_BYTES, limit zero_is_endless();
+        /// Bytes of memory of a run: of the address space of each of its processes. A process that wants more is refused it. 0 or unset is
+        /// no limit.
+        pub max_memory_bytes: Option<Valued<u64>> = "maxMemoryBytes", limit zero_is_endless();
+        /// Files that each process of a run may have open at once; 0 or unset is no limit.
+        pub max_open_files: Option<Valued<u64>> = "maxOpenFiles", limit zero_is_endless();
+        /// Seconds of CPU time that each process of a run may use; one that has used them ends its run. 0 or unset is no limit.
+        pub max_cpu_seconds: Option<Valued<u64>> = "maxCpuSeconds", limit zero_is_endless();
         /// Minutes until an ended run is hidden; 0 is never.
         pub archive_after_minutes: Option<Valued<u64>> = "archiveAfterMinutes",
             built_in built_in::ARCHIVE_AFTER_MINUTES, bound zero_is_endless();

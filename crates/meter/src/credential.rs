@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue};
-use offshoot_process::{Capture, Exit, Keep, Kept, NeverStop, Processes, Program, Stdin};
+use offshoot_process::{Exit, Keep, Kept, NeverStop, Processes, Program};
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 
@@ -146,13 +146,10 @@ impl KeySource {
                     message,
                 };
                 let started = processes.spawn(Program {
-                    path: program.clone(),
                     args: arguments.clone(),
                     env: environment.clone(),
-                    cwd: folder.clone(),
-                    stdin: Stdin::Null,
                     stdout: Keep::First(MOST_BYTES).into(),
-                    stderr: Capture::nothing(),
+                    ..Program::new(program.clone(), folder.clone())
                 });
                 let finished =
                     started.map_err(|error| fault(error.to_string()))?.wait(NeverStop).await;

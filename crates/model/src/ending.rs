@@ -129,6 +129,16 @@ pub enum Reason {
         /// The number of uses in a row.
         times: u32,
     },
+    /// The kernel killed it because memory was short: that of the computer, or of a group of processes in which it was.
+    OutOfMemory {
+        /// The most that the run may have; none where nothing bounds it.
+        bytes: Option<u64>,
+    },
+    /// One of its processes had used up the CPU time that it may.
+    CpuLimit {
+        /// The limit.
+        seconds: u64,
+    },
     /// The run answered with more than it may.
     OutputLimit {
         /// The limit.
@@ -285,6 +295,8 @@ impl Reason {
             | Self::Quota { .. }
             | Self::PiecesFailed { .. }
             | Self::Repeated { .. }
+            | Self::OutOfMemory { .. }
+            | Self::CpuLimit { .. }
             | Self::OutputLimit { .. }
             | Self::SchemaMismatch { .. }
             | Self::NotRecorded { .. } => RunStatus::Failed,
@@ -370,6 +382,12 @@ impl fmt::Display for Reason {
             Self::Repeated { tool, times } => {
                 write!(f, "used {tool} with the same input {times} times in a row")
             }
+            Self::OutOfMemory { bytes: None } => f.write_str("killed because memory was short"),
+            Self::OutOfMemory { bytes: Some(bytes) } => {
+                let most = number::bytes(*bytes);
+                write!(f, "killed because memory was short; it may have {most}")
+            }
+            Self::CpuLimit { seconds } => write!(f, "used up its {seconds} s of CPU time"),
             Self::OutputLimit { bytes } => {
                 write!(f, "answered with more than the {bytes} bytes that it may")
             }

@@ -65,6 +65,15 @@ pub struct Grant {
     /// Bytes that it may answer with; 0 = no limit, as in records that do not say it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub max_output_bytes: u64,
+    /// Bytes of memory; 0 = no limit.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub max_memory_bytes: u64,
+    /// Files that one of its processes may have open; 0 = no limit.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub max_open_files: u64,
+    /// Seconds of CPU time that one of its processes may use; 0 = no limit.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub max_cpu_seconds: u64,
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -85,6 +94,9 @@ impl Grant {
             idle_timeout_seconds: 0,
             grace_seconds: 5,
             max_output_bytes: 0,
+            max_memory_bytes: 0,
+            max_open_files: 0,
+            max_cpu_seconds: 0,
         }
     }
 }

@@ -64,6 +64,15 @@ impl Reason {
             Self::Repeated { .. } => no(Some(
                 "give it a task that the tool can answer, or set agents.defaults.subagents.onRepeat to warn",
             )),
+            Self::OutOfMemory { bytes: None } => yes(Some(
+                "run fewer at once, give it a smaller piece, or let more memory stay available with host.memoryKeep",
+            )),
+            Self::OutOfMemory { bytes: Some(_) } => no(Some(
+                "raise agents.defaults.subagents.maxMemoryBytes, or give it a smaller piece",
+            )),
+            Self::CpuLimit { .. } => no(Some(
+                "raise agents.defaults.subagents.maxCpuSeconds, or give it a smaller piece",
+            )),
             Self::OutputLimit { .. } => no(Some(
                 "raise agents.defaults.subagents.maxOutputBytes if so much output is meant",
             )),
@@ -163,6 +172,9 @@ mod tests {
             (Reason::Timeout { seconds: 1 }, true, Some("--timeout")),
             (Reason::Idle { seconds: 1 }, true, Some("idleTimeoutSeconds")),
             (Reason::Repeated { tool: text(), times: 10 }, false, Some("onRepeat")),
+            (Reason::OutOfMemory { bytes: None }, true, Some("memoryKeep")),
+            (Reason::OutOfMemory { bytes: Some(1) }, false, Some("maxMemoryBytes")),
+            (Reason::CpuLimit { seconds: 1 }, false, Some("maxCpuSeconds")),
             (Reason::OutputLimit { bytes: 1 }, false, Some("maxOutputBytes")),
             (Reason::SchemaMismatch { path: text(), message: text() }, true, Some("form")),
             (Reason::Quota { window: None, until: None }, true, Some("onWall")),

@@ -42,7 +42,7 @@ impl RetryOn {
     pub fn includes(&self, reason: &Reason) -> bool {
         match reason {
             Reason::ExitCode { code } => u8::try_from(*code).is_ok_and(|code| self.has(code)),
-            Reason::Signal { .. } => self.signal,
+            Reason::Signal { .. } | Reason::OutOfMemory { .. } => self.signal,
             Reason::Timeout { .. } => self.timeout,
             Reason::Idle { .. } => self.idle,
             _ => false,

@@ -241,6 +241,8 @@ fn as_it_may_say(reason: Reason) -> Reason {
         | Reason::Quota { .. }
         | Reason::Budget { .. }
         | Reason::BudgetPool { .. }
+        | Reason::OutOfMemory { .. }
+        | Reason::CpuLimit { .. }
         | Reason::OutputLimit { .. }
         | Reason::SchemaMismatch { .. }
         | Reason::Cancelled { .. }

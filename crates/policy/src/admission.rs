@@ -240,6 +240,9 @@ fn grant(
         idle_timeout_seconds: over.idle_timeout_seconds(),
         grace_seconds: over.grace_seconds(),
         max_output_bytes: over.max_output_bytes(),
+        max_memory_bytes: over.max_memory_bytes().unwrap_or(0),
+        max_open_files: over.max_open_files().unwrap_or(0),
+        max_cpu_seconds: over.max_cpu_seconds().unwrap_or(0),
     }
 }
 

@@ -1,6 +1,7 @@
 //! A running child, and the one wait for its end.
 
 use std::pin::pin;
+use std::time::Duration;
 
 use tokio::net::unix::pipe;
 use tokio::time::{Instant, sleep_until};
@@ -8,9 +9,10 @@ use tokio::time::{Instant, sleep_until};
 use crate::capture::Reader;
 use crate::group::Group;
 use crate::input::Input;
+use crate::limits::{End, KillsBefore};
 use crate::remains::Ended;
 use crate::stop::{Ladder, Move};
-use crate::{CpuClock, Finished, Identity, StopSignal};
+use crate::{CpuClock, Exit, Finished, Identity, Limits, StopSignal};
 
 /// A running child. Dropped, with or without its wait, it is killed with its whole group; a thread reaps it then.
 #[derive(Debug)]
@@ -19,6 +21,8 @@ pub struct Child {
     pub(crate) input: Input,
     pub(crate) stdout: Reader,
     pub(crate) stderr: Reader,
+    pub(crate) limits: Limits,
+    pub(crate) kills_before: KillsBefore,
 }
 
 impl Child {
@@ -50,7 +54,8 @@ impl Child {
     /// A request that comes at the moment of the end finds it ended. However its streams are held open, this comes
     /// back: what is in them is taken, and no more is waited for.
     pub async fn wait(self, mut signal: impl StopSignal) -> Finished {
-        let Self { group, input, mut stdout, mut stderr } = self;
+        let Self { group, input, mut stdout, mut stderr, limits, kills_before } = self;
+        let cpu = (limits.cpu_seconds > 0).then(|| group.cpu());
         let mut ladder = Ladder::new(group.end_limit());
         let mut input_error = None;
         let ended = {
@@ -87,9 +92,15 @@ impl Child {
         let ended = if ended { group.end().await } else { group.give_up() };
         let Ended { exit, stragglers, lost, .. } = ended;
         tracing::debug!(pid, ?exit, stragglers, lost, "process ended");
+        let stopped = ladder.rung().is_some();
+        let cpu = cpu.map_or(Duration::ZERO, |cpu| cpu.read());
+        let killed = matches!(exit, Exit::Signal(_) | Exit::Code(_)) && exit != Exit::Code(0);
+        let memory_kills = killed && !stopped && kills_before.has_grown();
+        let reached = limits.reached(&End { exit, stopped, cpu, memory_kills });
         let (stdout, stderr) = tokio::join!(stdout.finish(), stderr.finish());
         Finished {
             exit,
+            reached,
             stop: ladder.rung(),
             stdout,
             stderr,

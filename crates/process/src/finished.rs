@@ -3,13 +3,15 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::Rung;
+use crate::{Reached, Rung};
 
 /// The one result of a child. By now its group is gone, or declared lost.
 #[derive(Debug)]
 pub struct Finished {
     /// The exit of the program itself.
     pub exit: Exit,
+    /// The bound of the kernel that ended it; none where none is known to have.
+    pub reached: Option<Reached>,
     /// The furthest rung that was used; none without a request, or where the program was faster.
     pub stop: Option<Rung>,
     /// The standard output.
@@ -32,6 +34,7 @@ impl Finished {
     pub fn of(exit: Exit) -> Self {
         Self {
             exit,
+            reached: None,
             stop: None,
             stdout: Output::default(),
             stderr: Output::default(),

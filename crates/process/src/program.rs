@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::Limits;
+
 /// A program to start. Nothing is taken from our own environment or folder.
 #[derive(Debug)]
 pub struct Program {
@@ -22,6 +24,8 @@ pub struct Program {
     pub stdout: Capture,
     /// The treatment of standard error.
     pub stderr: Capture,
+    /// Bounds of each of its processes. In the first moment of all, before they are set, it may see ours.
+    pub limits: Limits,
 }
 
 impl Program {
@@ -35,6 +39,7 @@ impl Program {
             stdin: Stdin::Null,
             stdout: Capture::nothing(),
             stderr: Capture::nothing(),
+            limits: Limits::default(),
         }
     }
 }

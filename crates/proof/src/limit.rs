@@ -142,6 +142,28 @@ pub const LIMITS: &[Limit] = &[
         Proof::Test("crates/cli/tests/cli/disk.rs::an_answer_larger_than_the_disk_is_a_failure"),
     ),
     limit(
+        "maxMemoryBytes",
+        AtLimit::Manner(
+            "memory beyond it is refused to the program; killed for want of memory it ends: `out_of_memory`",
+        ),
+        None,
+        Proof::Test(
+            "crates/cli/tests/cli/memory.rs::memory_beyond_the_limit_is_refused_to_the_program",
+        ),
+    ),
+    limit(
+        "maxOpenFiles",
+        AtLimit::Manner("a further file is not opened for the program"),
+        None,
+        Proof::Test("crates/cli/tests/cli/memory.rs::open_files_are_bounded_down_the_chain"),
+    ),
+    limit(
+        "maxCpuSeconds",
+        AtLimit::Ended("cpu_limit"),
+        None,
+        Proof::Test("crates/cli/tests/cli/memory.rs::cpu_time_that_is_used_up_has_a_name"),
+    ),
+    limit(
         "announceTimeoutMs",
         AtLimit::Manner("a result that was not taken comes again"),
         Some(Rule::Delivery),

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use offshoot_model::{CancelledBy, Reason, Timestamp};
-use offshoot_process::{Exit, Finished as Ended};
+use offshoot_model::{CancelledBy, Grant, Reason, Timestamp};
+use offshoot_process::{Exit, Finished as Ended, Reached};
 
 use crate::lines::{Quota, TurnResult};
 
@@ -54,6 +54,20 @@ pub(crate) fn reason(evidence: &Evidence, ended: &Ended) -> Reason {
             }
         }
         None => without_result(evidence, ended),
+    }
+}
+
+/// The reason of a session whose process the kernel has ended by one of its bounds.
+pub(crate) fn bounded(reason: Reason, reached: Option<Reached>, grant: &Grant) -> Reason {
+    match (&reason, reached) {
+        (Reason::Signal { .. }, Some(Reached::Cpu)) => {
+            Reason::CpuLimit { seconds: grant.max_cpu_seconds }
+        }
+        (Reason::Signal { .. }, Some(Reached::Memory)) => {
+            let bytes = Some(grant.max_memory_bytes).filter(|bytes| *bytes > 0);
+            Reason::OutOfMemory { bytes }
+        }
+        _ => reason,
     }
 }
 
@@ -135,6 +149,21 @@ mod tests {
 
     fn error(message: &str, retryable: bool) -> Reason {
         Reason::RuntimeError { message: message.into(), retryable }
+    }
+
+    #[test]
+    fn a_bound_of_the_kernel_has_a_name() {
+        let grant = Grant { max_cpu_seconds: 7, ..Grant::unbounded() };
+        let killed = || Reason::Signal { signal: 9 };
+        let check = |reason, reached, expected| {
+            assert_eq!(bounded(reason, reached, &grant), expected);
+        };
+        check(killed(), None, killed());
+        check(killed(), Some(Reached::Cpu), Reason::CpuLimit { seconds: 7 });
+        check(killed(), Some(Reached::Memory), Reason::OutOfMemory { bytes: None });
+        // It had answered before.
+        let completed = || Reason::Completed { exit_code: None };
+        check(completed(), Some(Reached::Memory), completed());
     }
 
     #[test]

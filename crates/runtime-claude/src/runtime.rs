@@ -12,8 +12,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use offshoot_model::{BootId, CancelledBy, ProcessIdentity, Reason, Stream, error_chain};
 use offshoot_process::{
-    Capture, Child, Identity, Keep, Kept, NeverStop, Processes, Program, ProgramError, Stdin,
-    Stray, boot_id, resolve_program,
+    Capture, Child, Identity, Keep, Kept, Limits, NeverStop, Processes, Program, ProgramError,
+    Stdin, Stray, boot_id, resolve_program,
 };
 use offshoot_runtime::{
     Abilities, CostKnowledge, Credential, Finished, Launch, Pressure, RunContext, RunHost, Runtime,
@@ -27,6 +27,7 @@ use crate::argv::{Files, Parts, Session, argv};
 use crate::check::{CheckError, FoundProgram, OLDEST, Version};
 use crate::environment;
 use crate::lines::Line;
+use crate::outcome;
 use crate::parking::KeptProcesses;
 use crate::session::{self, StopRequests, Thread};
 use crate::talk::Talk;
@@ -199,7 +200,9 @@ impl ClaudeRuntime {
                 }
                 _ => {
                     let secrets = self.secrets(&launch);
-                    let finished = thread.talk.finish(ended, launch.output);
+                    let reached = ended.reached;
+                    let mut finished = thread.talk.finish(ended, launch.output);
+                    finished.reason = outcome::bounded(finished.reason, reached, &launch.grant);
                     let diagnostics = finished.diagnostics;
                     let diagnostics =
                         diagnostics.map(|text| secrets.strike_out(&text).into_owned());
@@ -281,6 +284,11 @@ impl ClaudeRuntime {
             stderr: Capture {
                 keep: Keep::Last(DIAGNOSTIC_BYTES),
                 tap: Some(Box::new(move |block: &[u8]| said.feed(block))),
+            },
+            limits: Limits {
+                memory_bytes: launch.grant.max_memory_bytes,
+                open_files: launch.grant.max_open_files,
+                cpu_seconds: launch.grant.max_cpu_seconds,
             },
             ..Program::new(path, folder.clone())
         })

@@ -10,8 +10,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use offshoot_model::{BootId, CancelledBy, ProcessIdentity, Reason, Stream, error_chain};
 use offshoot_process::{
-    Capture, Identity, Keep, Kept, Processes, Program, ProgramError, Stdin, Stop, StopSignal,
-    Stray, boot_id, resolve_program,
+    Capture, Identity, Keep, Kept, Limits, Processes, Program, ProgramError, Stdin, Stop,
+    StopSignal, Stray, boot_id, resolve_program,
 };
 use offshoot_runtime::{
     Abilities, Finished, Input, Launch, Output, RunContext, RunHost, Runtime, SaidStream, Secrets,
@@ -150,7 +150,7 @@ impl ExecRuntime {
         }
         let mut reason = match limit.broken() {
             Some(bytes) => Reason::OutputLimit { bytes },
-            None => verdict::reason(&finished, &launch.ok_exit),
+            None => verdict::reason(&finished, &launch.ok_exit, &launch.grant),
         };
         let (answer, remarks) = (finished.stdout.total, finished.stderr.total);
         tracing::debug!(pid, reason = reason.code(), answer, remarks, "program ended");
@@ -234,6 +234,11 @@ impl ExecRuntime {
             stderr: Capture {
                 keep: Keep::Last(DIAGNOSTIC_BYTES),
                 tap: Some(signs::of_remarks(host.clone(), secrets.clone(), said(Stream::Stderr))),
+            },
+            limits: Limits {
+                memory_bytes: launch.grant.max_memory_bytes,
+                open_files: launch.grant.max_open_files,
+                cpu_seconds: launch.grant.max_cpu_seconds,
             },
             ..Program::new(path, launch.working_folder.to_path_buf())
         })

@@ -1,10 +1,10 @@
 //! From how a program ended to a reason. Pure.
 
-use offshoot_model::{CancelledBy, Reason};
-use offshoot_process::{Exit, Finished};
+use offshoot_model::{CancelledBy, Grant, Reason};
+use offshoot_process::{Exit, Finished, Reached};
 
 /// The reason, by evidence: what we did, what the system said, and last the program's own verdict.
-pub(crate) fn reason(finished: &Finished, ok_exit: &[i32]) -> Reason {
+pub(crate) fn reason(finished: &Finished, ok_exit: &[i32], grant: &Grant) -> Reason {
     if finished.stop.is_some() {
         // The engine, which asked for the stop, records the reason.
         return Reason::Cancelled { by: CancelledBy::Operator };
@@ -16,8 +16,18 @@ pub(crate) fn reason(finished: &Finished, ok_exit: &[i32]) -> Reason {
         let message = format!("its input cannot be read: {error}");
         return Reason::RuntimeError { message, retryable: false };
     }
+    match (finished.exit, finished.reached) {
+        (Exit::Code(code), _) if is_ok(code, ok_exit) => {
+            return Reason::Completed { exit_code: Some(code) };
+        }
+        (_, Some(Reached::Cpu)) => return Reason::CpuLimit { seconds: grant.max_cpu_seconds },
+        (_, Some(Reached::Memory)) => {
+            let bytes = Some(grant.max_memory_bytes).filter(|bytes| *bytes > 0);
+            return Reason::OutOfMemory { bytes };
+        }
+        (_, None) => {}
+    }
     match finished.exit {
-        Exit::Code(code) if is_ok(code, ok_exit) => Reason::Completed { exit_code: Some(code) },
         Exit::Code(code) => Reason::ExitCode { code },
         Exit::Signal(signal) => Reason::Signal { signal },
         Exit::Lost => {
@@ -50,22 +60,44 @@ mod tests {
             (Exit::Signal(11), &[11], Reason::Signal { signal: 11 }),
         ];
         for (exit, ok_exit, expected) in table {
-            assert_eq!(reason(&Finished::of(exit), ok_exit), expected, "{exit:?} {ok_exit:?}");
+            assert_eq!(
+                reason(&Finished::of(exit), ok_exit, &Grant::unbounded()),
+                expected,
+                "{exit:?} {ok_exit:?}"
+            );
         }
-        assert_eq!(reason(&Finished::of(Exit::Lost), &[]).code(), "runtime_error");
+        assert_eq!(
+            reason(&Finished::of(Exit::Lost), &[], &Grant::unbounded()).code(),
+            "runtime_error"
+        );
+    }
+
+    #[test]
+    fn a_bound_of_the_kernel_has_a_name_unless_the_end_is_accepted() {
+        let check = |exit, ok: &[i32], reached, expected: Reason| {
+            let grant = Grant { max_cpu_seconds: 7, max_memory_bytes: 8, ..Grant::unbounded() };
+            let finished = Finished { reached: Some(reached), ..Finished::of(exit) };
+            assert_eq!(reason(&finished, ok, &grant), expected, "{finished:?} {ok:?}");
+        };
+        let (memory, cpu) = (Reached::Memory, Reached::Cpu);
+        check(Exit::Signal(24), &[], cpu, Reason::CpuLimit { seconds: 7 });
+        check(Exit::Code(152), &[], cpu, Reason::CpuLimit { seconds: 7 });
+        check(Exit::Code(152), &[152], cpu, Reason::Completed { exit_code: Some(152) });
+        check(Exit::Signal(9), &[], memory, Reason::OutOfMemory { bytes: Some(8) });
+        check(Exit::Code(137), &[], memory, Reason::OutOfMemory { bytes: Some(8) });
     }
 
     #[test]
     fn one_that_was_stopped_is_no_success() {
         let mut stopped = Finished::of(Exit::Code(0));
         stopped.stop = Some(Rung::Asked);
-        assert_eq!(reason(&stopped, &[]).status(), RunStatus::Cancelled);
+        assert_eq!(reason(&stopped, &[], &Grant::unbounded()).status(), RunStatus::Cancelled);
     }
 
     #[test]
     fn an_answer_that_could_not_be_kept_is_no_answer() {
         let mut full = Finished::of(Exit::Code(0));
         full.stdout.error = Some(std::io::Error::other("no space"));
-        assert_eq!(reason(&full, &[]).code(), "not_recorded");
+        assert_eq!(reason(&full, &[], &Grant::unbounded()).code(), "not_recorded");
     }
 }

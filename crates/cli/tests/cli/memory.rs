@@ -1,6 +1,10 @@
 //! Memory of the computer: runs wait for it, and none is refused. The part that is to stay available is set so high that the computer
 //! is surely short of it.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use offshoot_test_support::{control_group, lacking};
 use serde_json::Value;
 
 use crate::command::Place;
@@ -96,4 +100,110 @@ fn a_project_does_not_decide_about_the_memory_of_its_user() {
     let said = "`host` may only stand in the system or user file";
     assert!(outcome.text().contains(said), "{}", outcome.text());
     outcome.expect_code(2);
+}
+
+/// A place whose user has set this limit of a run.
+fn limited(key: &str, value: u64) -> Place {
+    let place = Place::new();
+    let text = format!("[agents.defaults.subagents]\n{key} = {value}\n");
+    place.file("home/.config/offshoot/config.toml", text);
+    place
+}
+
+/// The code of the end of the root of the newest tree.
+fn code(place: &Place) -> String {
+    let tree = place.run(&["tree", "last", "--json"]).expect_code(0).json();
+    let node = tree.as_array().map_or(&tree, |tops| &tops[0]);
+    node["reason"]["type"].as_str().expect("it has ended").to_owned()
+}
+
+/// Runs a script, which fails: the code of its end, and what was said.
+fn fails(place: &Place, script: &str) -> (String, String) {
+    let said = place.run(&["run", "x", "--", "sh", "-c", script]).expect_code(1).text();
+    (code(place), said)
+}
+
+#[test]
+fn cpu_time_that_is_used_up_has_a_name() {
+    let (code, said) = fails(&limited("maxCpuSeconds", 1), "while :; do :; done");
+    assert_eq!(code, "cpu_limit");
+    assert!(said.contains("raise agents.defaults.subagents.maxCpuSeconds"), "{said}");
+}
+
+#[test]
+fn memory_beyond_the_limit_is_refused_to_the_program() {
+    let place = limited("maxMemoryBytes", 300_000_000);
+    let script = |mib: u32| format!("dd if=/dev/zero of=/dev/null bs={mib}M count=1");
+    let (code, _) = fails(&place, &script(600));
+    assert_eq!(code, "exit_code", "it was not killed, and ended as it likes");
+    place.run(&["-q", "run", "x", "--", "sh", "-c", &script(50)]).expect_code(0);
+}
+
+#[test]
+fn open_files_are_bounded_down_the_chain() {
+    let place = Place::new();
+    let settings = "[agents.defaults.subagents]\nmaxOpenFiles = 64\nallowAgents = [\"*\"]\n\
+        [[agents.list]]\nid = \"less\"\n[agents.list.subagents]\nmaxOpenFiles = 48\n\
+        [[agents.list]]\nid = \"more\"\n[agents.list.subagents]\nmaxOpenFiles = 0\n\
+        [[agents.list]]\nid = \"last\"\n";
+    place.file("home/.config/offshoot/config.toml", settings);
+    // A command of ours takes far longer than the limits of its shell to be set.
+    let asks = "\"$OFFSHOOT\" --version > /dev/null; ulimit -n";
+    let child = format!("{asks}; \"$OFFSHOOT\" run -q --agent last x -- sh -c '{asks}'");
+    place.file("child.sh", child);
+    let tree = |agent: &str| {
+        let script = format!("{asks}; \"$OFFSHOOT\" run -q --agent {agent} x -- sh child.sh");
+        place.tree(&["--max-depth", "3"], &script).expect_code(0).stdout().to_owned()
+    };
+    // The limits of an agent bind what is below it.
+    assert_eq!(tree("less"), "64\n64\n48\n");
+    assert_eq!(tree("more"), "64\n64\n64\n", "no agent gives more than it has");
+}
+
+/// A group of processes of the test that may have little memory, and goes with this value.
+struct SmallGroup(PathBuf);
+
+impl SmallGroup {
+    /// Makes one, with groups of whichever version limit memory here. None where none can be made.
+    fn new(name: &str) -> Option<Self> {
+        let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let first = own.lines().find_map(|line| Some(line.split_once(":memory:/")?.1));
+        let first = first.map(|path| Path::new("/sys/fs/cgroup/memory").join(path));
+        let name = format!("{name}-{}", std::process::id());
+        [first, control_group()].into_iter().flatten().find_map(|home| {
+            let group = Self(home.join(&name));
+            fs::create_dir(&group.0).ok()?;
+            let limit = |file: &str| fs::write(group.0.join(file), "100000000").ok();
+            limit("memory.limit_in_bytes").or_else(|| limit("memory.max"))?;
+            // Where there is room on a disk it would take long to fill.
+            let _ = fs::write(group.0.join("memory.swap.max"), "0");
+            Some(group)
+        })
+    }
+}
+
+impl Drop for SmallGroup {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+/// The kernel kills an agent that takes all of the memory. The supervisor, which is in the same group, is spared and says so.
+#[test]
+fn out_of_memory_has_a_name() {
+    let test = "out_of_memory_has_a_name";
+    let Some(group) = SmallGroup::new(test) else {
+        return lacking(test, "no control group that limits memory can be made here");
+    };
+    let place = Place::new();
+    let script = format!(
+        "echo $$ > {}/cgroup.procs && exec {} run x -- tail /dev/zero",
+        group.0.display(),
+        env!("CARGO_BIN_EXE_offshoot"),
+    );
+    let outcome = place.outcome(place.command_of("sh", &["-c", &script]), &[]).expect_code(1);
+    assert_eq!(code(&place), "out_of_memory", "{}", outcome.text());
+    let said = ["killed because memory was short", "host.memoryKeep"];
+    assert!(said.iter().all(|said| outcome.text().contains(said)), "{}", outcome.text());
+    place.run(&["audit", "last"]).expect_code(0);
 }

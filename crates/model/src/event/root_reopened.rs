@@ -64,6 +64,8 @@ impl PiecesAgain {
             | Reason::Timeout { .. }
             | Reason::Idle { .. }
             | Reason::Repeated { .. }
+            | Reason::OutOfMemory { .. }
+            | Reason::CpuLimit { .. }
             | Reason::OutputLimit { .. }
             | Reason::SchemaMismatch { .. }
             | Reason::PiecesFailed { .. }

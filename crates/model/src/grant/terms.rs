@@ -70,11 +70,21 @@ impl Grant {
         changes("limit of silence", before, now);
         let [before, now] = time(|grant| grant.grace_seconds);
         changes("time to stop", before, now);
-        let answer = |grant: &Grant| match grant.max_output_bytes {
+        let bytes = |most: u64| match most {
             0 => "no limit".to_owned(),
             most => number::bytes(most),
         };
+        let answer = |grant: &Grant| bytes(grant.max_output_bytes);
         changes("length of the answer", answer(parent), answer(self));
+        let memory = |grant: &Grant| bytes(grant.max_memory_bytes);
+        changes("memory", memory(parent), memory(self));
+        let files = |grant: &Grant| match grant.max_open_files {
+            0 => "no limit".to_owned(),
+            most => number::count(most),
+        };
+        changes("open files", files(parent), files(self));
+        let [before, now] = time(|grant| grant.max_cpu_seconds);
+        changes("CPU time", before, now);
         lines
     }
 }

@@ -125,6 +125,12 @@ mod terms {
         grace_seconds: u64,
         #[serde(default, skip_serializing_if = "is_none")]
         max_output_bytes: u64,
+        #[serde(default, skip_serializing_if = "is_none")]
+        max_memory_bytes: u64,
+        #[serde(default, skip_serializing_if = "is_none")]
+        max_open_files: u64,
+        #[serde(default, skip_serializing_if = "is_none")]
+        max_cpu_seconds: u64,
     }
 
     fn permits_all(tools: &Rights) -> bool {

@@ -105,6 +105,9 @@ fn what_says_nothing_is_left_out_or_null_and_means_the_same() {
         run_timeout_seconds: 1,
         idle_timeout_seconds: 2,
         max_output_bytes: 3,
+        max_memory_bytes: 4,
+        max_open_files: 5,
+        max_cpu_seconds: 6,
         ..Grant::unbounded()
     };
     let bound = Launch { grant: Arc::new(bound), ..Launch::bare("x") };

@@ -46,6 +46,9 @@ fn launch() -> Launch {
         run_timeout_seconds: 1,
         idle_timeout_seconds: 2,
         max_output_bytes: 3,
+        max_memory_bytes: 4,
+        max_open_files: 5,
+        max_cpu_seconds: 6,
         ..Grant::unbounded()
     };
     Launch {
@@ -285,6 +288,8 @@ fn runs(files: &mut Files) {
         Reason::Timeout { seconds: 1 },
         Reason::Idle { seconds: 1 },
         Reason::OutputLimit { bytes: 1 },
+        Reason::OutOfMemory { bytes: Some(1) },
+        Reason::CpuLimit { seconds: 1 },
         Reason::Deadline,
         cancelled(CancelledBy::Operator),
         cancelled(CancelledBy::Parent),

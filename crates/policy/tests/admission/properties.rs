@@ -15,10 +15,13 @@ const AGENTS: [&str; 4] = ["main", "a", "b", "c"];
 const TOOLS: [&str; 5] = ["read", "write", "exec", "fetch", "spawn"];
 
 /// Limits of which 0 is none at all.
-const ENDLESS: [&str; 6] = [
+const ENDLESS: [&str; 9] = [
     "runTimeoutSeconds",
     "idleTimeoutSeconds",
     "maxOutputBytes",
+    "maxMemoryBytes",
+    "maxOpenFiles",
+    "maxCpuSeconds",
     "deadlineSeconds",
     "breaker.failures",
     "quota.maxParkSeconds",

@@ -10,6 +10,7 @@ use tokio::io::Interest;
 
 use super::{Inner, Notice, ProcessTable, Processes};
 use crate::group::Group;
+use crate::limits::{KillsBefore, goes_before_us};
 use crate::sys::{self, Image, OpenFiles, ProcessId};
 use crate::watch::watch;
 use crate::{
@@ -63,7 +64,7 @@ impl Processes {
 
     /// Tries once. Where it fails, the program can be tried again.
     fn attempt(&self, program: &mut Program) -> Result<Child, StartError> {
-        let Program { path, args, env, cwd, stdin, stdout, stderr } = program;
+        let Program { path, args, env, cwd, stdin, stdout, stderr, limits } = program;
         if !path.is_absolute() {
             return Err(ProgramError::NotAbsolute { path: path.clone() }.into());
         }
@@ -74,6 +75,7 @@ impl Processes {
 
         self.0.watch_keeper();
         self.0.enter_cgroup();
+        let kills_before = KillsBefore::now();
         let starting = Starting::begin(&self.0);
         let mark = format!("{}.{};", self.0.token, starting.serial);
         env.retain(|(name, _)| name != MARK_VARIABLE);
@@ -88,6 +90,8 @@ impl Processes {
         if let Some(limit) = OpenFiles::before() {
             process.limit_open_files(limit);
         }
+        goes_before_us(process);
+        limits.set(process, || sys::below(process.get()));
         let descriptor = process.open().map_err(system)?;
         let exit = watch(descriptor, Interest::READABLE).map_err(system)?;
         let start_time = sys::stat(process.get()).map_err(system)?.start_time;
@@ -99,7 +103,12 @@ impl Processes {
         let group = Group::new(self.0.clone(), process, identity, mark, exit);
         out_reader.show_to(stdout.tap.take());
         err_reader.show_to(stderr.tap.take());
-        Ok(Child { group, input, stdout: out_reader, stderr: err_reader })
+        if limits.cpu_seconds > 0 {
+            // From here on it is measured to its end.
+            group.cpu().read();
+        }
+        let limits = *limits;
+        Ok(Child { group, input, stdout: out_reader, stderr: err_reader, limits, kills_before })
     }
 }
 

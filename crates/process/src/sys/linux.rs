@@ -1,6 +1,7 @@
 //! Linux: process descriptors, `waitid`, groups and the sub-reaper flag.
 
 mod cgroup;
+mod limits;
 mod own_open_files;
 mod proc;
 mod spawn;
@@ -9,8 +10,8 @@ pub use cgroup::process_namespace;
 pub(crate) use cgroup::{ControlGroups, control_group, wait_until_empty};
 pub(crate) use own_open_files::OpenFiles;
 pub(crate) use proc::{
-    ChildList, ProcessFolder, all_processes, child_numbers, environment_has, environment_value,
-    has_open, ignores_broken_pipes, name, own_threads,
+    ChildList, ProcessFolder, all_processes, below, child_numbers, environment_has,
+    environment_value, has_open, ignores_broken_pipes, name, own_threads,
 };
 pub use proc::{Stat, boot_id, stat};
 pub(crate) use spawn::{Image, spawn};

@@ -6,6 +6,7 @@ mod ends;
 mod guest;
 mod keeper;
 mod leftovers;
+mod limits;
 mod many;
 mod starts;
 mod stops;

@@ -82,6 +82,18 @@ impl ProcessFolder {
     }
 }
 
+/// Returns the processes below one. Such as begin or end meanwhile may be left out.
+pub(crate) fn below(pid: u32) -> Vec<u32> {
+    let mut found = vec![pid];
+    let mut next = 0;
+    while let Some(&pid) = found.get(next) {
+        let folder = ProcessFolder::open(pid);
+        found.extend(folder.and_then(|folder| folder.children()).unwrap_or_default());
+        next += 1;
+    }
+    found.split_off(1)
+}
+
 /// The number by which the kernel names the time since it was started: with it a process's number and start time name that
 /// process for good, also on disk. None where the system does not tell.
 pub fn boot_id() -> Option<u128> {
