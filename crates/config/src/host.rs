@@ -61,7 +61,9 @@ impl Field for Host {
     }
 
     fn template(row: &Row<()>, out: &mut Template) {
-        <HostSettings as Field>::template(row, out);
+        // The file may be that of a project.
+        out.example_header("[host]", row.doc);
+        out.example(&format!("memoryKeep = {}", built_in::HOST_MEMORY_KEEP));
     }
 
     fn trusted_words<'a>(&'a self, out: &mut Vec<&'a str>) {

@@ -52,7 +52,6 @@ impl Template {
             "audit" => Some("\n[audit]\n"),
             "logs" => Some("\n[logs]\n"),
             "notify" => Some("\n[notify]\n"),
-            "host" => Some("\n[host]\n"),
             _ => None,
         };
         if !self.nested {

@@ -118,7 +118,7 @@ impl Runtime for OpenAiRuntime {
         &self.inner.name
     }
 
-    /// It starts no process: its conversations are kept by the supervisor.
+    /// Returns the room of a conversation, which the supervisor keeps: no process is started.
     fn memory(&self) -> u64 {
         4 << 20
     }

@@ -91,6 +91,10 @@ fn map(script: &mut Script) {
 
     let readme = next();
     script.after(2).start(readme);
+    let [available, reserved, kept] = [2_000_000_000, 600_000_000, 1_600_000_000];
+    let shortage = MemoryShortage { available, reserved, kept, stalled: None };
+    script.say(root, EventKind::MemoryShort(shortage));
+    script.say(root, EventKind::MemoryEnough);
     let output = Payload::text("12 lines");
     script.after(310).end(readme, Ending { output: Some(output), ..Ending::of(COMPLETED) });
     script.deliver(readme, false);
@@ -129,10 +133,6 @@ fn map(script: &mut Script) {
 
     let models = next();
     script.after(5).start(models);
-    let [available, reserved, kept] = [2_000_000_000, 600_000_000, 1_600_000_000];
-    let shortage = MemoryShortage { available, reserved, kept, stalled: None };
-    script.say(root, EventKind::MemoryShort(shortage));
-    script.say(root, EventKind::MemoryEnough);
     let ending = Ending {
         usage: Usage::UNKNOWN,
         cost: Cost::unknown(),
