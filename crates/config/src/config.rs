@@ -204,6 +204,13 @@ impl Config {
         &self.inner.document.host.0
     }
 
+    /// Returns true if the memory of some runs is bounded.
+    pub fn bounds_memory(&self) -> bool {
+        let agents = self.agents().map(AgentDefinition::id).chain([self.default_agent()]);
+        let mut most = agents.filter_map(|agent| self.root_settings(agent).max_memory_bytes());
+        most.any(|bytes| bytes > 0)
+    }
+
     /// Returns the prices of models, by name.
     pub fn prices(&self) -> &IndexMap<String, Price> {
         &self.inner.document.prices

@@ -80,7 +80,8 @@ impl Plugins {
         if let Some(children) = self.children.get() {
             return Ok(children);
         }
-        let started = Children::hold(&self.environment, &self.reporter)?;
+        let started =
+            Children::hold(&self.environment, self.config.bounds_memory(), &self.reporter)?;
         Ok(self.children.get_or_init(|| started))
     }
 

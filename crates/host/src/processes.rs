@@ -37,7 +37,11 @@ impl TreeList {
 
 impl Children {
     /// Gets ready to hold them.
-    pub(crate) fn hold(environment: &Environment, reporter: &Reporter) -> Result<Self, HostError> {
+    pub(crate) fn hold(
+        environment: &Environment,
+        bounds_memory: bool,
+        reporter: &Reporter,
+    ) -> Result<Self, HostError> {
         let program = environment.offshoot.clone();
         let mut args = vec!["keeper".into()];
         let log = environment.keeper_log.as_ref().map(|KeeperLog { directives, stream }| {
@@ -51,6 +55,7 @@ impl Children {
         let options = Options {
             keeper: Some(keeper),
             subreaper: true,
+            bounds_memory,
             inherited_mark,
             notices: Some(notices(trees.clone(), environment, reporter.clone())),
             ..Options::default()

@@ -13,11 +13,22 @@
 //! outside, kills the group.
 //!
 //! Where control groups of version 2 are not there, or this process may make none, there is no group.
+//!
+//! Where the memory of programs is to be bounded, and home gives the groups below it the controller for that, this process enters a
+//! group within the group, and each program with a bound gets one beside it:
+//!
+//! ```text
+//!   home ── offshoot-NS-PID-START ─┬─ self      this process, and programs without a bound
+//!                                  └─ run-N     one program and what it starts: memory.max, and memory.events tells of kills
+//! ```
+//!
+//! Home does so where it is the first group of the computer: no other group that has processes may give controllers to those below.
 
 use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -38,8 +49,35 @@ pub(crate) struct Cgroup {
     /// The group that this process was in before.
     home: PathBuf,
     path: PathBuf,
+    /// The controller by which programs are bounded in groups of their own; none where they are not.
+    controller: Option<Controller>,
     /// True if this process is in the group. Empty until it has tried to enter.
     entered: Arc<OnceLock<bool>>,
+}
+
+/// A controller of groups, and the files by which it is used.
+#[derive(Clone, Copy, Debug)]
+struct Controller {
+    name: &'static str,
+    limit: &'static str,
+    events: &'static str,
+}
+
+const MEMORY: Controller =
+    Controller { name: "memory", limit: "memory.max", events: "memory.events" };
+
+/// The group of one program with a bound. Dropped, what is left in it is killed, and it is removed.
+#[derive(Debug)]
+pub(crate) struct BoundedGroup {
+    path: PathBuf,
+    controller: Controller,
+}
+
+/// Returns the controller by which memory is bounded, where that is wanted and home gives it to the groups below: `subtree_control` is
+/// the content of the file that says so.
+fn controller(wanted: bool, subtree_control: Option<&str>) -> Option<Controller> {
+    let given = subtree_control?.split_ascii_whitespace().any(|name| name == MEMORY.name);
+    (wanted && given).then_some(MEMORY)
 }
 
 /// The one of this process: each of its `Processes` has the same.
@@ -47,36 +85,70 @@ static OF_THIS_PROCESS: Mutex<Weak<Cgroup>> = Mutex::new(Weak::new());
 
 impl Cgroup {
     /// The group of this process, which is made where there is none. None where it cannot be made.
-    pub(crate) fn of_this_process() -> Option<Arc<Self>> {
+    ///
+    /// With `bounds_memory` programs can be put into groups of their own in it, where the computer permits that.
+    pub(crate) fn of_this_process(bounds_memory: bool) -> Option<Arc<Self>> {
         let mut of_this_process = OF_THIS_PROCESS.lock();
         if let Some(cgroup) = of_this_process.upgrade() {
             return Some(cgroup);
         }
         let home = ControlGroups::read().ok()?.home()?;
         remove_dead(&home);
-        let cgroup = Arc::new(Self::make(home).ok()?);
+        let control = fs::read_to_string(home.join(CONTROL)).ok();
+        let bounded = controller(bounds_memory, control.as_deref())
+            .and_then(|controller| Self::make(home.clone(), Some(controller)).ok());
+        let cgroup = Arc::new(bounded.or_else(|| Self::make(home, None).ok())?);
         *of_this_process = Arc::downgrade(&cgroup);
         Some(cgroup)
     }
 
-    fn make(home: PathBuf) -> io::Result<Self> {
+    fn make(home: PathBuf, controller: Option<Controller>) -> io::Result<Self> {
         let path = home.join(Name::of_this_process()?.to_string());
         if path.as_os_str().len() > LONGEST_PATH {
             return Err(io::ErrorKind::InvalidFilename.into());
         }
         fs::create_dir(&path)?;
         // Removed again where the kernel cannot kill it, or where there is no way back from it.
-        let cgroup = Self { home, path, entered: Arc::default() };
+        let cgroup = Self { home, path, controller, entered: Arc::default() };
         for needed in [cgroup.path.join(KILL), cgroup.path.join(MEMBERS), cgroup.home.join(MEMBERS)]
         {
             fs::OpenOptions::new().write(true).open(needed)?;
         }
+        if let Some(controller) = controller {
+            // As long as no process is in it.
+            fs::write(cgroup.path.join(CONTROL), format!("+{}", controller.name))?;
+            fs::create_dir(cgroup.own())?;
+        }
         Ok(cgroup)
+    }
+
+    /// The group that this process enters.
+    fn own(&self) -> PathBuf {
+        match self.controller {
+            Some(_) => self.path.join(SELF),
+            None => self.path.clone(),
+        }
+    }
+
+    /// Makes a group for one program that may have so many bytes. None where it cannot be made.
+    pub(crate) fn bounded(&self, bytes: u64) -> Option<BoundedGroup> {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let controller = self.controller?;
+        let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        let path = self.path.join(format!("run-{number}"));
+        fs::create_dir(&path).ok()?;
+        let group = BoundedGroup { path, controller };
+        fs::write(group.path.join(controller.limit), bytes.to_string()).ok()?;
+        // Not there where the computer has no room to move memory out to. All of a program goes, or the rest of it would wait for what
+        // was killed.
+        let _ = fs::write(group.path.join("memory.swap.max"), "0");
+        let _ = fs::write(group.path.join("memory.oom.group"), "1");
+        Some(group)
     }
 
     /// Begins to enter the group. The kernel takes some milliseconds to move a process, which are spent elsewhere.
     pub(crate) fn begin_to_enter(&self) {
-        let (entered, path) = (Arc::clone(&self.entered), self.path.clone());
+        let (entered, path) = (Arc::clone(&self.entered), self.own());
         // Where there is no thread to be had it is entered with the first program.
         let _ = std::thread::Builder::new()
             .name("offshoot-cgroup".to_owned())
@@ -85,7 +157,7 @@ impl Cgroup {
 
     /// Waits until this process is in the group, or cannot enter it.
     pub(crate) fn enter(&self) {
-        self.entered.get_or_init(|| move_into(&self.path, OURSELVES).is_ok());
+        self.entered.get_or_init(|| move_into(&self.own(), OURSELVES).is_ok());
     }
 
     /// Moves a keeper out that was started while this process was in the group.
@@ -110,6 +182,37 @@ impl Drop for Cgroup {
         }
     }
 }
+
+impl BoundedGroup {
+    /// Takes a process in. False where that cannot be done.
+    pub(crate) fn take(&self, pid: u32) -> bool {
+        move_into(&self.path, &pid.to_string()).is_ok()
+    }
+
+    /// True if the kernel has killed some process of the group because its bound was reached.
+    pub(crate) fn has_killed(&self) -> bool {
+        let events = fs::read_to_string(self.path.join(self.controller.events));
+        let killed = |text: &str| {
+            let count = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
+            count.and_then(|count| count.trim().parse::<u64>().ok()).is_some_and(|count| count > 0)
+        };
+        events.is_ok_and(|text| killed(&text))
+    }
+}
+
+impl Drop for BoundedGroup {
+    fn drop(&mut self) {
+        let _ = fs::write(self.path.join(KILL), "1");
+        // Where something of it has not ended yet, the group goes with that of this process.
+        remove(&self.path);
+    }
+}
+
+/// The file that says which controllers the groups below one have.
+const CONTROL: &str = "cgroup.subtree_control";
+
+/// The name of the group of this process, where programs have groups of their own beside it.
+const SELF: &str = "self";
 
 /// The file by which the kernel kills all members of a group and of those below it, also such as are just being forked.
 const KILL: &str = "cgroup.kill";
@@ -171,6 +274,13 @@ pub fn has_control_group(pid: u32) -> bool {
     path.split('/').filter_map(Name::parse).any(|name| name.pid == pid)
 }
 
+/// True if this process can bound the memory of programs by control groups, where it may make any.
+pub fn groups_bound_memory() -> bool {
+    let home = ControlGroups::read().ok().and_then(|groups| groups.home());
+    let control = home.and_then(|home| fs::read_to_string(home.join(CONTROL)).ok());
+    controller(true, control.as_deref()).is_some()
+}
+
 /// Returns the groups of other processes in which a process is: it was started below those, whatever its parents say.
 pub fn groups_of_others(pid: u32) -> Vec<String> {
     let path = sys::control_group(pid).unwrap_or_default();
@@ -217,7 +327,61 @@ impl Name {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
+
+    #[test]
+    fn memory_is_bounded_by_groups_where_home_gives_the_controller() {
+        let check = |wanted, subtree_control: Option<&str>, expected: bool| {
+            let found = controller(wanted, subtree_control).is_some();
+            assert_eq!(found, expected, "{wanted} {subtree_control:?}");
+        };
+        check(true, Some("cpuset cpu io memory pids\n"), true);
+        check(true, Some("memory"), true);
+        check(false, Some("memory"), false);
+        check(true, Some("cpu memory_x\n"), false);
+        check(true, Some("\n"), false);
+        check(true, None, false);
+    }
+
+    /// Another controller stands for that of memory, which this machine may have in groups of the first version.
+    const ANY: Controller =
+        Controller { name: "hugetlb", limit: "hugetlb.2MB.max", events: "hugetlb.2MB.events" };
+
+    #[test]
+    fn a_program_with_a_bound_has_a_group_of_its_own_that_is_gone_with_it() {
+        let test = "a_program_with_a_bound_has_a_group_of_its_own_that_is_gone_with_it";
+        let none = || offshoot_test_support::lacking(test, "no controller can be given to groups");
+        let Some(home) = offshoot_test_support::control_group() else { return none() };
+        let control = home.join(CONTROL);
+        if fs::write(&control, "+hugetlb").is_err() {
+            return none();
+        }
+        let cgroup = Cgroup::make(home, Some(ANY)).expect("the group can be made");
+        assert_eq!(cgroup.own(), cgroup.path.join(SELF));
+        assert!(cgroup.own().join(MEMBERS).exists());
+        let bounded = cgroup.bounded(2 << 20).expect("one below it can be made");
+        let limit = fs::read_to_string(bounded.path.join(ANY.limit)).expect("it has a bound");
+        assert_eq!(limit, "2097152\n");
+        #[expect(clippy::disallowed_methods, reason = "a process to put into a group")]
+        let mut program = Command::new("sleep").arg("60").spawn().expect("it can be started");
+        assert!(bounded.take(program.id()));
+        let group = sys::control_group(program.id()).expect("the kernel tells");
+        let name = cgroup.path.file_name().expect("it has a name").to_str().expect("of letters");
+        assert!(group.contains(&format!("/{name}/run-")), "{group}");
+        // Whose it is can be told as before.
+        assert_eq!(groups_of_others(program.id()), [name]);
+        assert!(!bounded.has_killed());
+        let path = bounded.path.clone();
+        drop(bounded);
+        let ended = program.wait().expect("it is a child");
+        assert!(!ended.success(), "what is in the group goes with it");
+        let whole = cgroup.path.clone();
+        drop(cgroup);
+        assert!(!path.exists() && !whole.exists());
+        let _ = fs::write(control, "-hugetlb");
+    }
 
     #[test]
     fn a_name_tells_whose_a_group_is() {

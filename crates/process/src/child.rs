@@ -7,6 +7,7 @@ use tokio::net::unix::pipe;
 use tokio::time::{Instant, sleep_until};
 
 use crate::capture::Reader;
+use crate::cgroup::BoundedGroup;
 use crate::group::Group;
 use crate::input::Input;
 use crate::limits::{End, KillsBefore};
@@ -22,6 +23,7 @@ pub struct Child {
     pub(crate) stdout: Reader,
     pub(crate) stderr: Reader,
     pub(crate) limits: Limits,
+    pub(crate) bounded: Option<BoundedGroup>,
     pub(crate) kills_before: KillsBefore,
 }
 
@@ -54,7 +56,7 @@ impl Child {
     /// A request that comes at the moment of the end finds it ended. However its streams are held open, this comes
     /// back: what is in them is taken, and no more is waited for.
     pub async fn wait(self, mut signal: impl StopSignal) -> Finished {
-        let Self { group, input, mut stdout, mut stderr, limits, kills_before } = self;
+        let Self { group, input, mut stdout, mut stderr, limits, bounded, kills_before } = self;
         let cpu = (limits.cpu_seconds > 0).then(|| group.cpu());
         let mut ladder = Ladder::new(group.end_limit());
         let mut input_error = None;
@@ -95,8 +97,12 @@ impl Child {
         let stopped = ladder.rung().is_some();
         let cpu = cpu.map_or(Duration::ZERO, |cpu| cpu.read());
         let killed = matches!(exit, Exit::Signal(_) | Exit::Code(_)) && exit != Exit::Code(0);
-        let memory_kills = killed && !stopped && kills_before.has_grown();
+        let memory_kills = killed
+            && !stopped
+            && (bounded.as_ref().is_some_and(BoundedGroup::has_killed) || kills_before.has_grown());
         let reached = limits.reached(&End { exit, stopped, cpu, memory_kills });
+        // What is left of it goes before its output is waited for to the end.
+        drop(bounded);
         let (stdout, stderr) = tokio::join!(stdout.finish(), stderr.finish());
         Finished {
             exit,

@@ -77,7 +77,7 @@ mod stop;
 mod sys;
 mod watch;
 
-pub use cgroup::{groups_of_others, has_control_group};
+pub use cgroup::{groups_bound_memory, groups_of_others, has_control_group};
 pub use child::Child;
 pub use cpu::CpuClock;
 pub use error::{KeeperError, ProcessesError, ProgramError, StartError};

@@ -32,7 +32,7 @@ pub struct Limits {
 pub enum Reached {
     /// The kernel killed it because memory was short.
     Memory,
-    /// It had used up its CPU time.
+    /// The CPU time of one of its processes was used up.
     Cpu,
 }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc};
 
-use crate::cgroup::Cgroup;
+use crate::cgroup::{BoundedGroup, Cgroup};
 use crate::keeper::{Link, TOKEN_BYTES};
 use crate::reaper::Reaper;
 use crate::sys::{self, ChildList, OpenFiles, ProcessId};
@@ -49,6 +49,9 @@ pub struct Options {
     /// Together with a keeper it also moves this process into a control group of its own, where it may make one: then what it
     /// has started is ended with it in any case. It goes back to where it was when its last `Processes` is gone.
     pub subreaper: bool,
+    /// True if programs may get bounds of memory: where this process is in a control group of its own and the computer permits it, such a
+    /// program gets a group within that, and else a bound of its address space.
+    pub bounds_memory: bool,
     /// The value of [`MARK_VARIABLE`] in this process's own environment, where it has one.
     pub inherited_mark: Option<String>,
     /// The interval at which the keeper is asked for a sign of life. A keeper that has ended is replaced at once. A keeper that
@@ -72,6 +75,7 @@ impl Default for Options {
             keeper_heartbeat: Duration::from_secs(60),
             notices: None,
             subreaper: false,
+            bounds_memory: false,
             inherited_mark: None,
             end_limit: Duration::from_secs(10),
             registrar: None,
@@ -158,6 +162,7 @@ impl Processes {
             keeper_heartbeat,
             notices,
             subreaper,
+            bounds_memory,
             inherited_mark,
             end_limit,
             registrar,
@@ -175,7 +180,10 @@ impl Processes {
             }
             false => None,
         };
-        let cgroup = keeper.as_ref().filter(|_| subreaper).and_then(|_| Cgroup::of_this_process());
+        let cgroup = keeper
+            .as_ref()
+            .filter(|_| subreaper)
+            .and_then(|_| Cgroup::of_this_process(bounds_memory));
         let link = keeper
             .as_ref()
             .map(|keeper| Link::start(keeper, &token, cgroup.as_deref(), [].into_iter()));
@@ -277,6 +285,18 @@ impl Inner {
         if let Some(cgroup) = &self.cgroup {
             cgroup.enter();
         }
+    }
+
+    /// Puts a program that has just been started, and what it has started since, into a group in which it may have so many bytes. None
+    /// where there is no bound, or where groups bound none.
+    fn bounded_group(&self, process: ProcessId, bytes: u64) -> Option<BoundedGroup> {
+        let group = self.cgroup.as_ref().filter(|_| bytes > 0)?.bounded(bytes)?;
+        let is_in = group.take(process.get());
+        for pid in sys::below(process.get()) {
+            // One that is gone need not be in it.
+            let _ = group.take(pid);
+        }
+        is_in.then_some(group)
     }
 
     fn state(&self) -> MutexGuard<'_, ProcessTable> {

@@ -14,7 +14,8 @@ use crate::limits::{KillsBefore, goes_before_us};
 use crate::sys::{self, Image, OpenFiles, ProcessId};
 use crate::watch::watch;
 use crate::{
-    Child, Identity, KeeperError, MARK_VARIABLE, Program, ProgramError, StartError, capture, input,
+    Child, Identity, KeeperError, Limits, MARK_VARIABLE, Program, ProgramError, StartError,
+    capture, input,
 };
 
 impl Processes {
@@ -91,7 +92,10 @@ impl Processes {
             process.limit_open_files(limit);
         }
         goes_before_us(process);
-        limits.set(process, || sys::below(process.get()));
+        let bounded = self.0.bounded_group(process, limits.memory_bytes);
+        // What the group bounds is not bounded twice.
+        let memory_bytes = if bounded.is_some() { 0 } else { limits.memory_bytes };
+        Limits { memory_bytes, ..*limits }.set(process, || sys::below(process.get()));
         let descriptor = process.open().map_err(system)?;
         let exit = watch(descriptor, Interest::READABLE).map_err(system)?;
         let start_time = sys::stat(process.get()).map_err(system)?.start_time;
@@ -108,7 +112,8 @@ impl Processes {
             group.cpu().read();
         }
         let limits = *limits;
-        Ok(Child { group, input, stdout: out_reader, stderr: err_reader, limits, kills_before })
+        let (stdout, stderr) = (out_reader, err_reader);
+        Ok(Child { group, input, stdout, stderr, limits, bounded, kills_before })
     }
 }
 
