@@ -24,6 +24,10 @@ pub(crate) enum NoteCode {
     EventsStay,
     /// A command about all trees of this user finds none.
     NoTreeRuns,
+    /// `doctor` says how much memory the computer has, and how the memory of runs is bounded.
+    ///
+    /// Text: what is available, if standstills are counted, and by what `maxMemoryBytes` is held to
+    HostMemory,
     /// `config check` finds a setting that cannot do anything.
     ///
     /// Text: the setting, why it does nothing, and where it stands

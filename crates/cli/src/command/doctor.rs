@@ -4,8 +4,11 @@ mod prove;
 
 use std::path::PathBuf;
 
+use offshoot_display::number;
 use offshoot_door::{Registry, Supervisor};
-use offshoot_process::{KeeperState, has_control_group, keeper_of};
+use offshoot_process::{
+    HostMemory, KeeperState, groups_bound_memory, has_control_group, keeper_of,
+};
 use serde::Serialize;
 
 use crate::arguments::DoctorArguments;
@@ -48,8 +51,29 @@ pub(crate) fn run(arguments: &DoctorArguments, cx: &Invocation) -> Result<Exit, 
         }
         found.iter().try_for_each(|found| cx.output.line(describe(found)))
     })?;
+    describe_host(cx);
     let holds = found.iter().all(|found| found.keeper.state == HOLDS);
     Ok(if holds { Exit::Done } else { Exit::AgentFailed })
+}
+
+/// Says what is found for the limits that the kernel holds to.
+fn describe_host(cx: &Invocation) {
+    let memory = match HostMemory::read() {
+        Ok(HostMemory { total, available, stalled }) => {
+            let counted = if stalled.is_some() { "are counted" } else { "are not counted" };
+            let [total, available] = [total, available].map(number::bytes);
+            format!(
+                "{available} of {total} available, and standstills for want of memory {counted}"
+            )
+        }
+        Err(error) => format!("not known, so that no run waits for it: {error}"),
+    };
+    let way = match groups_bound_memory() {
+        true => "by control groups",
+        false => "by address space, since no control group gives a controller of memory here",
+    };
+    let text = format_args!("memory: {memory}; maxMemoryBytes is held to {way}");
+    cx.output.note(NoteCode::HostMemory, text);
 }
 
 const HOLDS: &str = "holds";

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use offshoot_test_support::{control_group, lacking};
+use offshoot_test_support::{control_group, lacking, named_pipe};
 use serde_json::Value;
 
 use crate::command::Place;
@@ -130,30 +130,57 @@ fn cpu_time_that_is_used_up_has_a_name() {
     assert!(said.contains("raise agents.defaults.subagents.maxCpuSeconds"), "{said}");
 }
 
+/// A program may do something before its limits are set: each script of these tests reads its own pipe first, into which the test writes
+/// once the start is on record.
+fn go(place: &Place, starts: usize, pipe: &str) {
+    // There may be no tree yet.
+    followed_until(place, "  started  ");
+    place.wait_for_starts(starts);
+    fs::write(place.path().join(pipe), "go\n").expect("it is read");
+}
+
 #[test]
 fn memory_beyond_the_limit_is_refused_to_the_program() {
     let place = limited("maxMemoryBytes", 300_000_000);
-    let script = |mib: u32| format!("dd if=/dev/zero of=/dev/null bs={mib}M count=1");
-    let (code, _) = fails(&place, &script(600));
-    assert_eq!(code, "exit_code", "it was not killed, and ended as it likes");
-    place.run(&["-q", "run", "x", "--", "sh", "-c", &script(50)]).expect_code(0);
+    named_pipe(place.path().join("pipe"));
+    let run = |mib: u32| {
+        let script = format!("read go < pipe; dd if=/dev/zero of=/dev/null bs={mib}M count=1");
+        let mut command = place.command(&["-q", "run", "x", "--", "sh", "-c", &script]);
+        let mut child = command.spawn().expect("the program was built for this test");
+        go(&place, 1, "pipe");
+        child.wait().expect("the child cannot be waited for").code()
+    };
+    assert_eq!(run(600), Some(1));
+    assert_eq!(code(&place), "exit_code", "it was not killed, and ended as it likes");
+    let place = limited("maxMemoryBytes", 300_000_000);
+    place
+        .run(&["-q", "run", "x", "--", "dd", "if=/dev/zero", "of=/dev/null", "bs=50M", "count=1"])
+        .expect_code(0);
 }
 
 #[test]
 fn open_files_are_bounded_down_the_chain() {
-    let place = Place::new();
-    let settings = "[agents.defaults.subagents]\nmaxOpenFiles = 64\nallowAgents = [\"*\"]\n\
-        [[agents.list]]\nid = \"less\"\n[agents.list.subagents]\nmaxOpenFiles = 48\n\
-        [[agents.list]]\nid = \"more\"\n[agents.list.subagents]\nmaxOpenFiles = 0\n\
-        [[agents.list]]\nid = \"last\"\n";
-    place.file("home/.config/offshoot/config.toml", settings);
-    // A command of ours takes far longer than the limits of its shell to be set.
-    let asks = "\"$OFFSHOOT\" --version > /dev/null; ulimit -n";
-    let child = format!("{asks}; \"$OFFSHOOT\" run -q --agent last x -- sh -c '{asks}'");
-    place.file("child.sh", child);
     let tree = |agent: &str| {
-        let script = format!("{asks}; \"$OFFSHOOT\" run -q --agent {agent} x -- sh child.sh");
-        place.tree(&["--max-depth", "3"], &script).expect_code(0).stdout().to_owned()
+        let place = Place::new();
+        let settings = "[agents.defaults.subagents]\nmaxOpenFiles = 64\nallowAgents = [\"*\"]\n\
+            allowRecursiveSpawn = true\nmaxDepth = 3\n\
+            [[agents.list]]\nid = \"less\"\n[agents.list.subagents]\nmaxOpenFiles = 48\n\
+            [[agents.list]]\nid = \"more\"\n[agents.list.subagents]\nmaxOpenFiles = 0\n\
+            [[agents.list]]\nid = \"last\"\n";
+        place.file("home/.config/offshoot/config.toml", settings);
+        let pipes = ["first", "second", "third"];
+        pipes.iter().for_each(|pipe| named_pipe(place.path().join(pipe)));
+        let asks = |pipe: &str| format!("read go < {pipe}; ulimit -n >> told\n");
+        let spawns = "\"$OFFSHOOT\" run -q --agent";
+        let [root, child, last] = pipes.map(asks);
+        place.file("first.sh", format!("{root}{spawns} {agent} x -- sh second.sh"));
+        place.file("second.sh", format!("{child}{spawns} last x -- sh third.sh"));
+        place.file("third.sh", last);
+        let mut command = place.command(&["-q", "run", "x", "--", "sh", "first.sh"]);
+        let mut child = command.spawn().expect("the program was built for this test");
+        (1..).zip(pipes).for_each(|(starts, pipe)| go(&place, starts, pipe));
+        assert!(child.wait().expect("the child cannot be waited for").success());
+        fs::read_to_string(place.path().join("told")).expect("each has told")
     };
     // The limits of an agent bind what is below it.
     assert_eq!(tree("less"), "64\n64\n48\n");
@@ -206,4 +233,11 @@ fn out_of_memory_has_a_name() {
     let said = ["killed because memory was short", "host.memoryKeep"];
     assert!(said.iter().all(|said| outcome.text().contains(said)), "{}", outcome.text());
     place.run(&["audit", "last"]).expect_code(0);
+}
+
+#[test]
+fn doctor_says_how_much_memory_there_is_and_how_it_is_bounded() {
+    let said = Place::new().run(&["doctor"]).text();
+    let words = ["memory: ", " available, and standstills", "maxMemoryBytes is held to by "];
+    assert!(words.iter().all(|words| said.contains(words)), "{said}");
 }
