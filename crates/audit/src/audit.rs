@@ -495,8 +495,7 @@ impl Audit {
                 let runtime = run.admitted.runtime.as_deref().unwrap_or_default();
                 let is_parked = self.walls.is_parked(runtime);
                 self.walls.over(event.run);
-                let rules = run.parent;
-                let rules = rules.and_then(|above| self.runs.get(&above)?.rules.clone());
+                let rules = run.parent.and_then(|above| self.runs.get(&above)?.rules.clone());
                 let run =
                     self.runs.get_mut(&event.run).expect("the run that was looked up is gone");
                 let wrong = match is_wall(after) {
