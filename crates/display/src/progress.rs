@@ -64,7 +64,7 @@ enum Screen {
     Terminal(ProgressBar),
     Growing {
         bar: ProgressBar,
-        tree: Tree,
+        tree: Box<Tree>,
         rows: usize,
         drawn: Option<Timestamp>,
     },
@@ -99,7 +99,7 @@ impl Progress {
     pub fn growing(target: ProgressDrawTarget, rows: usize, style: Style) -> Self {
         let look = ProgressStyle::with_template("{msg}").expect("the template is valid");
         let bar = ProgressBar::with_draw_target(None, target).with_style(look);
-        let screen = Screen::Growing { bar, tree: Tree::new(), rows, drawn: None };
+        let screen = Screen::Growing { bar, tree: Box::default(), rows, drawn: None };
         Self { tally: Tally::new(None), style, screen }
     }
 
