@@ -73,6 +73,7 @@ static EVENT: Place = Place::In(&[
             ("ended", REASON),
             ("resumed", Place::In(&[("after", ENDED)])),
             ("parked", Place::In(&[("until", Place::Time)])),
+            ("quota_seen", Place::In(&[("until", Place::Time)])),
         ]),
     ),
 ]);

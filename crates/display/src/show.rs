@@ -141,6 +141,7 @@ impl Story {
             | EventKind::Progress { .. }
             | EventKind::Used { .. }
             | EventKind::RequestReserved { .. }
+            | EventKind::QuotaSeen { .. }
             | EventKind::Kept { .. }
             | EventKind::Waiting
             | EventKind::Returned => {}

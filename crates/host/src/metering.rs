@@ -260,13 +260,13 @@ fn metered(
     processes: Option<&Processes>,
 ) -> Result<Metered, MeteringError> {
     let settings = config.runtime(runtime).cloned().unwrap_or_default();
-    let key = key(runtime, &settings, environment, processes)?;
     if runtime == EXEC.name {
         return match names_key(&settings) {
             true => Err(MeteringError::KeyOfPrograms),
             false => of_programs(environment),
         };
     }
+    let key = key(runtime, &settings, environment, processes)?;
     let (known, address, usual) = if runtime == CLAUDE.name {
         (&ANTHROPIC, ANTHROPIC.address(environment), ANTHROPIC.login(environment))
     } else {

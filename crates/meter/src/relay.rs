@@ -32,6 +32,7 @@ pub(crate) struct Relay {
 struct Metered {
     reader: Reader,
     reservation: Reservation,
+    streams: bool,
 }
 
 impl Relay {
@@ -40,15 +41,27 @@ impl Relay {
         Self { inner, metered: None, passing: VecDeque::new(), over: false }
     }
 
-    pub(crate) fn metered(inner: reqwest::Body, reader: Reader, reservation: Reservation) -> Self {
-        let metered = Some(Metered { reader, reservation });
+    /// An answer whose use is counted. `streams` says that the program has asked for pieces as they are made, whatever their form.
+    pub(crate) fn metered(
+        inner: reqwest::Body,
+        reader: Reader,
+        reservation: Reservation,
+        streams: bool,
+    ) -> Self {
+        let metered = Some(Metered { reader, reservation, streams });
         Self { inner, metered, passing: VecDeque::new(), over: false }
     }
 
     /// Reads the answer to its end, and settles the request by what it reports; by its bound where the end does not come in time.
     async fn read_rest(mut self) {
         let rest = async {
-            while let Some(Ok(_)) = poll_fn(|cx| Pin::new(&mut self).poll_frame(cx)).await {}
+            // One that is too long to be read says nothing, whatever still comes.
+            while self.metered.as_ref().is_some_and(|metered| metered.reader.is_whole()) {
+                let next = poll_fn(|cx| Pin::new(&mut self).poll_frame(cx)).await;
+                if !matches!(next, Some(Ok(_))) {
+                    return;
+                }
+            }
         };
         let _ = tokio::time::timeout(REST, rest).await;
         // A further rest would be read for ever.
@@ -58,7 +71,7 @@ impl Relay {
     /// Takes the end of the answer.
     fn end(&mut self) {
         self.over = true;
-        if let Some(Metered { mut reader, mut reservation }) = self.metered.take() {
+        if let Some(Metered { mut reader, mut reservation, .. }) = self.metered.take() {
             reader.finish(&mut reservation.report, &mut self.passing);
             // An answer that does not say what it used came to no end that counts.
             let is_whole = !reservation.report.failed && reservation.report.is_whole();
@@ -75,7 +88,8 @@ impl Drop for Relay {
         if self.metered.is_some() && self.inner.is_end_stream() {
             return self.end();
         }
-        let reads_on = self.metered.as_ref().is_some_and(|metered| metered.reader.is_whole());
+        let is_made = |it: &Metered| !it.streams && it.reader.is_whole();
+        let reads_on = self.metered.as_ref().is_some_and(is_made);
         // Without a runtime the process ends, and nothing can be read.
         if let (true, Ok(runtime)) = (reads_on, Handle::try_current()) {
             let rest = Self {
@@ -117,7 +131,7 @@ impl Body for Relay {
                     Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
                     Ok(bytes) => match &mut this.metered {
                         None => return Poll::Ready(Some(Ok(Frame::data(bytes)))),
-                        Some(Metered { reader, reservation }) => {
+                        Some(Metered { reader, reservation, .. }) => {
                             reader.feed(bytes, &mut reservation.report, &mut this.passing);
                         }
                     },

@@ -107,7 +107,7 @@ impl Reason {
                 yes(Some("free space in the data folder, then run it again"))
             }
             Self::Interrupted => yes(Some(
-                "`offshoot resume RUN` goes on with its tree; it runs again itself where its runtime can, or `onInterrupt` is `rerun`",
+                "run it again; where its runtime continues sessions, or `onInterrupt` is `rerun`, a resume of its tree does that by itself",
             )),
             Self::ClientGone => no(None),
         }

@@ -155,6 +155,13 @@ fn map(script: &mut Script) {
     script.say(root, EventKind::BreakerClosed { agent });
     let account = Account::of_runtime("claude");
     let (window, until) = (Some("five_hour".into()), Timestamp::from_micros(1_767_276_300_000_000));
+    let seen = EventKind::QuotaSeen {
+        account: account.clone(),
+        window: "five_hour".into(),
+        left: 70_000,
+        until,
+    };
+    script.say(root, seen);
     let left = None;
     script.say(root, EventKind::Parked { account: account.clone(), window, until, left });
     script.say(root, EventKind::Unparked { account });
@@ -217,6 +224,8 @@ fn delegating(script: &mut Script, parent: RunId) {
         cost: Cost::NONE,
     };
     script.say(first, settled);
+    let (code, message) = ("budget_exhausted".into(), "$0.0078 are more than what is left".into());
+    script.say(first, EventKind::RequestRefused { code, message, times: None });
     script.say(first, EventKind::BudgetDrawn { tokens: 0, micro_usd: 0 });
     script.say(first, EventKind::BudgetRaised { tokens: 100, micro_usd: 500 });
     script.after(800).say(first, EventKind::Used { usage, cost });

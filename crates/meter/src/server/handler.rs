@@ -310,8 +310,8 @@ impl Connection {
         let content_type = text(header::CONTENT_TYPE).unwrap_or_default();
         let reader = Reader::new(asked.protocol, content_type, encoded, asked.asks_for_usage());
         let keeps_length = reader.keeps_length();
-        let mut response =
-            response.map(|body| Either::Right(Relay::metered(body, reader, reservation)));
+        let mut response = response
+            .map(|body| Either::Right(Relay::metered(body, reader, reservation, asked.streams)));
         if !keeps_length {
             response.headers_mut().remove(header::CONTENT_LENGTH);
         }

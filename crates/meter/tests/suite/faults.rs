@@ -86,6 +86,23 @@ async fn an_answer_that_the_program_does_not_read_is_charged_as_it_is_reported()
     served.abort();
 }
 
+/// Gemini streams an array of JSON where the program asks for no events. Its provider stops when the program does.
+#[tokio::test]
+async fn a_stream_of_any_form_ends_with_its_program() {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n[";
+    let (url, _goes_on, served) = slow_provider(head, "]").await;
+    let mut house = House::before(&url, dollars()).await;
+    let body =
+        r#"{"contents":[{"parts":[{"text":"x"}]}],"generationConfig":{"maxOutputTokens":9}}"#;
+    let message = house.hang_up_after_head_of("/v1beta/models/priced:streamGenerateContent", body);
+    let reserve = house.grant().await;
+    message.await.expect("no panic");
+    // The provider never goes on, so only a connection that is closed at once is settled at once.
+    let settle = house.settle().await;
+    assert_eq!((settle.ending, settle.charge.dollars), (Ending::Broken, reserve.bound.dollars()));
+    served.abort();
+}
+
 #[tokio::test]
 async fn a_refusal_of_the_provider_costs_nothing() {
     let (mut house, _api) = House::with_rules([Rule::always(Reply::overloaded())]).await;

@@ -107,10 +107,15 @@ impl House {
 
     /// Sends a message of a few words, reads the head of the answer, says that nothing more comes, and waits until the meter hangs up.
     pub(crate) fn hang_up_after_head(&self) -> JoinHandle<()> {
+        self.hang_up_after_head_of("/v1/messages", MESSAGE)
+    }
+
+    /// The same with another request.
+    pub(crate) fn hang_up_after_head_of(&self, path: &str, body: &str) -> JoinHandle<()> {
         let (address, ticket) = (self.address, self.ticket.expose());
         let request = format!(
-            "POST /v1/messages HTTP/1.1\r\nhost: meter\r\nx-api-key: {ticket}\r\ncontent-length: {}\r\n\r\n{MESSAGE}",
-            MESSAGE.len()
+            "POST {path} HTTP/1.1\r\nhost: meter\r\nx-api-key: {ticket}\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
         );
         #[expect(clippy::disallowed_methods, reason = "it ends with its connection")]
         tokio::spawn(async move {
