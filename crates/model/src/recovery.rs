@@ -107,7 +107,7 @@ impl Reason {
                 yes(Some("free space in the data folder, then run it again"))
             }
             Self::Interrupted => yes(Some(
-                "run it again; where its runtime continues sessions, or `onInterrupt` is `rerun`, a resume of its tree does that by itself",
+                "`offshoot resume RUN` goes on with its tree, unless that is over; it runs again itself where its runtime can, or `onInterrupt` is `rerun`",
             )),
             Self::ClientGone => no(None),
         }

@@ -8,12 +8,13 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use offshoot_test_support::{offshoot, offshoot_at_home};
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -109,6 +110,7 @@ pub fn kill_isolated(seed: u64, within: Duration) -> Result<Kept, String> {
     }
     if !over && victim != Victim::Agent {
         kills += u32::from(kill_child(&mut child)?);
+        place.wait_for_locks()?;
         // The supervisor that takes over is killed too, by every second seed.
         if seed % 2 == 1
             && let Some(root) = place.root()?
@@ -121,6 +123,7 @@ pub fn kill_isolated(seed: u64, within: Duration) -> Result<Kept, String> {
         }
     }
     child.wait().map_err(|error| error.to_string())?;
+    place.wait_for_locks()?;
     // What was interrupted is run again, what a kill of an agent ended is not: its changes are on record as they are.
     if let Some(root) = place.root()? {
         let mut resumed = place.start(&["resume".to_owned(), root]);
@@ -195,11 +198,22 @@ impl Place {
         command
     }
 
+    /// Waits until no process has a lock of a tree any more. A child that a supervisor was about to start when it was killed has them until
+    /// its program begins, and a tree that is held is not resumed.
+    fn wait_for_locks(&self) -> Result<(), String> {
+        let locks = fs::read_dir(self.repository().join(".offshoot/locks")).into_iter().flatten();
+        for lock in locks.flatten() {
+            let lock = File::open(lock.path()).map_err(|error| error.to_string())?;
+            flock(&lock, FlockOperation::LockShared).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
     /// Starts the command with its output in files: a pipe without a reader would block it.
     fn start(&self, arguments: &[String]) -> Child {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let file = |name: &str| {
-            fs::File::create(self.path().join(name)).expect("the system has no room for it")
+            File::create(self.path().join(name)).expect("the system has no room for it")
         };
         let mut command = self.command(&arguments);
         command.stdout(file("stdout")).stderr(file("stderr"));
