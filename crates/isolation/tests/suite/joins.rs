@@ -198,15 +198,18 @@ async fn what_a_killed_check_leaves_is_swept_and_what_is_in_use_is_not() {
     }
     // Dropped as by `kill -9`: nothing was removed, and nothing is at work any more.
     assert_eq!(scratch(), 1);
+    // A child that a neighbour of this test was about to start has its lock until the child's program begins. What is unlocked, and not only
+    // closed, is free in each process that has inherited it.
+    let barrier = fs::File::open(shelf.join(".git")).expect("the barrier");
+    barrier.lock().and_then(|()| barrier.unlock()).expect("a lock");
     world.workspaces.left().await.expect("a list");
     assert_eq!(scratch(), 0);
     // Another one at work.
-    let barrier = fs::File::open(shelf.join(".git")).expect("the barrier");
     barrier.lock_shared().expect("a lock");
     write(&shelf, "offshoot-other-1.scratch", "");
     world.workspaces.left().await.expect("a list");
     assert_eq!(scratch(), 1);
-    drop(barrier);
+    barrier.unlock().expect("a lock");
     let root = RootId::new(run());
     let data = world.path().join("data");
     offshoot_isolation::Workspaces::prune(&data, root, true).expect("a look");
