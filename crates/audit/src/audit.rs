@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use offshoot_model::{
-    Admitted, DeliveryId, Event, EventClass, EventKind, Origin, Reason, RootId, RootReopened,
-    Rules, RunId, Timestamp,
+    Admitted, DeliveryId, Event, EventClass, EventKind, Origin, RootId, RootReopened, Rules, RunId,
+    Timestamp,
 };
 
 use crate::budget::Books;
@@ -20,7 +20,7 @@ use crate::run::{self, Run, SlotState};
 use crate::slots::Holders;
 use crate::spawns::Spawns;
 use crate::time::{self, Life};
-use crate::walls::Walls;
+use crate::walls::{Walls, is_wall};
 use crate::{Breach, Findings, Rule};
 
 /// An audit of one tree. It holds a little for each run and nothing for each event.
@@ -436,10 +436,10 @@ impl Audit {
                 self.rest_at_walls();
                 None
             }
-            (EventKind::MemoryShort(shortage), _) => {
-                let wrong = self.slots.check_memory(shortage);
-                wrong.map(|message| (Rule::Memory, message.to_owned()))
-            }
+            (
+                kind @ (EventKind::MemoryShort(_) | EventKind::HostBound { .. } | EventKind::HostFull),
+                _,
+            ) => self.slots.of_host(kind),
             (EventKind::Unparked { account }, _) => {
                 self.walls.unparked(account);
                 self.rest_at_walls();
@@ -516,6 +516,7 @@ impl Audit {
                 | EventKind::Paused
                 | EventKind::Unpaused
                 | EventKind::MemoryEnough
+                | EventKind::HostFree
                 // Breakers are counted here from the ends of runs.
                 | EventKind::BreakerOpened { .. }
                 | EventKind::BreakerClosed { .. }
@@ -587,11 +588,6 @@ impl Audit {
     fn breach(&mut self, event: &Event, rule: Rule, message: String) {
         self.breaches.push(Breach { seq: event.seq, run: event.run, rule, message });
     }
-}
-
-/// True if a run stands in line again because a quota of its account is used up.
-fn is_wall(after: &Reason) -> bool {
-    matches!(after, Reason::Quota { .. })
 }
 
 /// True if a record says all that a run is held to.

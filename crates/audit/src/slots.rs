@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use offshoot_model::{MemoryShortage, Rules, RunId};
+use offshoot_model::{EventKind, Rules, RunId};
+
+use crate::rule::Rule;
 
 /// Slots in use.
 #[derive(Default)]
@@ -10,6 +12,8 @@ pub(crate) struct Holders {
     pub(crate) tree: Slots,
     /// The slots in use strictly below a run.
     below: HashMap<RunId, Slots>,
+    /// The most that all trees of the user may hold, of which this tree cannot hold more.
+    of_host: Option<u32>,
 }
 
 impl Holders {
@@ -21,7 +25,10 @@ impl Holders {
         above: impl Iterator<Item = (RunId, &'a Rules)>,
     ) -> Option<String> {
         let in_tree = rules.and_then(|rules| self.tree.check_start(depth, rules).err());
-        in_tree.or_else(|| {
+        let over_all = self.of_host.filter(|most| self.tree.held >= *most).map(|most| {
+            format!("started while {} held a slot, and {most} of all trees may", self.tree.held)
+        });
+        in_tree.or(over_all).or_else(|| {
             let mut above =
                 above.filter_map(|(run, rules)| Some((run, self.below.get(&run)?, rules)));
             above.find_map(|(run, slots, rules)| {
@@ -31,13 +38,26 @@ impl Holders {
         })
     }
 
-    /// Checks that runs may wait for memory; in words why not. One run may always run, so some must hold a slot.
-    pub(crate) fn check_memory(&self, shortage: &MemoryShortage) -> Option<&'static str> {
-        if self.tree.held == 0 {
-            return Some("waits for memory although no run held a slot");
-        }
-        (!shortage.is_short())
-            .then_some("waits for memory although its numbers say that there is enough")
+    /// Takes in what bounds all trees of the user; in words what is wrong with it. One run may always run whatever memory is left, so some
+    /// must hold a slot.
+    pub(crate) fn of_host(&mut self, kind: &EventKind) -> Option<(Rule, String)> {
+        let wrong = match kind {
+            EventKind::MemoryShort(_) if self.tree.held == 0 => {
+                (Rule::Memory, "waits for memory although no run held a slot")
+            }
+            EventKind::MemoryShort(shortage) if !shortage.is_short() => {
+                (Rule::Memory, "waits for memory although its numbers say that there is enough")
+            }
+            EventKind::HostBound { max_concurrent } => {
+                self.of_host = Some(*max_concurrent);
+                return None;
+            }
+            EventKind::HostFull if self.of_host.is_none() => {
+                (Rule::Concurrency, "waits for runs of other trees although nothing bounds them")
+            }
+            _ => return None,
+        };
+        Some((wrong.0, wrong.1.to_owned()))
     }
 
     pub(crate) fn take(&mut self, depth: u32, above: &[RunId]) {
@@ -58,6 +78,7 @@ impl Holders {
     pub(crate) fn clear(&mut self) {
         self.tree.clear();
         self.below.clear();
+        self.of_host = None;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use offshoot_model::{Account, RunId, Timestamp};
+use offshoot_model::{Account, Reason, RunId, Timestamp};
 
 /// The accounts of a tree of which a quota is used up, by the name of their runtime: in one life of a tree a runtime has one
 /// account.
@@ -69,4 +69,9 @@ impl Walls {
     pub(crate) fn until(&self) -> Option<Timestamp> {
         self.0.values().map(|wall| wall.until).max()
     }
+}
+
+/// True if a run stands in line again because a quota of its account is used up.
+pub(crate) fn is_wall(after: &Reason) -> bool {
+    matches!(after, Reason::Quota { .. })
 }

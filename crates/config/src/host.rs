@@ -1,5 +1,7 @@
 //! `host`: bounds of the computer, which hold for all trees of a user.
 
+use std::num::NonZeroU32;
+
 use serde_json::{Map, Value};
 
 use crate::built_in;
@@ -19,6 +21,9 @@ section! {
         /// starts runs whatever is left.
         pub memory_keep: Option<Valued<Fraction>> = "memoryKeep",
             built_in built_in::HOST_MEMORY_KEEP;
+        /// The most runs that hold a slot at once, over all trees of the user. Where as many do, a run that would start waits for the end
+        /// of another one, and trees take turns. Not set, trees do not count what others run.
+        pub max_concurrent: Option<Valued<NonZeroU32>> = "maxConcurrent";
     }
 }
 
@@ -31,6 +36,11 @@ impl HostSettings {
     /// Returns the part of the memory that stays available.
     pub fn memory_keep(&self) -> Fraction {
         self.memory_keep.as_ref().map_or(built_in::HOST_MEMORY_KEEP, |keep| keep.value)
+    }
+
+    /// Returns the most runs that hold a slot at once over all trees of the user; none where there is no such bound.
+    pub fn max_concurrent(&self) -> Option<NonZeroU32> {
+        self.max_concurrent.as_ref().map(|most| most.value)
     }
 }
 
@@ -64,6 +74,7 @@ impl Field for Host {
         // The file may be that of a project.
         out.example_header("[host]", row.doc);
         out.example(&format!("memoryKeep = {}", built_in::HOST_MEMORY_KEEP));
+        out.example("maxConcurrent = 12");
     }
 
     fn trusted_words<'a>(&'a self, out: &mut Vec<&'a str>) {

@@ -17,6 +17,8 @@ pub enum Hold<'a> {
     Wall(&'a Wall),
     /// Runs in line wait for memory since this time.
     Memory(Timestamp),
+    /// Runs in line wait for a slot of the host since this time.
+    Host(Timestamp),
 }
 
 impl<'a> Hold<'a> {
@@ -37,7 +39,8 @@ impl<'a> Hold<'a> {
         let walls = tree.walls(node.root).filter(|_| is_root).map(Self::Wall);
         let waits = is_root || node.status == RunStatus::Queued;
         let memory = tree.memory_short(node.root).filter(|_| waits).map(Self::Memory);
-        walls.chain(memory).chain(parked.map(Self::Parked)).chain(breakers).collect()
+        let host = tree.host_full(node.root).filter(|_| waits).map(Self::Host);
+        walls.chain(memory).chain(host).chain(parked.map(Self::Parked)).chain(breakers).collect()
     }
 
     /// Returns the time since which it holds.
@@ -47,7 +50,7 @@ impl<'a> Hold<'a> {
             Self::Parked(parked) => parked.since,
             Self::Breaker(open) => open.since,
             Self::Wall(wall) => wall.since,
-            Self::Memory(since) => since,
+            Self::Memory(since) | Self::Host(since) => since,
         }
     }
 
@@ -56,7 +59,7 @@ impl<'a> Hold<'a> {
         match self {
             Self::Paused(_) => "paused",
             Self::Parked(_) | Self::Wall(_) => "parked",
-            Self::Breaker(_) | Self::Memory(_) => "held",
+            Self::Breaker(_) | Self::Memory(_) | Self::Host(_) => "held",
         }
     }
 
@@ -68,6 +71,7 @@ impl<'a> Hold<'a> {
             Self::Breaker(open) => breaker(open),
             Self::Wall(it) => wall(it),
             Self::Memory(since) => memory(since),
+            Self::Host(since) => host(since),
         }
     }
 
@@ -84,6 +88,7 @@ impl<'a> Hold<'a> {
         match self {
             Self::Paused(_) => format!("for {so_long}"),
             Self::Memory(_) => format!("for {so_long} until memory is free"),
+            Self::Host(_) => format!("for {so_long} until a run of another tree ends"),
             Self::Parked(it) => {
                 let (attempt, after) = (it.attempt, it.after.to_string());
                 let when = match is_due(it.until) {
@@ -135,6 +140,11 @@ pub fn paused(since: Timestamp) -> String {
 /// Says that runs wait for memory.
 pub fn memory(since: Timestamp) -> String {
     format!("held until memory is free, since {}", number::moment(since))
+}
+
+/// Says that runs wait for a slot of the host.
+pub fn host(since: Timestamp) -> String {
+    format!("held by other trees (host.maxConcurrent), since {}", number::moment(since))
 }
 
 /// Says that runs of an agent are held back.

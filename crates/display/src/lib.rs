@@ -41,7 +41,7 @@ mod tree;
 
 pub use branch::{Branch, RunLine, reason_beside, why};
 pub use export::{Excerpt, Export, SaidEnd};
-pub use held::{Hold, breaker, held, memory, parked, paused, wall};
+pub use held::{Hold, breaker, held, host, memory, parked, paused, wall};
 pub use learned::Learned;
 pub use line::{Line, line};
 pub use list::List;

@@ -21,6 +21,7 @@ use crate::plugins::{PluginSnapshot, Plugins};
 use crate::processes::{Children, TreeList};
 use crate::reporter::Reporter;
 use crate::runtimes;
+use crate::slot_folder::SlotFolder;
 use crate::tree::{Abandoned, BoundDoor, Tree};
 use crate::tree_meter::TreeMeter;
 use crate::workspaces::Folders;
@@ -214,6 +215,10 @@ impl HostBuilder {
         let mut builder = Spawner::builder().runtimes(built_in.await?).account_key(key);
         if let Some(walls) = WallFolder::of_user(environment.state_home.as_deref()) {
             builder = builder.account_board(Arc::new(walls));
+        }
+        if config.host().max_concurrent().is_some() {
+            let slots = SlotFolder::of_user(environment.state_home.as_deref());
+            builder = builder.host_slots(Arc::new(slots));
         }
         if config.host().memory_keep().millionths() > 0 {
             builder = builder.host_memory(host_memory);

@@ -224,6 +224,17 @@ pub enum EventKind {
     MemoryShort(MemoryShortage),
     /// No run waits for memory any more. Recorded of the root.
     MemoryEnough,
+    /// The runs of all trees of the user that hold a slot at once are bounded while this supervisor holds the tree. Recorded of the root, before
+    /// anything starts.
+    HostBound {
+        /// The most of them.
+        max_concurrent: u32,
+    },
+    /// As many runs as may hold a slot over all trees of the user: a run of this tree waits for the end of another one. Recorded of the
+    /// root.
+    HostFull,
+    /// No run of the tree waits for the runs of other trees any more. Recorded of the root.
+    HostFree,
     /// A new supervisor holds the tree: nothing of it runs at this moment, and slots begin anew. Recorded of the root.
     Reopened,
     /// The root was over, and the operator goes on with it: pieces that ended without an answer run again as new runs. Follows
@@ -484,6 +495,10 @@ table! {
     Self::MemoryShort(shortage) => "memory_short",
         format!("further runs wait for memory: {shortage}");
     Self::MemoryEnough => "memory_enough", "no run waits for memory any more";
+    Self::HostBound { max_concurrent } => "host_bound",
+        format!("at most {max_concurrent} at once over all trees of the user");
+    Self::HostFull => "host_full", "further runs wait for a slot, which the trees of the user share";
+    Self::HostFree => "host_free", "no run waits for a slot of the host any more";
     Self::Ended(ending) => "ended", ending.reason.to_string();
     Self::Merged(merged) => "merged", format!(
         "{}: {} results, {} failures{}",

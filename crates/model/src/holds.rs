@@ -1,4 +1,5 @@
-//! Reasons why trees are held back: the pauses of the operator, breakers that are open, quotas that are used up, and memory that is short.
+//! Reasons why trees are held back: the pauses of the operator, breakers that are open, quotas that are used up, memory that is short, and slots
+//! that other trees hold.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,6 +19,8 @@ pub struct Holds {
     breakers: Vec<(RootId, OpenBreaker)>,
     /// The trees of which runs wait for memory, each since when.
     memory: HashMap<RootId, Timestamp>,
+    /// The trees of which runs wait for a slot of the host, each since when.
+    host: HashMap<RootId, Timestamp>,
     /// The accounts of each tree of which a quota is used up.
     walls: Vec<(RootId, Wall)>,
 }
@@ -73,6 +76,8 @@ impl Holds {
             EventKind::Unpaused | EventKind::Reopened => drop(self.paused.remove(&event.root)),
             EventKind::MemoryShort(_) => drop(self.memory.insert(event.root, event.at)),
             EventKind::MemoryEnough => drop(self.memory.remove(&event.root)),
+            EventKind::HostFull => drop(self.host.insert(event.root, event.at)),
+            EventKind::HostFree => drop(self.host.remove(&event.root)),
             EventKind::BreakerOpened { agent, faults, wait_ms } => {
                 let until = event.at.plus(Duration::from_millis(*wait_ms));
                 let is_it = |(root, open): &&mut (RootId, OpenBreaker)| {
@@ -120,6 +125,11 @@ impl Holds {
     /// Returns since when runs of a tree wait for memory.
     pub fn memory_short(&self, root: RootId) -> Option<Timestamp> {
         self.memory.get(&root).copied()
+    }
+
+    /// Returns since when runs of a tree wait for a slot of the host.
+    pub fn host_full(&self, root: RootId) -> Option<Timestamp> {
+        self.host.get(&root).copied()
     }
 
     /// Returns the breakers of a tree that are open.

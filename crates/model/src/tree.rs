@@ -165,6 +165,9 @@ pub struct TreeNode {
     /// The time since which runs wait for memory, at the root.
     #[serde(serialize_with = "crate::rfc3339", skip_serializing_if = "Option::is_none")]
     pub memory_short_since: Option<Timestamp>,
+    /// The time since which runs wait for a slot of the host, at the root.
+    #[serde(serialize_with = "crate::rfc3339", skip_serializing_if = "Option::is_none")]
+    pub host_full_since: Option<Timestamp>,
     /// The agents of which no run starts for a while, at the root.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub open_breakers: Vec<OpenBreaker>,
@@ -363,6 +366,11 @@ impl Tree {
         self.holds.memory_short(root).filter(|_| !self.is_over(root))
     }
 
+    /// Returns since when runs of a tree wait for a slot of the host; none where none does, or the tree is over.
+    pub fn host_full(&self, root: RootId) -> Option<Timestamp> {
+        self.holds.host_full(root).filter(|_| !self.is_over(root))
+    }
+
     /// Returns the breakers of a tree that are open; none where it is over.
     pub fn open_breakers(&self, root: RootId) -> impl Iterator<Item = &OpenBreaker> {
         // Most trees have none, and are not looked up.
@@ -447,6 +455,7 @@ impl Tree {
         TreeNode {
             paused_since: if is_root { self.paused(node.root) } else { None },
             memory_short_since: if is_root { self.memory_short(node.root) } else { None },
+            host_full_since: if is_root { self.host_full(node.root) } else { None },
             open_breakers: if is_root { open() } else { Vec::new() },
             walls: if is_root { self.walls(node.root).cloned().collect() } else { Vec::new() },
             parked: node.parked.clone().filter(|_| !node.status.is_terminal()),

@@ -54,6 +54,7 @@ mod books;
 pub mod breaker;
 pub mod budget;
 mod capabilities;
+pub mod host_share;
 mod lineage;
 pub mod memory;
 pub mod needs;

@@ -321,6 +321,12 @@ pub const LIMITS: &[Limit] = &[
         Some(Rule::Memory),
         Proof::Test("crates/cli/tests/cli/memory.rs::memory_waits_and_never_refuses_the_only_run"),
     ),
+    limit(
+        "host.maxConcurrent",
+        AtLimit::Waits,
+        Some(Rule::Concurrency),
+        Proof::Test("crates/cli/tests/cli/host_slots.rs::host_caps_hold_over_two_trees"),
+    ),
 ];
 
 const fn limit(key: &'static str, at: AtLimit, audited: Option<Rule>, proof: Proof) -> Limit {

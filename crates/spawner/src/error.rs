@@ -19,6 +19,9 @@ pub enum SpawnerError {
     /// The store could not be read or written beside the record.
     #[error("the store failed")]
     Store(#[from] StoreError),
+    /// The runs of the tree cannot be counted with those of the other trees of the user, which `host.maxConcurrent` bounds.
+    #[error("host.maxConcurrent is set, and the runs of all trees cannot be counted")]
+    HostSlots(#[source] Arc<io::Error>),
     /// The merged answer could not be written.
     #[error("cannot write the merged answer")]
     Answer(#[source] Arc<io::Error>),
@@ -84,6 +87,10 @@ impl SpawnerError {
             Self::Unknown(_) => {
                 Some("`offshoot audit RUN` says where the record does not hold".to_owned())
             }
+            Self::HostSlots(_) => Some(
+                "mend the folder `offshoot/slots` of the user's state, or take host.maxConcurrent out of the user's file"
+                    .to_owned(),
+            ),
             Self::Over => Some("`offshoot show RUN` shows what came of it".to_owned()),
             Self::Merge(_) | Self::NotReopened(_) => None,
         }

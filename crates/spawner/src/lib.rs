@@ -60,6 +60,7 @@ mod error;
 mod event_stream;
 mod excerpt;
 mod handle;
+mod host_slots;
 mod kept_values;
 mod last_activity;
 mod machine;
@@ -86,6 +87,7 @@ pub use handle::{
     Accepted, Agents, ChildRequest, ExternalMerge, Fan, FanAnswer, FanOut, Gathering, Notebook,
     Piece, PieceNeed, PieceOutcome, Refused, Session, Sibling, SpawnAllowance, Stopper, Trouble,
 };
+pub use host_slots::{HostClaim, HostClaims, HostGrant, HostSlots};
 pub use kept_values::KeptValue;
 pub use machine::{NotReopened, RequestVerdict, Unknown, WhatIf};
 pub use message::hand_on::{allowed_agents, choose_among};

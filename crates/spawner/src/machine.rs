@@ -18,6 +18,7 @@ mod busy;
 mod deadline;
 mod effect;
 mod end;
+mod host_slots;
 mod input;
 mod mail;
 mod memory;
@@ -74,6 +75,7 @@ pub use what_if::WhatIf;
 
 use apply::Applied;
 use deadline::Deadlines;
+use host_slots::HostSlots;
 use memory::MemoryWait;
 use needs::Needs;
 use queue::Queue;
@@ -106,6 +108,7 @@ pub(crate) struct Machine {
     unclaimed: BTreeSet<RunIndex>,
     needs: Needs,
     memory_wait: MemoryWait,
+    host_slots: HostSlots,
     /// The runs with requests to models that wait until others are over.
     waiting_requests: BTreeSet<RunIndex>,
     /// True if runs of an account may start again, or the next one may probe, since runs were held back for it.
@@ -151,6 +154,7 @@ impl Machine {
             unclaimed: BTreeSet::new(),
             needs: Needs::default(),
             memory_wait: MemoryWait::default(),
+            host_slots: HostSlots::default(),
             waiting_requests: BTreeSet::new(),
             walls_changed: false,
             told_walls: BTreeMap::new(),
@@ -237,6 +241,7 @@ impl Machine {
             }
             Input::WallTold { account, window, until } => self.hear_of_wall(account, window, until),
             Input::MemorySeen { seen } => self.memory_seen(seen),
+            Input::HostGives(grant) => self.host_gives(grant),
             Input::Stop { reason } => self.stop_for(&reason),
             Input::Removed { run, error } => self.removed(run, error),
             Input::KeeperFailed { pid, found, error } => {

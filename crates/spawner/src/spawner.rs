@@ -22,6 +22,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::error::SpawnerError;
 use crate::event_stream::FOLLOW_BUFFER;
 use crate::handle::Session;
+use crate::host_slots::{HostShare, HostSlots};
 use crate::kept_values::KeptValues;
 use crate::machine::{Effect, Machine, Opening, RunIndex};
 use crate::message::TreeState;
@@ -61,6 +62,7 @@ pub struct SpawnerBuilder {
     account_board: Option<Arc<dyn AccountBoard>>,
     account_key: Option<[u8; 32]>,
     host_memory: Option<HostMemorySource>,
+    host_slots: Option<Arc<dyn HostSlots>>,
 }
 
 /// A root to open.
@@ -98,6 +100,7 @@ pub(crate) struct Surroundings {
     pub(crate) workspaces: Option<Arc<dyn Workspaces>>,
     pub(crate) account_board: Option<Arc<dyn AccountBoard>>,
     pub(crate) host_memory: Option<HostMemorySource>,
+    host_slots: Option<Arc<dyn HostSlots>>,
 }
 
 impl Spawner {
@@ -181,18 +184,29 @@ impl Spawner {
         if around.host_memory.is_some() {
             machine.watch_memory();
         }
+        let host = self.host_share(root)?;
+        if host.is_some() {
+            machine.share_host_slots();
+        }
         for ParkedAccount { account, window, until } in tree.known_walls() {
             machine.hear_of_wall(account, window, until);
         }
         let effects = machine.open(around.clock.now(), opening).map_err(refused)?;
 
-        let begin = Begin { machine, effects, runs, lock };
+        let begin = Begin { machine, effects, runs, lock, host };
         let root = |ask: Ask| Entering {
             run: RunIndex::ROOT,
             launch: ask.prepared(),
             letters: Vec::new(),
         };
         Ok(begin.begin(tree, ask.map(root).into_iter().collect(), RecordedPieces::default()))
+    }
+
+    /// Begins to count the runs of a tree with those of other trees, where the configuration bounds them.
+    pub(crate) fn host_share(&self, root: RootId) -> Result<Option<HostShare>, SpawnerError> {
+        let Surroundings { host_slots, config, .. } = &*self.surroundings;
+        let share = HostShare::open(host_slots.as_deref(), root, config.host().max_concurrent());
+        share.map_err(|error| SpawnerError::HostSlots(Arc::new(error)))
     }
 
     pub(crate) fn tree_context(
@@ -246,6 +260,8 @@ pub(crate) struct Begin {
     /// True if the root runs an agent itself.
     pub(crate) runs: bool,
     pub(crate) lock: RootLock,
+    /// The tree's share in the slots of the host; none where the tree counts alone.
+    pub(crate) host: Option<HostShare>,
 }
 
 impl Begin {
@@ -256,7 +272,7 @@ impl Begin {
         entering: Vec<Entering>,
         recorded: RecordedPieces,
     ) -> Session {
-        let Self { machine, effects, runs, lock } = self;
+        let Self { machine, effects, runs, lock, host } = self;
         // Unbounded, because a sender must never wait for the supervisor: a run that is to be stopped would not
         // hear it. What can stand in it is bounded by what lives: a spawn, a wait or an ending for each run.
         let (sender, messages) = mpsc::unbounded_channel();
@@ -268,6 +284,7 @@ impl Begin {
         let mut supervisor =
             Supervisor::new(Arc::clone(&tree), machine, messages, sender.clone(), events, state);
         supervisor.remember(recorded);
+        supervisor.share(host);
         for entering in entering {
             let is_root = entering.run == RunIndex::ROOT;
             supervisor.enter(entering, is_root.then(|| answer.clone()));
@@ -372,6 +389,14 @@ impl SpawnerBuilder {
         self
     }
 
+    /// Sets what shares out slots among all trees of the user, as `host.maxConcurrent` says. Where this is not called, each tree counts
+    /// its own runs alone.
+    #[must_use]
+    pub fn host_slots(mut self, host: Arc<dyn HostSlots>) -> Self {
+        self.host_slots = Some(host);
+        self
+    }
+
     /// The meter counts what the runs of these runtimes use: each request to a model is asked for with
     /// [`Agents::request_asked`](crate::Agents::request_asked) before it leaves, and told as over.
     #[must_use]
@@ -383,7 +408,8 @@ impl SpawnerBuilder {
     /// The spawner. Fails where a temporary folder is needed and cannot be made.
     pub fn build(self) -> Result<Spawner, SpawnerError> {
         let Self { config, store, folder, mut runtimes, clock, .. } = self;
-        let Self { ticket_issuer, workspaces, account_board, account_key, host_memory, .. } = self;
+        let Self { ticket_issuer, workspaces, account_board, account_key, .. } = self;
+        let Self { host_memory, host_slots, .. } = self;
         if let Some(key) = account_key {
             runtimes.tell_accounts(&key);
         }
@@ -405,6 +431,7 @@ impl SpawnerBuilder {
             workspaces,
             account_board,
             host_memory,
+            host_slots,
         };
         Ok(Spawner { surroundings: Arc::new(surroundings) })
     }

@@ -30,6 +30,7 @@ use tokio::task::{JoinError, JoinSet};
 
 use crate::attempt_watch::AttemptWatch;
 use crate::event_stream::News;
+use crate::host_slots::HostShare;
 use crate::kept_values::KeptValue;
 use crate::machine::{Effect, Input, Machine, ReplyId, RequestVerdict, RunIndex, Session, WaitId};
 use crate::message::{FanEvent, FanId, Message, SpawnReply, TreeState, Waited};
@@ -81,6 +82,7 @@ pub(crate) struct Supervisor {
     /// The count of this tree in the gauge of the spawner.
     active: Share,
     spans: RunSpans,
+    host: Option<HostShare>,
 }
 
 /// A run that stands in line when the supervisor begins.
@@ -172,7 +174,13 @@ impl Supervisor {
             performing: Vec::new(),
             active,
             spans: RunSpans::default(),
+            host: None,
         }
+    }
+
+    /// Counts the runs of the tree with those of other trees of the user.
+    pub(crate) fn share(&mut self, host: Option<HostShare>) {
+        self.host = host;
     }
 
     /// Lets a run that stands in line already be started like any other. The owner of a root hears its answer.
@@ -245,6 +253,7 @@ impl Supervisor {
                         self.take(message);
                     }
                 }
+                grant = HostShare::next(&mut self.host) => self.step(Input::HostGives(grant)),
                 Some(removed) = self.removals.join_next(), if !self.removals.is_empty() => {
                     self.removed(removed);
                 }

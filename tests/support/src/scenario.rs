@@ -95,6 +95,9 @@ fn map(script: &mut Script) {
     let shortage = MemoryShortage { available, reserved, kept, stalled: None };
     script.say(root, EventKind::MemoryShort(shortage));
     script.say(root, EventKind::MemoryEnough);
+    script.say(root, EventKind::HostBound { max_concurrent: 12 });
+    script.say(root, EventKind::HostFull);
+    script.say(root, EventKind::HostFree);
     let output = Payload::text("12 lines");
     script.after(310).end(readme, Ending { output: Some(output), ..Ending::of(COMPLETED) });
     script.deliver(readme, false);

@@ -105,6 +105,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             "model",
             "config",
             "audit",
+            "policy",
             "merge",
             "runtime",
             "process",

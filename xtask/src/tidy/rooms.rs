@@ -38,6 +38,7 @@ const ROOMS: &[Rooms] = &[
             "run_spec",
             "ticket_issuer",
             "account_board",
+            "host_slots",
             "model_request",
             "workspaces",
             "last_activity",

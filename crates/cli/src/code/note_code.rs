@@ -28,6 +28,10 @@ pub(crate) enum NoteCode {
     ///
     /// Text: what is available, if standstills are counted, and by what `maxMemoryBytes` is held to
     HostMemory,
+    /// `doctor` says how many slots of `host.maxConcurrent` the trees of the user hold.
+    ///
+    /// Text: how many are taken, by how many trees, and how many trees wait
+    HostSlots,
     /// `config check` finds a setting that cannot do anything.
     ///
     /// Text: the setting, why it does nothing, and where it stands

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use offshoot_display::number;
 use offshoot_door::{Registry, Supervisor};
+use offshoot_host::SlotsTaken;
 use offshoot_process::{
     HostMemory, KeeperState, groups_bound_memory, has_control_group, keeper_of,
 };
@@ -74,6 +75,21 @@ fn describe_host(cx: &Invocation) {
     };
     let text = format_args!("memory: {memory}; maxMemoryBytes is held to {way}");
     cx.output.note(NoteCode::HostMemory, text);
+    match SlotsTaken::of_user(cx.environment.state_home.as_deref()) {
+        // No tree counts.
+        Ok(SlotsTaken { max: 0, .. }) => {}
+        Ok(SlotsTaken { max, slots, trees, waiting }) => {
+            let trees = if trees == 1 { "1 tree".to_owned() } else { format!("{trees} trees") };
+            let text = format_args!(
+                "host.maxConcurrent: {slots} of {max} slots are taken by {trees}; trees that wait for one: {waiting}"
+            );
+            cx.output.note(NoteCode::HostSlots, text);
+        }
+        Err(error) => {
+            let text = format_args!("host.maxConcurrent: what is taken cannot be read: {error}");
+            cx.output.note(NoteCode::HostSlots, text);
+        }
+    }
 }
 
 const HOLDS: &str = "holds";

@@ -44,6 +44,9 @@ struct Listed {
     /// The time since which it waits for memory, at a run in line; at the root that one does.
     #[serde(serialize_with = "offshoot_model::rfc3339", skip_serializing_if = "Option::is_none")]
     memory_short_since: Option<Timestamp>,
+    /// The time since which it waits for a slot of the host, at a run in line; at the root that one does.
+    #[serde(serialize_with = "offshoot_model::rfc3339", skip_serializing_if = "Option::is_none")]
+    host_full_since: Option<Timestamp>,
     /// The agents of which no run starts for a while, at the root; at a run in line its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     open_breakers: Vec<OpenBreaker>,
@@ -192,13 +195,14 @@ fn list(tree: &Tree, subtrees: &Subtrees<'_>, node: &Node, silence: Option<Durat
     let subtree = subtrees.of(node);
     let children = || tree.children(node).filter(|child| child.replaced_by.is_none());
     let (mut paused_since, mut open_breakers, mut walls) = (None, Vec::new(), Vec::new());
-    let mut memory_short_since = None;
+    let (mut memory_short_since, mut host_full_since) = (None, None);
     for hold in Hold::of(tree, node) {
         match hold {
             Hold::Paused(since) => paused_since = Some(since),
             Hold::Breaker(open) => open_breakers.push(open.clone()),
             Hold::Wall(wall) => walls.push(wall.clone()),
             Hold::Memory(since) => memory_short_since = Some(since),
+            Hold::Host(since) => host_full_since = Some(since),
             Hold::Parked(_) => {}
         }
     }
@@ -211,6 +215,7 @@ fn list(tree: &Tree, subtrees: &Subtrees<'_>, node: &Node, silence: Option<Durat
         reason: reason.map(ToString::to_string),
         paused_since,
         memory_short_since,
+        host_full_since,
         open_breakers,
         walls,
         depth: node.depth,

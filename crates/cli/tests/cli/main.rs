@@ -26,6 +26,7 @@ mod faults;
 mod finding;
 mod first_release;
 mod forged;
+mod host_slots;
 mod init;
 mod inputs;
 mod interrupt;

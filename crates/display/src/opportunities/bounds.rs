@@ -37,6 +37,8 @@ pub enum Bound {
     Quota,
     /// Memory of the computer was short.
     Memory,
+    /// Other trees of the user held all slots of the host.
+    Host,
     /// The operator had paused the tree.
     Pause,
     /// A slot was free: the supervisor was at work, the record could not be written, or nothing was left of the budget for the moment.
@@ -72,6 +74,7 @@ pub(super) struct Bounds {
     runtimes: HashMap<AgentId, Arc<str>>,
     paused: bool,
     memory_short: bool,
+    host_full: bool,
     last: Option<Timestamp>,
     times: BTreeMap<Bound, Duration>,
 }
@@ -140,6 +143,8 @@ impl Bounds {
             EventKind::Unpaused => self.paused = false,
             EventKind::MemoryShort(_) => self.memory_short = true,
             EventKind::MemoryEnough => self.memory_short = false,
+            EventKind::HostFull => self.host_full = true,
+            EventKind::HostFree => self.host_full = false,
             EventKind::BreakerOpened { agent, .. } => self.open_breakers.push(agent.clone()),
             EventKind::BreakerClosed { agent } => self.open_breakers.retain(|open| open != agent),
             EventKind::Parked { account, .. } => {
@@ -221,6 +226,7 @@ impl Bounds {
             () if runtime.is_some_and(|runtime| self.walls.contains(runtime)) => Bound::Quota,
             () if self.open_breakers.contains(agent) => Bound::Breaker,
             () if self.memory_short => Bound::Memory,
+            () if self.host_full => Bound::Host,
             () => Bound::Other,
         }
     }
@@ -347,6 +353,7 @@ impl fmt::Display for Bound {
             Self::Retries => f.write_str("another attempt"),
             Self::Breaker => f.write_str("the breaker"),
             Self::Memory => f.write_str("memory"),
+            Self::Host => f.write_str("host.maxConcurrent"),
             Self::Quota => f.write_str("the quota of an account"),
             Self::Pause => f.write_str("the pause"),
             Self::Other => f.write_str("something else"),

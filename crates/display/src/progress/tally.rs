@@ -154,7 +154,8 @@ impl Tally {
         let open = root.into_iter().flat_map(|root| self.holds.open_breakers(root));
         let walls = root.into_iter().flat_map(|root| self.holds.walls(root)).map(Hold::Wall);
         let memory = root.and_then(|root| self.holds.memory_short(root)).map(Hold::Memory);
-        paused.into_iter().chain(walls).chain(memory).chain(open.map(Hold::Breaker))
+        let host = root.and_then(|root| self.holds.host_full(root)).map(Hold::Host);
+        paused.into_iter().chain(walls).chain(memory).chain(host).chain(open.map(Hold::Breaker))
     }
 
     /// The length of the pause that has not ended, as of this moment. Before the first start there was no work to interrupt.

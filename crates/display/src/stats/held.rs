@@ -24,6 +24,9 @@ pub struct HeldTree {
     /// The time since which runs wait for memory.
     #[serde(serialize_with = "rfc3339", skip_serializing_if = "Option::is_none")]
     pub memory_short_since: Option<Timestamp>,
+    /// The time since which runs wait for a slot of the host.
+    #[serde(serialize_with = "rfc3339", skip_serializing_if = "Option::is_none")]
+    pub host_full_since: Option<Timestamp>,
     /// The agents of which no run starts for a while.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub open_breakers: Vec<OpenBreaker>,
@@ -34,8 +37,10 @@ pub struct HeldTree {
 
 impl HeldTree {
     fn is_held(&self) -> bool {
-        let is_paused = self.paused_since.is_some() || self.memory_short_since.is_some();
-        is_paused || !self.open_breakers.is_empty() || !self.walls.is_empty()
+        let since = [self.paused_since, self.memory_short_since, self.host_full_since];
+        since.iter().any(Option::is_some)
+            || !self.open_breakers.is_empty()
+            || !self.walls.is_empty()
     }
 }
 
@@ -78,6 +83,7 @@ impl OpenTrees {
             name: self.names.get(root).cloned().unwrap_or_default(),
             paused_since: self.holds.paused(*root),
             memory_short_since: self.holds.memory_short(*root),
+            host_full_since: self.holds.host_full(*root),
             open_breakers: self.holds.open_breakers(*root).cloned().collect(),
             walls: self.holds.walls(*root).cloned().collect(),
         };
@@ -92,6 +98,7 @@ impl HeldTree {
         let paused = self.paused_since.map(Hold::Paused);
         let holds = paused.into_iter().chain(self.walls.iter().map(Hold::Wall));
         let holds = holds.chain(self.memory_short_since.map(Hold::Memory));
+        let holds = holds.chain(self.host_full_since.map(Hold::Host));
         let holds = holds.chain(self.open_breakers.iter().map(Hold::Breaker));
         holds.map(|hold| format!("{}: {}", self.name, hold.text()))
     }

@@ -40,6 +40,15 @@ pub struct WireTreeNode {
         deserialize_with = "from_rfc3339"
     )]
     pub memory_short_since: Option<Timestamp>,
+    /// The time since which runs of the tree wait for a slot of the host, at the topmost run of an answer. Absent from the answers of
+    /// earlier versions.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "rfc3339",
+        deserialize_with = "from_rfc3339"
+    )]
+    pub host_full_since: Option<Timestamp>,
     /// The agents of which no run starts for a while, at the topmost run of an answer. Absent from the answers of earlier versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open_breakers: Vec<OpenBreaker>,
@@ -141,6 +150,7 @@ impl From<&TreeNode> for WireTreeNode {
             reported: node.reported.as_deref().map(str::to_owned),
             paused_since: node.paused_since,
             memory_short_since: node.memory_short_since,
+            host_full_since: node.host_full_since,
             open_breakers: node.open_breakers.clone(),
             walls: node.walls.clone(),
             parked: node.parked.as_ref().map(|parked| WireParked {

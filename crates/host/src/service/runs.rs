@@ -178,6 +178,7 @@ impl Times {
 fn tell_holds(tree: &Tree, root: RootId, top: &mut WireTreeNode) {
     top.paused_since = tree.paused(root);
     top.memory_short_since = tree.memory_short(root);
+    top.host_full_since = tree.host_full(root);
     top.open_breakers = tree.open_breakers(root).cloned().collect();
     top.walls = tree.walls(root).cloned().collect();
 }

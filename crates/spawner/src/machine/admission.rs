@@ -77,6 +77,7 @@ impl Machine {
             facts: facts.as_deref(),
         });
         self.record(root, EventKind::Admitted(Box::new(admitted)));
+        self.record_host_bound();
         if self.runs[root.get()].status() == offshoot_model::RunStatus::Queued {
             self.stand_in_line(root);
         }

@@ -166,6 +166,8 @@ impl Machine {
             EventKind::Refused { times: None, .. } => self.refusal_recorded(run),
             EventKind::MemoryShort(_) => self.memory_wait.is_short = true,
             EventKind::MemoryEnough => self.memory_wait.is_short = false,
+            EventKind::HostFull => self.host_slots.is_full = true,
+            EventKind::HostFree => self.host_slots.is_full = false,
             EventKind::Paused => self.paused = true,
             // A new supervisor goes on.
             EventKind::Unpaused | EventKind::Reopened => self.paused = false,
@@ -179,6 +181,7 @@ impl Machine {
             | EventKind::Overrun { .. }
             | EventKind::RequestRefused { .. }
             | EventKind::StallLent
+            | EventKind::HostBound { .. }
             // The ends of runs tell.
             | EventKind::BreakerOpened { .. }
             | EventKind::BreakerClosed { .. }

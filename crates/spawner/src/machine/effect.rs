@@ -8,6 +8,7 @@ use offshoot_model::{
 use offshoot_runtime::Stop;
 
 use super::{ReplyId, RequestVerdict, RunIndex, WaitId};
+use crate::host_slots::HostClaim;
 
 /// Everything that the supervisor is to do. Closed: one match sees it all.
 #[derive(Debug)]
@@ -36,6 +37,8 @@ pub(crate) enum Effect {
     /// Look how much memory there is, and where `measure` is true how much the processes of the live runs take, and tell the
     /// machine.
     LookAtMemory { measure: bool },
+    /// Tell the host what the tree wants of the slots that all trees of the user share.
+    ClaimHostSlots(HostClaim),
     /// Tell the follower of this run that it is over.
     Ended { run: RunIndex, envelope: Box<Envelope> },
     /// Remove what this run has left in a folder of its own.

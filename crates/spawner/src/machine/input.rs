@@ -14,6 +14,7 @@ use offshoot_runtime::RunEvent;
 use super::{
     Busy, Letter, MemorySeen, NewWait, Outcome, RequestAsk, RequestOver, RunIndex, TurnEnd, WaitId,
 };
+use crate::host_slots::HostGrant;
 use crate::model_request::WallReset;
 use crate::root_kind::RootKind;
 
@@ -76,6 +77,8 @@ pub(crate) enum Input {
     WallTold { account: Account, window: Option<Arc<str>>, until: Timestamp },
     /// The answer to [`Effect::LookAtMemory`](super::Effect): nothing where the system does not tell.
     MemorySeen { seen: Option<MemorySeen> },
+    /// The answer to [`Effect::ClaimHostSlots`](super::Effect), or news of what other trees of the user claim.
+    HostGives(HostGrant),
     /// The whole tree is to stop, for this reason.
     Stop { reason: Reason },
     /// The folder of a run was removed, or could not be.

@@ -117,15 +117,24 @@ impl Queue {
         self.insert(slots, position.part, line, turn, Source::Returning(run));
     }
 
-    /// The next returning parent that has room.
-    pub(crate) fn pop_returning(&mut self, slots: &Slots) -> Option<RunIndex> {
+    /// True if a returning parent has room.
+    pub(crate) fn has_returning(&self, slots: &Slots) -> bool {
+        self.first_returning(slots).is_some()
+    }
+
+    fn first_returning(&self, slots: &Slots) -> Option<(Line, FoundTurn)> {
         if self.returning == 0 {
             return None;
         }
         let of_tree = (Part::TREE, Line::Returning(0))..(Part::TREE, Line::New(0));
         let lines = self.lines.range(of_tree).map(|(&(_, line), _)| line);
         let found = lines.filter_map(|line| Some((line, self.first(slots, Part::TREE, line)?)));
-        let (line, found) = found.min_by_key(|(_, found)| found.turn)?;
+        found.min_by_key(|(_, found)| found.turn)
+    }
+
+    /// The next returning parent that has room.
+    pub(crate) fn pop_returning(&mut self, slots: &Slots) -> Option<RunIndex> {
+        let (line, found) = self.first_returning(slots)?;
         let Source::Returning(run) = found.source else {
             unreachable!("a line of returning parents holds nothing else")
         };

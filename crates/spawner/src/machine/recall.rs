@@ -130,6 +130,11 @@ impl Recall {
         self.machine.watch_memory();
     }
 
+    /// Runs wait for slots of the host from here on.
+    pub(crate) fn share_host_slots(&mut self) {
+        self.machine.share_host_slots();
+    }
+
     /// Takes in that another tree of the user has met the wall of a quota.
     pub(crate) fn hear_of_wall(
         &mut self,

@@ -15,8 +15,13 @@ impl Machine {
     /// Gives free slots to the next in line, until no slot is free or no run is left.
     pub(super) fn schedule(&mut self) {
         self.reconsider_walls();
+        self.give_back_host_slots();
         let mut all_tried = false;
         while self.slots.any_free() {
+            if !self.has_host_slot() && self.queue.has_returning(&self.slots) {
+                self.waits_for_host_slot();
+                break;
+            }
             let next = match self.paused || self.held || self.is_known_to_wait_for_memory() {
                 true => self.queue.pop_returning(&self.slots).map(Next::Returning),
                 false => self.queue.pop(&self.slots),
@@ -53,6 +58,12 @@ impl Machine {
                     continue;
                 }
             };
+            // Asked last of all: what waits for the host alone could start.
+            if !self.has_host_slot() {
+                self.put_back(run);
+                self.waits_for_host_slot();
+                break;
+            }
             if self.breaker_lets(run) {
                 self.take_from_pool(run, drawn);
                 self.start(run);
@@ -61,6 +72,7 @@ impl Machine {
             }
         }
         self.memory_wait_over(all_tried);
+        self.claim_host_slots();
     }
 
     /// A run takes the place at the head of its line, as one that was there already.

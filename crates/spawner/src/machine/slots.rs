@@ -83,6 +83,11 @@ impl Slots {
         self.counter(Part::TREE).live()
     }
 
+    /// The number of runs that could start in the tree as far as its own cap says.
+    pub(crate) fn room(&self) -> u32 {
+        self.counter(Part::TREE).caps.total.saturating_sub(self.live())
+    }
+
     /// True if some run could start at some place. False also while a debt is being paid: nothing starts while as many
     /// hold a slot as may.
     pub(crate) fn any_free(&self) -> bool {

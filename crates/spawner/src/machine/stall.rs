@@ -55,7 +55,7 @@ impl Machine {
         let stalls: Vec<Silence> = stalls.collect();
         for Silence { part, longest, .. } in stalls {
             // One that was lent before may have been a slot of this part as well.
-            let is_full = self.slots.full().any(|full| full == part);
+            let is_full = self.full_parts().any(|full| full == part);
             if !is_full || !self.slots.holders(part).contains(&longest) {
                 continue;
             }
@@ -93,8 +93,14 @@ impl Machine {
 
     /// One for each part that is full, in which runs stand in line, and of which each holder has a child that lives.
     fn silences(&self) -> impl Iterator<Item = Silence> {
-        let parts = self.slots.full().filter(|&part| self.queue.has_new(part));
+        let parts = self.full_parts().filter(|&part| self.queue.has_new(part));
         parts.filter_map(|part| self.silence(part))
+    }
+
+    /// The parts in which nothing can start. Where the host is full that is the tree, whatever its own cap says.
+    fn full_parts(&self) -> impl Iterator<Item = Part> {
+        let is_full = self.is_host_full() && self.slots.any_free();
+        self.slots.full().chain(is_full.then_some(Part::TREE))
     }
 
     fn silence(&self, part: Part) -> Option<Silence> {

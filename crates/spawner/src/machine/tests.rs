@@ -6,6 +6,7 @@ mod budgets;
 mod cleanup;
 mod crash;
 mod host_memory;
+mod host_slots;
 mod invariants;
 mod kept;
 mod limits;
@@ -91,6 +92,8 @@ fn a_thousand_trees() {
         "parked",
         "memory_short",
         "memory_enough",
+        "host_full",
+        "host_free",
         "measured runs",
         "told of a wall",
         "unparked",

@@ -159,6 +159,10 @@ impl AbandonedTree {
         if around.host_memory.is_some() {
             recall.watch_memory();
         }
+        let host = spawner.host_share(root)?;
+        if host.is_some() {
+            recall.share_host_slots();
+        }
         for ParkedAccount { account, window, until } in tree.known_walls() {
             recall.hear_of_wall(account, window, until);
         }
@@ -193,7 +197,7 @@ impl AbandonedTree {
         let before = tree.chosen.set(chosen);
         before.expect("a tree is read back once");
         let runs = entering.iter().any(|entering| entering.run == RunIndex::ROOT);
-        Ok(Begin { machine, effects, runs, lock }.begin(tree, entering, recorded))
+        Ok(Begin { machine, effects, runs, lock, host }.begin(tree, entering, recorded))
     }
 }
 

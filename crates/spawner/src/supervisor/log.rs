@@ -148,6 +148,11 @@ fn write(kind: &EventKind, ms: Option<u64>) {
         EventKind::Unpaused => info!("tree goes on"),
         EventKind::MemoryShort(shortage) => warn!(%shortage, "starts wait for memory"),
         EventKind::MemoryEnough => info!("no start waits for memory any more"),
+        EventKind::HostBound { max_concurrent } => {
+            debug!(max_concurrent, "slots are shared with other trees");
+        }
+        EventKind::HostFull => info!("starts wait for runs of other trees"),
+        EventKind::HostFree => info!("no start waits for runs of other trees any more"),
         EventKind::BreakerOpened { agent, faults, wait_ms } => {
             warn!(%agent, faults, wait_ms, "agent is left alone");
         }

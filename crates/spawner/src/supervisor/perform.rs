@@ -47,6 +47,11 @@ impl Supervisor {
                 }
                 Effect::Stop { run, how } => self.stop(run, how),
                 Effect::LookAtMemory { measure } => self.look_at_memory(measure),
+                Effect::ClaimHostSlots(claim) => {
+                    if let Some(host) = &self.host {
+                        host.claims.claim(claim);
+                    }
+                }
                 Effect::Again { run, continues } => {
                     if let Some(entry) = self.runs.get_mut(run) {
                         entry.again(continues);
@@ -206,6 +211,7 @@ impl Supervisor {
                 | Effect::Again { .. }
                 | Effect::Stop { .. }
                 | Effect::LookAtMemory { .. }
+                | Effect::ClaimHostSlots(_)
                 | Effect::Reply { .. } => {
                     unreachable!("performed at once, never put into the outbox")
                 }

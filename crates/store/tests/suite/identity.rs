@@ -197,6 +197,9 @@ fn other_kind() -> impl Strategy<Value = EventKind> {
             EventKind::MemoryShort(MemoryShortage { available, reserved, kept, stalled })
         }),
         Just(EventKind::MemoryEnough),
+        any::<u32>().prop_map(|max_concurrent| EventKind::HostBound { max_concurrent }),
+        Just(EventKind::HostFull),
+        Just(EventKind::HostFree),
         (any::<u32>(), any::<u64>()).prop_map(|(faults, wait_ms)| {
             let agent = AgentId::main();
             EventKind::BreakerOpened { agent, faults, wait_ms }

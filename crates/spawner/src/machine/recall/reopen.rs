@@ -45,6 +45,7 @@ impl Recall {
         self.machine.record(RunIndex::ROOT, EventKind::Reopened);
         self.reopened(last_at);
         self.record_reopening();
+        self.machine.record_host_bound();
         let Self {
             mut machine,
             mut about,

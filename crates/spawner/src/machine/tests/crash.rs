@@ -9,6 +9,7 @@ use offshoot_policy::budget::Unit;
 
 use super::super::run::{Run, SlotState};
 use super::super::{Input, Library, Machine, NotReopened, Recall, Recalled, RunIndex, Waiting};
+use super::host_slots::OtherTrees;
 use super::world::World;
 
 /// The wish of the operator to go on with a tree that is over.
@@ -106,6 +107,7 @@ impl World {
         };
         let mut recall = Recall::new(self.config.clone(), root, admitted, u64::MAX);
         recall.watch_memory();
+        recall.share_host_slots();
         for event in self.record.clone() {
             recall.apply(event, self).expect("the record fits together");
         }
@@ -121,6 +123,7 @@ impl World {
         let goes_on = |waiting: &Waiting| waiting.continues.then_some(waiting.run);
         self.going_on = waiting.iter().filter_map(goes_on).collect();
         self.machine = machine;
+        self.host.iter_mut().for_each(OtherTrees::forget);
         self.actors.clear();
         self.stopping.clear();
         self.open_waits.clear();

@@ -69,6 +69,8 @@ pub(super) struct Ledger {
     walls: Walls,
     /// True while runs wait for memory.
     memory_short: bool,
+    /// True while runs wait for a slot of the host.
+    host_full: bool,
     /// The requests to models that are not over: the run of each, and the tokens that are held for it.
     requests: BTreeMap<u64, (RunId, u64)>,
     /// Numbers of events by their kind.
@@ -108,6 +110,7 @@ impl Ledger {
             panicked: HashMap::new(),
             walls: Walls::default(),
             memory_short: false,
+            host_full: false,
             requests: BTreeMap::new(),
             seen: BTreeMap::new(),
         }
@@ -155,6 +158,7 @@ impl Ledger {
             | Effect::Recorded { .. }
             | Effect::AnswerRequest { .. }
             | Effect::LookAtMemory { .. }
+            | Effect::ClaimHostSlots(_)
             | Effect::Resolve { .. } => {}
         }
     }
@@ -214,6 +218,13 @@ impl Ledger {
             }
             EventKind::MemoryEnough => {
                 assert!(std::mem::take(&mut self.memory_short), "what is over was told before");
+            }
+            EventKind::HostFull => {
+                assert!(self.limits.host_slots > 0, "the host bounds something");
+                assert!(!std::mem::replace(&mut self.host_full, true), "told once");
+            }
+            EventKind::HostFree => {
+                assert!(std::mem::take(&mut self.host_full), "what is over was told before");
             }
             EventKind::Starting => {
                 self.assert_needs_are_over(run);

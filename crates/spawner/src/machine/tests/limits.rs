@@ -55,6 +55,8 @@ pub(super) struct Limits {
     pub(super) metered: bool,
     /// The part of the memory that stays available, in percent.
     pub(super) memory_percent: u8,
+    /// The slots that all trees of the user share; 0 where the tree counts alone.
+    pub(super) host_slots: u32,
 }
 
 impl Default for Limits {
@@ -85,6 +87,7 @@ impl Default for Limits {
             keeps_percent: 0,
             metered: false,
             memory_percent: 0,
+            host_slots: 0,
         }
     }
 }
@@ -122,6 +125,7 @@ impl Limits {
             keeps_percent: 0,
             metered: dice.one_in(5),
             memory_percent: 0,
+            host_slots: 0,
         }
     }
 
@@ -174,6 +178,8 @@ impl Limits {
         let mut text = "[agents.defaults.subagents]\nallowAgents = [\"*\"]\n".to_owned();
         AGENTS.into_iter().zip(self.agents).for_each(|agent| own(&mut text, agent));
         text += &format!("[host]\nmemoryKeep = 0.{:02}\n", self.memory_percent);
+        let shared = Some(self.host_slots).filter(|slots| *slots > 0);
+        text += &shared.map(|slots| format!("maxConcurrent = {slots}\n")).unwrap_or_default();
         let source = Source::new(SourceKind::User, "test.toml", text);
         let set = |loader: Loader, (key, value): (&str, String)| {
             loader.flag(format!("agents.defaults.subagents.{key}"), value, "test")

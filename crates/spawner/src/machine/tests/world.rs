@@ -15,6 +15,7 @@ use uuid::Uuid;
 use super::super::run::SlotState;
 use super::super::{Effect, Input, Machine, Opening, RunIndex, WaitId};
 use super::agents::{Actor, Behaviour};
+use super::host_slots::OtherTrees;
 use super::invariants::Ledger;
 use super::limits::Limits;
 use super::memory::{Memory, Said};
@@ -79,6 +80,8 @@ pub(super) struct World {
     pub(super) requests: BTreeMap<u64, Sent>,
     /// The memory of the computer that is available, in percent; as the seed says where there is none.
     pub(super) available: Option<u64>,
+    /// The other trees of the user; none where the tree counts alone.
+    pub(super) host: Option<OtherTrees>,
 }
 
 /// The name of the second runtime of a world.
@@ -120,6 +123,7 @@ impl World {
             plan: None,
         };
         machine.watch_memory();
+        machine.share_host_slots();
         let now = Timestamp::from_micros(1_000_000_000);
         let effects = machine.open(now, opening).expect("a root without a runtime is admitted");
         let mut facts = RuntimeFacts::of_a_command("test");
@@ -170,6 +174,7 @@ impl World {
             paid: BTreeMap::new(),
             requests: BTreeMap::new(),
             available: None,
+            host: OtherTrees::of(limits),
         };
         world.book(effects);
         world
@@ -189,7 +194,8 @@ impl World {
     pub(super) fn random(seed: u64) -> Self {
         let mut dice = Seed(seed ^ 0xdead_beef);
         let memory_percent = Seed(seed ^ 0x3e30_1234).pick(&[0, 0, 1, 30, 90]);
-        let limits = Limits { memory_percent, ..Limits::random(&mut dice) };
+        let host_slots = Seed(seed ^ 0x4057_51e7).pick(&[0, 0, 1, 2, 4]);
+        let limits = Limits { memory_percent, host_slots, ..Limits::random(&mut dice) };
         let mut world = Self::new(seed, limits, Behaviour::Random);
         world.pieces_left = 1 + dice.below(8);
         world
@@ -272,7 +278,7 @@ impl World {
 
     pub(super) fn book(&mut self, effects: Vec<Effect>) {
         let (mut resolved, mut delivered) = (Vec::new(), Vec::new());
-        let mut looks = Vec::new();
+        let (mut looks, mut claims) = (Vec::new(), false);
         for effect in effects {
             self.ledger.note(&effect, &self.machine);
             match effect {
@@ -326,6 +332,13 @@ impl World {
                     self.request_answered(request, &verdict)
                 }
                 Effect::LookAtMemory { measure } => looks.push(measure),
+                Effect::ClaimHostSlots(claim) => {
+                    claims = true;
+                    self.host
+                        .as_mut()
+                        .expect("a tree that counts alone claims nothing")
+                        .claimed(claim);
+                }
                 Effect::Show(_)
                 | Effect::Again { .. }
                 | Effect::Ended { .. }
@@ -334,8 +347,15 @@ impl World {
         }
         assert_eq!(delivered, [], "delivered, and the parent was not told");
         self.ledger.assert_step(&self.machine, &self.open_waits, self.now);
+        if let Some(host) = &self.host {
+            let holding = self.ledger.holding(&self.machine).len();
+            assert!(holding <= host.bound(), "{holding} hold a slot, and {host:?}");
+        }
         for measure in looks {
             self.looks_at_memory(measure);
+        }
+        if claims {
+            self.host_answers();
         }
         for (wait, caller, ended) in resolved {
             self.hears(wait, caller, &ended);

@@ -1,0 +1,484 @@
+//! Slots that all trees of a user share, counted in a folder of the user.
+//!
+//! ```text
+//!   turn                    locked while a tree reads and writes
+//!   ROOT-xxxxxx.claim       one for each tree, locked by its supervisor as long as the tree lives
+//! ```
+//!
+//! There is no process that gives out slots: each tree reads all claims, takes what is due to it and free, and writes its own claim, all
+//! under one lock. The notices of the kernel wake it when another tree writes, and when the file of another tree is closed, which is
+//! also how the death of a supervisor is heard of. A claim that no process locks counts for nothing, and is removed.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+
+use offshoot_model::RootId;
+use offshoot_policy::host_share::{Claim, due};
+use offshoot_spawner::{HostClaim, HostClaims, HostGrant, HostSlots};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// The name of the folder below that of the user's programs.
+const FOLDER: &str = "offshoot/slots";
+
+const TURN: &str = "turn";
+const CLAIM: &str = ".claim";
+
+/// The size of each claim. It is written over in place, which no full disk refuses.
+const CLAIM_BYTES: usize = 128;
+
+/// The folder of a user.
+#[derive(Debug)]
+pub(crate) struct SlotFolder {
+    /// None where the user has no folder for the state of programs.
+    folder: Option<PathBuf>,
+}
+
+/// The content of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Written {
+    /// The bound that the tree keeps, by the configuration that it was opened with.
+    max: u32,
+    holds: u32,
+    debt: u32,
+    wants: u32,
+    turn: u64,
+}
+
+/// The end of the supervisor. The order of the fields is that in which they are dropped: the thread finds no sender any more when the
+/// pipe wakes it for the last time.
+struct Claims {
+    sender: mpsc::Sender<HostClaim>,
+    wake: OwnedFd,
+}
+
+/// The thread of one tree.
+struct Sharer {
+    folder: PathBuf,
+    turn: File,
+    max: u32,
+    /// Removed when dropped.
+    file: NamedTempFile,
+    own: Written,
+    written: Written,
+    /// True if the claim goes to the end of the line with the next look.
+    comes_last: bool,
+    /// The share that was told last.
+    due: u32,
+    changes: OwnedFd,
+    claims: mpsc::Receiver<HostClaim>,
+    woken: OwnedFd,
+    grants: UnboundedSender<HostGrant>,
+}
+
+/// News since the last look.
+#[derive(Default)]
+struct News {
+    claim: Option<HostClaim>,
+    /// The files of which an owner has gone.
+    closed: Vec<OsString>,
+    /// True if another tree has written or gone.
+    others: bool,
+    /// True if the tree is over.
+    over: bool,
+}
+
+impl SlotFolder {
+    /// The folder of the user, which is made when the first tree shares slots.
+    pub(crate) fn of_user(state_home: Option<&Path>) -> Self {
+        Self { folder: state_home.map(|home| home.join(FOLDER)) }
+    }
+}
+
+/// The slots that the trees of a user hold at the moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlotsTaken {
+    /// The most that may be taken; 0 where no tree counts its runs.
+    pub max: u32,
+    /// The number of slots that are taken.
+    pub slots: u32,
+    /// The number of trees that hold one.
+    pub trees: usize,
+    /// The number of trees of which runs wait for one.
+    pub waiting: usize,
+}
+
+impl SlotsTaken {
+    /// Reads what the trees of the user have written down, whose folder for the state of programs this is.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the folder cannot be read.
+    pub fn of_user(state_home: Option<&Path>) -> io::Result<Self> {
+        let Some(folder) = state_home.map(|home| home.join(FOLDER)) else {
+            return Ok(Self::default());
+        };
+        let turn = match File::open(folder.join(TURN)) {
+            Ok(turn) => turn,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) => return Err(error),
+        };
+        turn.lock_shared()?;
+        let claims = live_claims(&folder, None, |_| {})?;
+        let taken = |claim: &&Written| claim.claim().holds > 0;
+        Ok(Self {
+            max: claims.iter().map(|claim| claim.max).max().unwrap_or(0),
+            slots: claims.iter().map(|claim| claim.claim().holds).sum(),
+            trees: claims.iter().filter(taken).count(),
+            waiting: claims.iter().filter(|claim| claim.wants > claim.holds).count(),
+        })
+    }
+}
+
+impl HostSlots for SlotFolder {
+    fn open(
+        &self,
+        root: RootId,
+        max: u32,
+        grants: UnboundedSender<HostGrant>,
+    ) -> io::Result<Box<dyn HostClaims>> {
+        let missing = || io::Error::new(io::ErrorKind::NotFound, "the user has no home folder");
+        let folder = self.folder.clone().ok_or_else(missing)?;
+        let at = folder.display().to_string();
+        let shared = share(folder, root, max, grants);
+        let claims =
+            shared.map_err(|error| io::Error::new(error.kind(), format!("{at}: {error}")))?;
+        Ok(Box::new(claims))
+    }
+}
+
+/// Begins to share with a tree in this folder, which is made where it is not there.
+fn share(
+    folder: PathBuf,
+    root: RootId,
+    max: u32,
+    grants: UnboundedSender<HostGrant>,
+) -> io::Result<Claims> {
+    DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    let turn = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(folder.join(TURN))?;
+    let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+    inotify::add_watch(&changes, &folder, WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE)?;
+    let (woken, wake) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+    // Locked before another tree can look at it, which would take it for left behind.
+    turn.lock()?;
+    let file =
+        tempfile::Builder::new().prefix(&format!("{root}-")).suffix(CLAIM).tempfile_in(&folder)?;
+    file.as_file().lock()?;
+    let own = Written { max, ..Written::default() };
+    own.write(file.as_file())?;
+    turn.unlock()?;
+    let (sender, claims) = mpsc::channel();
+    let sharer = Sharer {
+        folder,
+        turn,
+        max,
+        file,
+        own,
+        written: own,
+        comes_last: false,
+        due: 0,
+        changes,
+        claims,
+        woken,
+        grants,
+    };
+    thread::Builder::new().name("slots".to_owned()).spawn(move || sharer.run())?;
+    Ok(Claims { sender, wake })
+}
+
+impl HostClaims for Claims {
+    fn claim(&self, claim: HostClaim) {
+        if self.sender.send(claim).is_ok() {
+            // A pipe that is full wakes it as well.
+            let _ = rustix::io::write(&self.wake, &[0]);
+        }
+    }
+}
+
+impl Sharer {
+    fn run(mut self) {
+        loop {
+            let news = self.news();
+            let is_over = news.as_ref().map_or(true, |news| news.over);
+            // After a fault the next claim and the next notice look again.
+            if let Err(error) = news.and_then(|news| self.answer(news)) {
+                tracing::warn!(%error, "slots of the host cannot be counted");
+            }
+            if is_over {
+                break;
+            }
+        }
+        // The others are woken by this, and see that nothing is claimed any more.
+        let unlocks = self.turn.lock();
+        let _ = Written::default().write(self.file.as_file());
+        drop(self.file);
+        drop(unlocks);
+    }
+
+    /// Waits until the tree claims something, or another tree has written or gone.
+    fn news(&mut self) -> io::Result<News> {
+        let mut either =
+            [PollFd::new(&self.changes, PollFlags::IN), PollFd::new(&self.woken, PollFlags::IN)];
+        match poll(&mut either, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut bytes = [0; 64];
+        while rustix::io::read(&self.woken, &mut bytes).is_ok_and(|read| read == bytes.len()) {}
+        let mut news = News::default();
+        self.read_notices(&mut news)?;
+        loop {
+            match self.claims.try_recv() {
+                Ok(claim) => {
+                    let back = news.claim.map_or(0, |before: HostClaim| before.back);
+                    news.claim = Some(HostClaim { back: back + claim.back, ..claim });
+                }
+                Err(mpsc::TryRecvError::Empty) => return Ok(news),
+                Err(mpsc::TryRecvError::Disconnected) => {
+                    return Ok(News { over: true, ..news });
+                }
+            }
+        }
+    }
+
+    /// Reads what the kernel has noticed. What this tree itself has written is no news.
+    fn read_notices(&self, news: &mut News) -> io::Result<()> {
+        let own = self.file.path().file_name();
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut notices = inotify::Reader::new(&self.changes, &mut buffer);
+        loop {
+            let notice = match notices.next() {
+                Ok(notice) => notice,
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            };
+            // A notice without a name says that there were too many.
+            let name = notice.file_name().map(|name| OsString::from_vec(name.to_bytes().to_vec()));
+            if name.as_deref().is_some_and(|name| Some(name) == own) {
+                continue;
+            }
+            news.others = true;
+            if notice.events().contains(ReadFlags::CLOSE_WRITE) {
+                news.closed.extend(name.filter(|name| is_claim(name)));
+            }
+        }
+    }
+
+    /// Takes what is due and free, and tells the tree.
+    fn answer(&mut self, news: News) -> io::Result<()> {
+        let News { claim, closed, others, over } = news;
+        if let Some(claim) = claim {
+            self.take(claim);
+        }
+        if over || (claim.is_none() && !others) {
+            return Ok(());
+        }
+        for name in closed {
+            // The kernel tells of a file that is closed just before its lock is free.
+            if let Ok(file) = File::open(self.folder.join(name)) {
+                file.lock_shared()?;
+            }
+        }
+        self.turn.lock()?;
+        let shared = self.share();
+        self.turn.unlock()?;
+        let grant = shared?;
+        let asked = claim.is_some_and(|claim| claim.wants > self.own.holds - grant.more);
+        if asked || grant.more > 0 || grant.due != self.due {
+            self.due = grant.due;
+            // A tree that is over has no receiver.
+            let _ = self.grants.send(grant);
+        }
+        Ok(())
+    }
+
+    /// Takes in what the tree claims. What begins to wait, or goes on to wait when it has given up a slot, comes last.
+    fn take(&mut self, claim: HostClaim) {
+        let HostClaim { back, debt, wants } = claim;
+        let waited = self.own.wants > self.own.holds;
+        let holds = self.own.holds.saturating_sub(back);
+        self.own = Written { holds, debt, wants, ..self.own };
+        self.comes_last |= wants > holds && (!waited || back > 0);
+    }
+
+    fn share(&mut self) -> io::Result<HostGrant> {
+        let remove = |left: &Path| drop(fs::remove_file(left));
+        let others = live_claims(&self.folder, Some(self.file.path()), remove)?;
+        if std::mem::take(&mut self.comes_last) {
+            let newest = others.iter().map(|other| other.turn).max();
+            self.own.turn = newest.unwrap_or(0).max(self.own.turn) + 1;
+        }
+        let all: Vec<Claim> =
+            std::iter::once(&self.own).chain(&others).map(Written::claim).collect();
+        let taken = all.iter().fold(0_u32, |sum, claim| sum.saturating_add(claim.holds));
+        let due = due(self.max, &all)[0];
+        let more = due.saturating_sub(self.own.holds).min(self.max.saturating_sub(taken));
+        self.own.holds += more;
+        if self.own != self.written {
+            self.own.write(self.file.as_file())?;
+            self.written = self.own;
+        }
+        Ok(HostGrant { more, due })
+    }
+}
+
+/// Returns the claims in a folder that a process locks, but for one of them. Those of dead processes are handed over by their paths.
+fn live_claims(
+    folder: &Path,
+    own: Option<&Path>,
+    mut left: impl FnMut(&Path),
+) -> io::Result<Vec<Written>> {
+    let mut claims = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if Some(&*path) == own || !path.file_name().is_some_and(is_claim) {
+            continue;
+        }
+        // Gone meanwhile, or none of ours.
+        let Ok(file) = File::open(&path) else { continue };
+        match file.try_lock_shared() {
+            Ok(()) => left(&path),
+            Err(TryLockError::WouldBlock) => claims.extend(Written::read(&file)),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+    Ok(claims)
+}
+
+impl Written {
+    fn claim(&self) -> Claim {
+        let &Self { holds, debt, wants, turn, max: _ } = self;
+        Claim { wants, holds: holds.saturating_add(debt), turn }
+    }
+
+    fn write(self, file: &File) -> io::Result<()> {
+        let mut text = serde_json::to_vec(&self)?;
+        text.resize(CLAIM_BYTES, b' ');
+        file.write_all_at(&text, 0)
+    }
+
+    /// None for what no tree has written.
+    fn read(file: &File) -> Option<Self> {
+        let mut text = [0; CLAIM_BYTES];
+        file.read_exact_at(&mut text, 0).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+}
+
+fn is_claim(name: &std::ffi::OsStr) -> bool {
+    name.as_encoded_bytes().ends_with(CLAIM.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use offshoot_model::RunId;
+    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+    use super::*;
+
+    struct TestTree {
+        claims: Box<dyn HostClaims>,
+        grants: UnboundedReceiver<HostGrant>,
+    }
+
+    impl TestTree {
+        fn open(folder: &SlotFolder, number: u8, max: u32) -> Self {
+            let (sender, grants) = unbounded_channel();
+            let root = RootId::new(RunId::from_bytes([number; 16]));
+            let claims = folder.open(root, max, sender).expect("the folder can be used");
+            Self { claims, grants }
+        }
+
+        fn claim(&self, back: u32, wants: u32) {
+            self.claims.claim(HostClaim { back, debt: 0, wants });
+        }
+
+        async fn hears(&mut self, more: u32, due: u32) {
+            assert_eq!(self.grants.recv().await, Some(HostGrant { more, due }));
+        }
+    }
+
+    fn folder() -> (tempfile::TempDir, SlotFolder) {
+        let home = tempfile::tempdir().expect("a folder");
+        let folder = SlotFolder::of_user(Some(home.path()));
+        (home, folder)
+    }
+
+    #[tokio::test]
+    async fn two_trees_share_what_one_had() {
+        let (_home, folder) = folder();
+        let mut one = TestTree::open(&folder, 1, 4);
+        let mut two = TestTree::open(&folder, 2, 4);
+        one.claim(0, 9);
+        one.hears(4, 4).await;
+        two.claim(0, 9);
+        two.hears(0, 2).await;
+        one.hears(0, 2).await;
+        one.claim(1, 9);
+        two.hears(1, 2).await;
+        one.hears(0, 2).await;
+        one.claim(1, 9);
+        two.hears(1, 2).await;
+        one.hears(0, 2).await;
+        // The end of a tree leaves all to the other.
+        drop(two);
+        one.hears(2, 4).await;
+    }
+
+    #[tokio::test]
+    async fn a_debt_counts_as_taken() {
+        let (_home, folder) = folder();
+        let mut one = TestTree::open(&folder, 1, 2);
+        let mut two = TestTree::open(&folder, 2, 2);
+        one.claim(0, 1);
+        one.hears(1, 1).await;
+        one.claims.claim(HostClaim { back: 0, debt: 1, wants: 1 });
+        two.claim(0, 1);
+        two.hears(0, 1).await;
+        one.claim(0, 1);
+        two.hears(1, 1).await;
+    }
+
+    #[tokio::test]
+    async fn what_a_supervisor_that_was_killed_has_left_counts_for_nothing() {
+        let (home, folder) = folder();
+        let mut one = TestTree::open(&folder, 1, 2);
+        let left = home.path().join(FOLDER).join("left.claim");
+        let live = Written { max: 2, holds: 2, debt: 0, wants: 2, turn: 1 };
+        // As of a process that ends: its file is closed, and nothing else is done.
+        let file = File::create(&left).expect("a file");
+        file.lock().expect("a lock");
+        live.write(&file).expect("it can be written");
+        one.claim(0, 2);
+        one.hears(0, 1).await;
+        drop(file);
+        one.hears(2, 2).await;
+        assert!(!left.exists(), "it is removed");
+    }
+
+    #[test]
+    fn without_a_folder_no_tree_is_opened() {
+        let (sender, _grants) = unbounded_channel();
+        let root = RootId::new(RunId::from_bytes([1; 16]));
+        let refused = SlotFolder::of_user(None).open(root, 1, sender).err();
+        assert!(refused.is_some_and(|error| error.to_string().contains("home folder")));
+    }
+}

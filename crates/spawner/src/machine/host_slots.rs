@@ -1,0 +1,122 @@
+//! Slots of the host, which all trees of a user share.
+//!
+//! ```text
+//!   in line, a slot of the tree is free ──▶ do fewer hold one than the host has given? ──yes──▶ starts
+//!                                              └ no: the tree claims as many as could start, and waits
+//! ```
+//!
+//! A slot that was given and is not used goes back in the same step. While other trees have less than is due to them, each slot that
+//! becomes free beyond what is due to this one goes back, before the next run of the tree starts.
+
+use offshoot_model::EventKind;
+
+use super::run::RunIndex;
+use super::{Effect, Machine};
+use crate::host_slots::{HostClaim, HostGrant};
+
+/// The slots that the host has given to a tree, as far as they are not on record.
+#[derive(Debug, Default)]
+pub(super) struct HostSlots {
+    /// The most that all trees hold; none where the tree counts alone.
+    max: Option<u32>,
+    given: u32,
+    /// The share of the tree in what all trees want.
+    due: u32,
+    /// Slots that go back at the end of the step.
+    back: u32,
+    /// True if a run of this step could start but for the host.
+    waits: bool,
+    /// The last claim.
+    claimed: HostClaim,
+    /// True once the host has answered to it.
+    is_answered: bool,
+    /// True while a run waits, which is on record.
+    pub(super) is_full: bool,
+}
+
+impl Machine {
+    /// A host shares out slots: from here on runs wait for them, where the configuration bounds them.
+    pub(crate) fn share_host_slots(&mut self) {
+        self.host_slots.max = self.config.host().max_concurrent().map(|most| most.get());
+    }
+
+    /// Says for the record that the slots of the host are bounded.
+    pub(super) fn record_host_bound(&mut self) {
+        if let Some(max_concurrent) = self.host_slots.max {
+            self.record(RunIndex::ROOT, EventKind::HostBound { max_concurrent });
+        }
+    }
+
+    /// Takes in what the host has given.
+    pub(super) fn host_gives(&mut self, grant: HostGrant) {
+        let HostGrant { more, due } = grant;
+        self.host_slots.given += more;
+        self.host_slots.due = due;
+        self.host_slots.is_answered = true;
+    }
+
+    /// Gives back what is due to others, before anything starts.
+    pub(super) fn give_back_host_slots(&mut self) {
+        let live = self.slots.live();
+        let host = &mut self.host_slots;
+        let back = host.given.saturating_sub(live).min(host.given.saturating_sub(host.due));
+        host.given -= back;
+        host.back += back;
+    }
+
+    /// Returns true if one more run may hold a slot as far as the host is concerned.
+    pub(super) fn has_host_slot(&self) -> bool {
+        self.host_slots.max.is_none() || self.slots.live() < self.host_slots.given
+    }
+
+    /// A run could start, but for the host.
+    pub(super) fn waits_for_host_slot(&mut self) {
+        self.host_slots.waits = true;
+    }
+
+    /// True while a run waits for a slot of the host.
+    pub(super) fn is_host_full(&self) -> bool {
+        self.host_slots.is_full
+    }
+
+    /// All that may start has started: what is not used goes back, and what could start is claimed. Where the first run waits, or none
+    /// any more, that goes on record.
+    pub(super) fn claim_host_slots(&mut self) {
+        let waits = std::mem::take(&mut self.host_slots.waits);
+        if self.host_slots.max.is_some() {
+            self.claim(waits);
+        }
+        let host = &self.host_slots;
+        let event = match (waits, host.is_full) {
+            // Until the host has answered it is not known that there is no slot.
+            (true, false) if host.is_answered => EventKind::HostFull,
+            (false, true) => EventKind::HostFree,
+            _ => return,
+        };
+        if self.runs[RunIndex::ROOT.get()].live().is_some() {
+            self.record(RunIndex::ROOT, event);
+        }
+    }
+
+    fn claim(&mut self, waits: bool) {
+        let (live, could_start) = (self.slots.live(), self.could_start());
+        let host = &mut self.host_slots;
+        let unused = host.given.saturating_sub(live);
+        host.given -= unused;
+        let back = std::mem::take(&mut host.back) + unused;
+        let debt = live - host.given;
+        let claim =
+            HostClaim { back: 0, debt, wants: if waits { live + could_start } else { live } };
+        if back > 0 || claim != host.claimed {
+            host.is_answered = false;
+            host.claimed = claim;
+            self.out.push(Effect::ClaimHostSlots(HostClaim { back, ..claim }));
+        }
+    }
+
+    /// Returns how many runs could start at most, had the host slots for all: one where it waits, whatever the numbers say.
+    fn could_start(&self) -> u32 {
+        let in_line = u32::try_from(self.queued()).unwrap_or(u32::MAX);
+        self.slots.room().min(in_line).max(1)
+    }
+}

@@ -1,0 +1,196 @@
+//! Trees that share slots with other trees.
+
+use offshoot_model::EventKind;
+
+use super::super::Input;
+use super::agents::Behaviour;
+use super::limits::Limits;
+use super::world::World;
+use crate::host_slots::{HostClaim, HostGrant};
+
+/// The host of a tree, and what its other trees take.
+#[derive(Debug, Default)]
+pub(super) struct OtherTrees {
+    max: u32,
+    /// The slots that the others hold.
+    pub(super) taken: u32,
+    /// The slots that the others want in all.
+    pub(super) wanted: u32,
+    given: u32,
+    claim: HostClaim,
+}
+
+impl OtherTrees {
+    /// None where the host bounds nothing.
+    pub(super) fn of(limits: Limits) -> Option<Self> {
+        let host = Self { max: limits.host_slots, ..Self::default() };
+        (host.max > 0).then_some(host)
+    }
+
+    /// Takes in a claim.
+    pub(super) fn claimed(&mut self, claim: HostClaim) {
+        self.given = self.given.checked_sub(claim.back).expect("only what was given comes back");
+        assert!(claim.wants >= self.given, "what nothing wants is given back");
+        self.claim = claim;
+    }
+
+    /// The supervisor has died, and what it had is free.
+    pub(super) fn forget(&mut self) {
+        (self.given, self.claim) = (0, HostClaim::default());
+    }
+
+    fn waits(&self) -> bool {
+        self.claim.wants > self.given
+    }
+
+    /// Gives what is free and due, at most this many.
+    fn gives(&mut self, most: u32) -> HostGrant {
+        let due = self.max.saturating_sub(self.wanted.max(self.taken)).min(self.claim.wants);
+        let free = self.max.saturating_sub(self.taken + self.given + self.claim.debt);
+        let more = free.min(due.saturating_sub(self.given)).min(most);
+        self.given += more;
+        HostGrant { more, due }
+    }
+
+    /// The most runs of the tree that may hold a slot.
+    pub(super) fn bound(&self) -> usize {
+        (self.given + self.claim.debt) as usize
+    }
+}
+
+impl World {
+    /// The host answers to a claim. In a random world it may have something else to do first.
+    pub(super) fn host_answers(&mut self) {
+        let random = matches!(self.behaviour, Behaviour::Random);
+        let Some(host) = self.host.as_mut().filter(|host| host.waits()) else { return };
+        let most = if random { self.seed.below(3) as u32 } else { u32::MAX };
+        let grant = host.gives(most);
+        self.step(Input::HostGives(grant));
+    }
+
+    /// The others want other amounts, and the tree hears what that leaves. Returns true if it was given a slot.
+    pub(super) fn others_change(&mut self, taken: u32, wanted: u32) -> bool {
+        let Some(host) = self.host.as_mut() else { return false };
+        (host.taken, host.wanted) = (taken, wanted);
+        let grant = host.gives(u32::MAX);
+        self.step(Input::HostGives(grant));
+        grant.more > 0
+    }
+
+    /// Something changes at random. Where no run is awake, all others end.
+    pub(super) fn host_changes(&mut self, all_asleep: bool) -> bool {
+        let Some(host) = self.host.as_ref().filter(|host| all_asleep || host.waits()) else {
+            return false;
+        };
+        let max = host.max;
+        let mut below = || if all_asleep { 0 } else { self.seed.below(u64::from(max) + 1) as u32 };
+        let (taken, wanted) = (below(), below());
+        let free = max.saturating_sub(self.host.as_ref().map_or(0, |host| host.given));
+        self.others_change(taken.min(free), wanted)
+    }
+
+    fn told_of_host(&self) -> Vec<&'static str> {
+        let is_host = |kind: &&EventKind| {
+            let kinds = [EventKind::HostFull, EventKind::HostFree, EventKind::Starting];
+            kinds.contains(kind) || matches!(kind, EventKind::HostBound { .. })
+        };
+        self.record.iter().map(|event| &event.kind).filter(is_host).map(EventKind::name).collect()
+    }
+}
+
+fn tree(max: u32) -> World {
+    World::quiet(Limits { host_slots: max, ..Limits::default() })
+}
+
+#[test]
+fn no_more_run_than_the_host_has_slots() {
+    let mut world = tree(2);
+    let pieces = [(); 4].map(|()| world.spawn_piece());
+    assert_eq!(world.holding(), pieces[..2]);
+    world.finish(pieces[0]);
+    assert_eq!(world.holding(), pieces[1..3]);
+    pieces[1..].iter().for_each(|piece| world.finish(*piece));
+    let told =
+        ["host_bound", "starting", "starting", "host_full", "starting", "starting", "host_free"];
+    assert_eq!(world.told_of_host(), told);
+    assert_eq!(world.host.as_ref().map(OtherTrees::bound), Some(0), "all went back");
+}
+
+#[test]
+fn a_slot_that_is_due_to_another_tree_goes_back_before_the_next_run_starts() {
+    let mut world = tree(2);
+    let pieces = [(); 4].map(|()| world.spawn_piece());
+    world.others_change(0, 1);
+    assert_eq!(world.holding(), pieces[..2], "nothing that runs is stopped for it");
+    world.finish(pieces[0]);
+    assert_eq!(world.holding(), [pieces[1]], "the other tree is next");
+    world.others_change(1, 1);
+    assert_eq!(world.holding(), [pieces[1]]);
+    world.finish(pieces[1]);
+    assert_eq!(world.holding(), [pieces[2]], "this one is due to the tree");
+    world.others_change(0, 0);
+    assert_eq!(world.holding(), pieces[2..]);
+}
+
+#[test]
+fn a_parent_that_waits_lends_its_slot_of_the_host_and_goes_on_with_one() {
+    let mut world = tree(1);
+    let (parent, child) = world.family();
+    assert_eq!(world.holding(), [parent]);
+    world.wait(parent);
+    assert_eq!(world.holding(), [child]);
+    world.others_change(0, 1);
+    world.finish(child);
+    assert_eq!(world.holding(), [], "another tree is next, and the parent waits");
+    world.others_change(1, 1);
+    assert_eq!(world.holding(), []);
+    world.others_change(0, 0);
+    assert_eq!(world.holding(), [parent]);
+    assert_eq!(world.told_of_host().last(), Some(&"host_free"));
+}
+
+#[test]
+fn a_silent_parent_lends_where_the_host_is_full() {
+    let mut world = tree(1);
+    let (parent, child) = world.family();
+    assert_eq!(world.holding(), [parent]);
+    world.advance(30_000);
+    assert_eq!(world.holding(), [child], "it polls, and its child waits for its slot");
+}
+
+#[test]
+fn a_debt_is_told_to_the_host() {
+    let mut world = tree(1);
+    let (parent, child) = world.family();
+    let wait = world.wait(parent);
+    world.give_up(wait);
+    assert_eq!(world.holding(), [parent, child], "a parent whose wait failed goes on at once");
+    let more = world.spawn_piece();
+    world.finish(child);
+    assert_eq!(world.holding(), [parent], "the debt is paid first");
+    world.finish(parent);
+    assert_eq!(world.holding(), [more]);
+}
+
+#[test]
+fn what_waits_for_the_host_starts_under_the_next_supervisor() {
+    let mut world = tree(1);
+    let pieces = [(); 2].map(|()| world.spawn_piece());
+    world.crash();
+    let live = world.holding();
+    assert_eq!(live.len(), 1, "the host has given as much to the next one");
+    live.iter().for_each(|run| world.finish(*run));
+    let rest: Vec<_> = pieces.iter().copied().filter(|run| world.holding().contains(run)).collect();
+    rest.iter().for_each(|run| world.finish(*run));
+    let told = world.told_of_host();
+    assert_eq!(told.iter().filter(|kind| **kind == "host_bound").count(), 2, "{told:?}");
+    assert_eq!(told.last(), Some(&"host_free"), "{told:?}");
+}
+
+#[test]
+fn a_tree_that_counts_alone_tells_nothing() {
+    let mut world = World::quiet(Limits::default());
+    let pieces = [(); 3].map(|()| world.spawn_piece());
+    assert_eq!(world.holding(), pieces);
+    assert_eq!(world.told_of_host(), ["starting"; 3]);
+}
