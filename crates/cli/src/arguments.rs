@@ -29,6 +29,7 @@ mod merge;
 mod pause;
 mod plugin;
 mod plugin_path;
+mod prices;
 mod prune;
 mod report;
 mod resume;
@@ -81,6 +82,7 @@ pub(crate) use plugin::{
     RemovePluginArguments, TrustPluginArguments,
 };
 pub(crate) use plugin_path::PluginPathArguments;
+pub(crate) use prices::{PricesArguments, PricesCommand, PricesUpdateArguments};
 pub(crate) use prune::PruneArguments;
 pub(crate) use report::ReportArguments;
 pub(crate) use resume::{ResumeArguments, ResumeChoice};
@@ -196,6 +198,7 @@ pub(crate) enum Command {
     Trust(TrustArguments),
     Plugin(PluginArguments),
     Agents(AgentsArguments),
+    Prices(PricesArguments),
     Key(KeyArguments),
     Config(ConfigArguments),
     Completions(CompletionsArguments),

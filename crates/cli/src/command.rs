@@ -25,6 +25,7 @@ mod merge;
 mod nested;
 mod pause;
 mod plugin;
+mod prices;
 mod prune;
 mod report;
 mod resume;
@@ -46,6 +47,7 @@ use offshoot_process::run_keeper;
 
 use crate::arguments::{
     Arguments, Command, KeeperArguments, PluginCommand, PluginSuiteArguments, PluginTrialArguments,
+    PricesCommand,
 };
 use crate::completion;
 use crate::door::outside_of_commands;
@@ -153,6 +155,7 @@ fn run(command: Command, cx: &Invocation) -> Result<Exit, Failure> {
         Command::PluginTrial(PluginTrialArguments {}) => plugin::trial(cx),
         Command::PluginSuite(PluginSuiteArguments {}) => plugin::suite(cx),
         Command::Config(arguments) => config::run(arguments.command, cx),
+        Command::Prices(arguments) => prices::run(&arguments, cx),
         Command::Completions(arguments) => completions::run(&arguments, cx),
         Command::Manual(arguments) => manual::run(&arguments, cx),
         // The keeper needs a process without further threads and open files, which this one still is.
@@ -187,6 +190,10 @@ const fn act_of_the_operator(command: &Command) -> Option<&'static str> {
         Command::Pause(arguments) if arguments.which.run.is_none() => Some("pause --all"),
         Command::Unpause(arguments) if arguments.which.run.is_none() => Some("unpause --all"),
         Command::Stats(arguments) if arguments.run.is_none() => Some("stats"),
+        Command::Prices(arguments) => match arguments.command {
+            PricesCommand::Update(_) => Some("prices update"),
+            PricesCommand::Show(_) => None,
+        },
         Command::Plugin(arguments) => match arguments.command {
             PluginCommand::Add(_) => Some("plugin add"),
             PluginCommand::Remove(_) => Some("plugin remove"),

@@ -111,11 +111,26 @@ pub(crate) fn file(cx: &Invocation, path: &Path) -> Result<Config, Failure> {
     Loader::new().file(read(cx, kind, path)?).load().map_err(|errors| wrong(&errors))
 }
 
-/// The files of the machine and of the user, where there are any.
+/// Returns the text of a file in which nothing is wrong, were it one of the user.
+pub(crate) fn user_file(cx: &Invocation, path: &Path) -> Result<String, Failure> {
+    let source = read(cx, SourceKind::User, path)?;
+    let text = source.text.clone();
+    Loader::new().file(source).load().map_err(|errors| wrong(&errors))?;
+    Ok(text)
+}
+
+/// Returns the place of the file of prices that `offshoot prices update` writes; none where the user has no configuration.
+pub(crate) fn prices_file(cx: &Invocation) -> Option<PathBuf> {
+    Some(cx.environment.config_home.as_ref()?.join("offshoot/prices.toml"))
+}
+
+/// The files of the machine and of the user, where there are any, the lowest first.
 fn user_files(cx: &Invocation) -> Result<Vec<(SourceKind, PathBuf)>, Failure> {
     let user = cx.environment.config_home.as_ref().map(|home| home.join("offshoot"));
     let folders = [(SourceKind::System, Some(SYSTEM_FOLDER.into())), (SourceKind::User, user)];
     let mut files = Vec::new();
+    let prices = prices_file(cx).filter(|path| path.is_file());
+    files.extend(prices.map(|path| (SourceKind::User, path)));
     for (kind, folder) in folders {
         if let Some(path) = folder.map(|folder| config_in(&folder)).transpose()?.flatten() {
             files.push((kind, path));

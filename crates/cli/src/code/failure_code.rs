@@ -24,6 +24,10 @@ pub(crate) enum FailureCode {
     CannotRemove,
     /// A file of the configuration cannot be read.
     CannotReadConfiguration,
+    /// `prices show` is given a model without a price.
+    NoPrice,
+    /// `prices update` is given a file that does not hold prices alone.
+    NotPrices,
     /// The file of the log cannot be opened.
     CannotLog,
     /// A command needs the end of a run, and the run is not over.

@@ -32,6 +32,12 @@ pub(crate) enum NoteCode {
     ///
     /// Text: how many are taken, by how many trees, and how many trees wait
     HostSlots,
+    /// `prices show` finds no price.
+    NoPrices,
+    /// `prices update` has only said what would change.
+    PricesNotWritten,
+    /// `prices update` has taken over the price of a model that another file states too.
+    PriceStandsAbove,
     /// `config check` finds a setting that cannot do anything.
     ///
     /// Text: the setting, why it does nothing, and where it stands

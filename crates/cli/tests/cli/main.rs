@@ -57,6 +57,7 @@ mod plugin;
 mod plugin_merges;
 mod plugin_new;
 mod plugin_program;
+mod prices;
 mod promises;
 mod prove;
 mod prune;
