@@ -12,6 +12,8 @@ pub struct RuntimeFacts {
     pub name: Arc<str>,
     /// The knowledge of a run's cost.
     pub cost: CostKnowledge,
+    /// The knowledge of the cost of a metered run that has asked no model through the meter: it may have asked in another way.
+    pub unasked_cost: CostKnowledge,
     /// The rights that it can keep from a session; `None` where it can keep any.
     pub enforces: Option<BTreeSet<String>>,
     /// True if it can take a further turn after it has answered, and so reads messages.
@@ -54,6 +56,7 @@ impl RuntimeFacts {
             account: Arc::new(Account::of_runtime(Arc::clone(&name))),
             name,
             cost: CostKnowledge::None,
+            unasked_cost: CostKnowledge::None,
             enforces: Some(BTreeSet::new()),
             turns: false,
             resumes: false,

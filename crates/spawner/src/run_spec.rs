@@ -35,8 +35,13 @@ pub(crate) fn priced(
     plain: bool,
     config: &Config,
 ) -> Arc<RuntimeFacts> {
-    if &*facts.name != EXEC || facts.cost == CostKnowledge::Metered {
+    if &*facts.name != EXEC {
         return facts;
+    }
+    if facts.cost == CostKnowledge::Metered {
+        // The operator's own program may have a login of its own as well, and pass the meter by.
+        let unasked_cost = program_cost(config, false);
+        return Arc::new(RuntimeFacts { unasked_cost, ..(*facts).clone() });
     }
     let own = config.agent(agent).is_some_and(|agent| agent.command.is_some());
     let cost = program_cost(config, plain && !own && request.command.is_none());

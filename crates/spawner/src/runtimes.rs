@@ -80,6 +80,7 @@ fn facts(name: &Arc<str>, runtime: &dyn Runtime) -> RuntimeFacts {
     RuntimeFacts {
         name: Arc::clone(name),
         cost,
+        unasked_cost: CostKnowledge::None,
         enforces,
         turns,
         resumes,

@@ -32,6 +32,8 @@ pub(crate) enum NoteCode {
     ///
     /// Text: how many are taken, by how many trees, and how many trees wait
     HostSlots,
+    /// `doctor` finds that programs are metered, which may pass the meter by.
+    ProgramsMetered,
     /// `prices show` finds no price.
     NoPrices,
     /// `prices update` has only said what would change.

@@ -4,19 +4,22 @@ mod prove;
 
 use std::path::PathBuf;
 
+use offshoot_config::MeterMode;
 use offshoot_display::number;
 use offshoot_door::{Registry, Supervisor};
 use offshoot_host::SlotsTaken;
+use offshoot_host::runtimes::EXEC;
 use offshoot_process::{
     HostMemory, KeeperState, groups_bound_memory, has_control_group, keeper_of,
 };
 use serde::Serialize;
 
-use crate::arguments::DoctorArguments;
+use crate::arguments::{DoctorArguments, LimitArguments};
 use crate::code::NoteCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::load;
 
 /// A supervisor, and what would end its agents.
 #[derive(Serialize)]
@@ -53,6 +56,7 @@ pub(crate) fn run(arguments: &DoctorArguments, cx: &Invocation) -> Result<Exit, 
         found.iter().try_for_each(|found| cx.output.line(describe(found)))
     })?;
     describe_host(cx);
+    describe_meter(cx);
     let holds = found.iter().all(|found| found.keeper.state == HOLDS);
     Ok(if holds { Exit::Done } else { Exit::AgentFailed })
 }
@@ -89,6 +93,18 @@ fn describe_host(cx: &Invocation) {
             let text = format_args!("host.maxConcurrent: what is taken cannot be read: {error}");
             cx.output.note(NoteCode::HostSlots, text);
         }
+    }
+}
+
+/// Says what the meter cannot see.
+fn describe_meter(cx: &Invocation) {
+    // What is wrong with the configuration is for other commands to say.
+    let Ok(config) = load::config(cx, &LimitArguments::default()) else { return };
+    let Some(exec) = config.runtime(EXEC.name) else { return };
+    let is_metered = exec.meter.as_ref().is_some_and(|meter| meter.value == MeterMode::On);
+    if is_metered && exec.cost.is_none() {
+        let text = "meter: a program that ignores its base URL passes it by, and what it costs is not known; with runtimes.exec.cost = \"none\" it costs nothing";
+        cx.output.note(NoteCode::ProgramsMetered, text);
     }
 }
 

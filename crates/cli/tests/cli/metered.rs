@@ -367,6 +367,53 @@ for limit in (100, 5000):
     place.run(&["audit", "last"]).expect_code(0);
 }
 
+/// A program that has a login of its own, or another address written into it, passes the meter by: what it costs is not known, and a pool
+/// of dollars is not spent on others as if it had cost nothing.
+#[test]
+fn a_program_that_ignores_its_base_url_has_an_unknown_cost() {
+    let place = Place::new();
+    let prices = CONFIG.split_once("[prices").expect("it has prices").1;
+    let run = |more: &str, words: &[&str]| {
+        place.file("c.toml", format!("[runtimes.exec]\nmeter = \"on\"\n{more}\n[prices{prices}"));
+        let mut command = place.command(&[&["--config", "c.toml", "-q"], words].concat());
+        command.env("OPENAI_API_KEY", KEY);
+        place.outcome(command, &[])
+    };
+    let cost = || {
+        let shown = place.run(&["show", "last", "--json"]).expect_code(0).json();
+        shown["cost"]["unknownRuns"].as_u64().expect("it has a cost")
+    };
+    let one = ["run", "--budget-usd", "1", "x", "--", "true"];
+    run("", &one).expect_code(0);
+    assert_eq!(cost(), 1, "it has asked nothing through the meter");
+    let shown = place.run(&["show", "last"]).expect_code(0);
+    assert!(shown.stdout().contains("used     usage not reported"), "{}", shown.text());
+    let mut doctor = place.command(&["--config", "c.toml", "doctor"]);
+    doctor.env("OPENAI_API_KEY", KEY);
+    let doctor = place.outcome(doctor, &[]);
+    let said =
+        "meter: a program that ignores its base URL passes it by, and what it costs is not known";
+    assert!(doctor.text().contains(said), "{}", doctor.text());
+    place.run(&["audit", "last"]).expect_code(0);
+    run("cost = \"none\"", &one).expect_code(0);
+    assert_eq!(cost(), 0, "the operator says that such programs cost nothing");
+    // One that does not even start has cost nothing.
+    run("", &["run", "--budget-usd", "1", "x", "--", "./missing"]);
+    assert_eq!(cost(), 0);
+    let words = ["run", "--budget-usd", "1", "x", "--", "sh", "-c", "sleep 60"];
+    run("", &[&words[..1], &["--timeout", "1s"], &words[1..]].concat());
+    assert_eq!(cost(), 1, "nor is it known of one that was stopped");
+    place.file("in", "one\ntwo\nthree\n");
+    let map = ["map", "--budget-usd", "3", "--split", "lines:1", "--merge", "concatenate"];
+    run("", &[&map[..], &["--max-concurrent", "1", "in", "--", "cat"]].concat()).expect_code(0);
+    let events = events(&place);
+    let drawn = of_kind(&events, "budget_drawn");
+    let drawn: Vec<u64> = drawn.iter().filter_map(|event| event["micro_usd"].as_u64()).collect();
+    let sum: u64 = drawn.iter().sum();
+    assert!(drawn.len() == 3 && sum <= 3_000_000, "no dollar is given twice: {drawn:?}");
+    place.run(&["audit", "last"]).expect_code(0);
+}
+
 /// A request that was under way when the supervisor was killed may have been answered: it is charged at its bound, and the session goes
 /// on with what is left of its grant.
 #[test]

@@ -109,6 +109,7 @@ pub(crate) fn paid(cost: CostKnowledge) -> RuntimeFacts {
     RuntimeFacts {
         name,
         cost,
+        unasked_cost: CostKnowledge::None,
         enforces: None,
         turns: true,
         resumes: true,

@@ -198,6 +198,7 @@ impl Machine {
             told: None,
             requests: None,
             cost: facts.map_or(CostKnowledge::Unknown, |facts| facts.cost),
+            unasked_cost: facts.map_or(CostKnowledge::Unknown, |facts| facts.unasked_cost),
             attempt: 1,
             again_at: None,
             faults: 0,

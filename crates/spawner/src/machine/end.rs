@@ -54,7 +54,7 @@ impl Machine {
         let Outcome { mut ending, usage, cost, retry_after } = outcome;
         self.lose_requests(run);
         let reported = usage.zip(cost);
-        if let Some(metered) = self.metered_use(run, reported) {
+        if let Some(metered) = self.metered_use(run, &ending.reason, reported) {
             (ending.usage, ending.cost) = metered;
         } else if let Some(live) = self.runs[run.get()].live() {
             // Zeros after a report are no report: nothing spent is ever unspent.

@@ -18,7 +18,7 @@ use offshoot_model::{
 };
 use offshoot_policy::budget::Unit;
 
-use super::run::RunIndex;
+use super::run::{RunIndex, never_started};
 use super::{Effect, Machine};
 use crate::model_request::WallReset;
 
@@ -246,14 +246,20 @@ impl Machine {
     }
 
     /// Returns the use of a metered attempt that is over. Where its runtime has reported more tokens than went through the meter, some
-    /// requests went another way: then the report counts, and what they cost is not known.
+    /// requests went another way: then the report counts, and what they cost is not known. Where a program has asked nothing, its cost is
+    /// what the configuration says of such programs, and else not known.
     pub(super) fn metered_use(
         &self,
         run: RunIndex,
+        reason: &Reason,
         reported: Option<(Usage, Cost)>,
     ) -> Option<(Usage, Cost)> {
         let live =
             self.runs[run.get()].live().filter(|live| live.cost == CostKnowledge::Metered)?;
+        let is_silent = reported.is_none_or(|(usage, _)| usage.total().lower_bound() == 0);
+        if live.requests.is_none() && is_silent && !never_started(reason) {
+            return Some(live.unasked());
+        }
         let (usage, cost) =
             live.requests.as_ref().map(|requests| requests.charged()).unwrap_or_default();
         // Without a price a program's own word about its cost is all there is.

@@ -98,6 +98,8 @@ pub(crate) struct Live {
     pub(super) requests: Option<Box<Requests>>,
     /// The kind of its cost, as its runtime knows it.
     pub(super) cost: CostKnowledge,
+    /// The same, where it is metered and asks nothing through the meter.
+    pub(super) unasked_cost: CostKnowledge,
     /// The number of the attempt, from 1.
     pub(super) attempt: u32,
     /// The moment at which the wait before its next attempt is over.
@@ -231,17 +233,19 @@ impl Live {
         self.earlier.iter().fold((usage, cost), add)
     }
 
+    /// Returns what a metered run has used that has asked nothing through the meter.
+    pub(super) fn unasked(&self) -> (Usage, Cost) {
+        match self.unasked_cost {
+            CostKnowledge::None => (Usage::default(), Cost::NONE),
+            _ => (Usage::UNKNOWN, Cost::unknown()),
+        }
+    }
+
     /// Returns what it has used in an attempt of which its runtime says nothing more at its end.
     pub(super) fn so_far(&self, reason: &Reason) -> (Usage, Cost) {
         match &self.told {
             Some(told) if reason.status().is_success() => **told,
-            None if matches!(
-                reason,
-                Reason::CannotStart { .. } | Reason::InputUnreadable { .. }
-            ) =>
-            {
-                (Usage::default(), Cost::NONE)
-            }
+            None if never_started(reason) => (Usage::default(), Cost::NONE),
             told => self.cut_off(told.as_deref().copied()),
         }
     }
@@ -249,7 +253,8 @@ impl Live {
     /// Returns what it has used where it was cut off after it had reported this.
     pub(super) fn cut_off(&self, told: Option<(Usage, Cost)>) -> (Usage, Cost) {
         match (told, self.cost) {
-            (None, CostKnowledge::None | CostKnowledge::Metered) => (Usage::default(), Cost::NONE),
+            (None, CostKnowledge::Metered) => self.unasked(),
+            (None, CostKnowledge::None) => (Usage::default(), Cost::NONE),
             // Whatever it has used went through the meter, and is charged.
             (Some(told), CostKnowledge::Metered) => told,
             (None, _) => (Usage::UNKNOWN, Cost::unknown()),
@@ -257,6 +262,11 @@ impl Live {
             (Some((usage, cost)), _) => (usage.cut_off(), cost.cut_off()),
         }
     }
+}
+
+/// Returns true if no program has worked where an attempt ended so.
+pub(super) const fn never_started(reason: &Reason) -> bool {
+    matches!(reason, Reason::CannotStart { .. } | Reason::InputUnreadable { .. })
 }
 
 impl SlotState {
