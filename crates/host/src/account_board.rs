@@ -166,6 +166,32 @@ mod tests {
         assert_eq!(other.known().len(), 2);
     }
 
+    #[tokio::test]
+    async fn two_supervisors_that_park_at_once_leave_one_whole_wall() {
+        const EACH: u64 = 200;
+        let home = tempfile::tempdir().expect("a folder");
+        let board = || WallFolder::of_user(Some(home.path())).expect("it can be made");
+        let mut heard = board().follow();
+        let ends = [0, EACH].map(|from| {
+            let board = board();
+            thread::spawn(move || {
+                (from..from + EACH).for_each(|until| board.tell(&parked("claude", until)));
+            })
+        });
+        // A reader finds one wall or none meanwhile, and never half of one.
+        while ends.iter().any(|end| !end.is_finished()) {
+            assert!(board().known().len() <= 1);
+            thread::yield_now();
+        }
+        ends.into_iter().for_each(|end| end.join().expect("it tells"));
+        let [last] = &board().known()[..] else { panic!("one account has one wall") };
+        assert!([EACH - 1, 2 * EACH - 1].map(|until| parked("claude", until)).contains(last));
+        // The other trees hear of what stands in the end.
+        while heard.recv().await.as_ref() != Some(last) {}
+        let files = fs::read_dir(&board().folder).expect("the folder is there").count();
+        assert_eq!(files, 1, "nothing is left beside it");
+    }
+
     #[test]
     fn a_damaged_file_says_nothing() {
         let home = tempfile::tempdir().expect("a folder");

@@ -246,6 +246,33 @@ fn two_trees_share_a_window() {
     }
 }
 
+/// Two trees whose runs meet the wall at the same time: each waits and goes on, and nothing is asked twice.
+#[test]
+fn two_supervisors_park_at_once() {
+    let rules = [
+        Rule::always(Reply::wall(Duration::from_secs(4))).times(2),
+        Rule::always(Reply::text("read")),
+    ];
+    let Some(stage) = stage("two_supervisors_park_at_once", rules) else { return };
+    let begin = |data: &str, word: &str| {
+        let mut command = command(&stage, &["-q", "--data-dir", data, "run", word]);
+        let child = command.spawn().expect("the program was built for this test");
+        (command, child)
+    };
+    let trees = [("b", begin("b", "first")), ("c", begin("c", "second"))];
+    for (data, (command, child)) in trees {
+        stage.place.finish(child, &command, &[]).expect_code(0);
+        let words = ["--data-dir", data, "events", "last", "--json"];
+        let events = stage.place.run(&words).expect_code(0);
+        let parked = events.stdout().matches("\"type\":\"parked\"").count();
+        assert_eq!(parked, 1, "each of them was told, or met it: {}", events.stdout());
+        stage.place.run(&["--data-dir", data, "audit", "last"]).expect_code(0);
+    }
+    let prompts = stage.api.conversations();
+    let asked = |word: &str| prompts.iter().filter(|asked| asked.prompt.contains(word)).count();
+    assert!(asked("first") <= 3 && asked("second") <= 3, "walls and answers, and no more");
+}
+
 /// The part that is left of a window stands in the record once for each twentieth, and is shown.
 #[test]
 fn what_is_left_of_a_window_is_shown() {

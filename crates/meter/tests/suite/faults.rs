@@ -1,7 +1,7 @@
 //! Providers that do not answer as they should. Whatever is not known of a cost is charged at its bound.
 
 use offshoot_fake_model_api::{Break, Reply, Rule};
-use offshoot_meter::Ending;
+use offshoot_meter::{Ending, Meter, Options};
 
 use crate::house::{House, dollars, raw_provider, slow_provider};
 
@@ -111,4 +111,19 @@ async fn a_refusal_of_the_provider_costs_nothing() {
     assert_eq!(message.await.expect("no panic").status, 529);
     let settle = house.settle().await;
     assert_eq!((settle.ending, settle.charge.tokens.total()), (Ending::Declined(529), 0));
+}
+
+/// Another program has the port that was asked for: the meter does not begin, and says so; on a free one it begins.
+#[tokio::test]
+async fn a_port_that_is_taken_is_said() {
+    let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let port = taken.local_addr().expect("it has one").port();
+    let open = |port| {
+        let (sender, _asks) = tokio::sync::mpsc::unbounded_channel();
+        Meter::open(Options { port, ..Options::default() }, sender)
+    };
+    let refused = open(port).await.err().expect("two programs have one port");
+    assert_eq!(refused.kind(), std::io::ErrorKind::AddrInUse);
+    let meter = open(0).await.expect("a free port");
+    assert_ne!(meter.address().port(), port);
 }

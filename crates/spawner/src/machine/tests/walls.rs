@@ -60,6 +60,38 @@ fn runs_of_the_account_wait_for_the_reset_and_hold_no_slot() {
 }
 
 #[test]
+fn a_clock_that_jumps_at_a_reset_lets_one_probe_go() {
+    let hour = Duration::from_secs(3_600);
+    for jumps_back in [false, true] {
+        let mut world = world(Limits { max_concurrent: 4, ..Limits::default() });
+        let runs: Vec<RunIndex> = (0..4).map(|_| world.spawn_piece()).collect();
+        runs.iter().for_each(|run| wall(&mut world, *run, 60));
+        world.advance(59_999);
+        assert!(world.holding().is_empty());
+        if jumps_back {
+            world.set_back(hour);
+            assert!(world.holding().is_empty(), "the reset is a moment of the clock");
+            world.advance(59_999);
+            assert!(world.holding().is_empty());
+            // The service measures by its own clock: as soon as this one shows the moment again, the tree goes on.
+            world.advance(3_600_000 + 12_000);
+        } else {
+            world.jump(world.now.plus(hour));
+        }
+        let [probe] = world.holding()[..] else { panic!("one probe: {:?}", world.holding()) };
+        world.advance(1_000);
+        assert_eq!(world.holding(), [probe], "the others wait for it, however late it is");
+        world.use_tokens(probe, 7);
+        while let Some(&run) = world.holding().first() {
+            world.finish(run);
+        }
+        assert!(runs.iter().all(|run| world.status(*run) == Some(RunStatus::Completed)));
+        let found = offshoot_audit::Audit::of(&world.ledger.events);
+        assert_eq!(found.breaches, [], "it jumps back: {jumps_back}");
+    }
+}
+
+#[test]
 fn a_wall_uses_up_no_attempt_and_opens_no_breaker() {
     let limits = Limits { max_concurrent: 1, breaker_failures: 1, ..Limits::default() };
     let mut world = world(Limits { retries: 1, ..limits });
