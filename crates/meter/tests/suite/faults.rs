@@ -122,7 +122,7 @@ async fn a_port_that_is_taken_is_said() {
         let (sender, _asks) = tokio::sync::mpsc::unbounded_channel();
         Meter::open(Options { port, ..Options::default() }, sender)
     };
-    let refused = open(port).await.err().expect("two programs have one port");
+    let Err(refused) = open(port).await else { panic!("two programs have one port") };
     assert_eq!(refused.kind(), std::io::ErrorKind::AddrInUse);
     let meter = open(0).await.expect("a free port");
     assert_ne!(meter.address().port(), port);
