@@ -7,6 +7,7 @@
 //!                                       └─ interrupt: Ctrl-C, once and twice
 //! ```
 
+mod ahead;
 mod branch;
 pub(crate) mod consent;
 pub(crate) mod context;

@@ -73,6 +73,11 @@ impl WallFolder {
     }
 }
 
+/// Returns the walls of quotas of which trees of the user have told, whose folder for the state of programs this is. Some may be over.
+pub fn known_walls(state_home: Option<&Path>) -> Vec<ParkedAccount> {
+    state_home.map(|home| read(&home.join(FOLDER))).unwrap_or_default()
+}
+
 impl AccountBoard for WallFolder {
     fn tell(&self, parked: &ParkedAccount) {
         if let Err(error) = self.write(parked) {

@@ -55,6 +55,7 @@ mod tree;
 mod tree_meter;
 mod workspaces;
 
+pub use account_board::known_walls;
 pub use environment::{Environment, KeeperLog, value};
 pub use error::HostError;
 pub use host::{Host, HostBuilder};

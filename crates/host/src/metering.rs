@@ -131,7 +131,7 @@ const GEMINI: Known = Known {
 };
 
 /// Returns whether the requests of this runtime go through the meter: where the configuration says so, or names a key for it.
-pub(crate) fn is_metered(config: &Config, runtime: &str) -> bool {
+pub fn is_metered(config: &Config, runtime: &str) -> bool {
     let Some(settings) = config.runtime(runtime) else { return false };
     match settings.meter.as_ref().map_or(MeterMode::Auto, |meter| meter.value) {
         MeterMode::On => true,

@@ -21,6 +21,7 @@ use crate::environment::Environment;
 use crate::error::HostError;
 use crate::metering;
 
+pub use crate::metering::is_metered;
 pub use agent_setting::{AgentSetting, Effect, Ineffective, runtime_of, without_effect};
 pub use claude::CLAUDE;
 pub use exec::EXEC;
@@ -115,7 +116,7 @@ impl BuiltInRuntime {
             let hint = error.hint();
             RuntimeError::new(error, hint)
         })?;
-        match metering::is_metered(request.config, self.name) {
+        match is_metered(request.config, self.name) {
             true => Ok(CheckedRuntime { cost: CostKnowledge::Metered, ..checked }),
             false => Ok(checked),
         }

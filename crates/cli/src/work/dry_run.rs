@@ -14,6 +14,7 @@ use offshoot_policy::budget::{divide, first_part};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::ahead::Ahead;
 use super::plan::Plan;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -68,6 +69,9 @@ struct Printed<'a> {
     limits: Value,
     budget: Option<Budget>,
     cost: Cost,
+    /// The bounds of this computer; none inside an agent, whose supervisor has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ahead: Option<Ahead>,
 }
 
 /// The division of a budget.
@@ -111,6 +115,8 @@ const SHOWN: usize = 20;
 impl DryRun<'_> {
     /// Prints it.
     pub(crate) fn print(&self, cx: &Invocation) -> Result<Exit, Failure> {
+        let ahead = || Ahead::look(self.plan, self.agents, self.config, cx);
+        let ahead = self.inside.is_none().then(ahead);
         if cx.output.wants_json() {
             let limits = match self.inside {
                 Some(status) => json!({ "tree": status }),
@@ -124,6 +130,7 @@ impl DryRun<'_> {
                 limits,
                 budget: self.budget(),
                 cost: Cost { may_cost: self.may_cost(), at_most_usd: self.most_usd() },
+                ahead,
             };
             cx.output.document(&printed, Document::DryRun)?;
             return Ok(Exit::Done);
@@ -147,6 +154,7 @@ impl DryRun<'_> {
             cx.output.line(budget.line())?;
         }
         cx.output.line(self.cost_line())?;
+        ahead.iter().flat_map(Ahead::lines).try_for_each(|line| cx.output.line(line))?;
         Ok(Exit::Done)
     }
 

@@ -257,7 +257,7 @@ impl Outcome {
 }
 
 /// The parts that differ from run to run, as patterns and their names.
-const FILTERS: [(&str, &str); 11] = [
+const FILTERS: [(&str, &str); 12] = [
     // The progress at a given time is not promised.
     (r"(?m)^ *\d+ %  .*\n", ""),
     (r"\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b", "ID"),
@@ -268,6 +268,7 @@ const FILTERS: [(&str, &str); 11] = [
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "AT"),
     (r"\b\d+(\.\d+)? (µs|ms|s|min)\b", "TIME"),
     (r"process \d+", "process PID"),
+    (r"memory: .* available, .* kept.*", "memory: MEMORY"),
     // The schema of the configuration has them all.
     (r"(?m)(^ *\S+ +\S.* built-in\n)+", "BUILT-IN\n"),
     (r"known keys here: \w+, .*", "known keys here: KEYS"),

@@ -121,6 +121,14 @@ fn a_run_that_waits_for_another_tree_says_so_everywhere() {
         let said = other.run(words).expect_code(0);
         assert!(said.stdout().contains(held), "{}", said.text());
     }
+    let plan = ["map", "--dry-run", "--split", "lines:1", "in", "--", "cat"];
+    let planned = neighbour(&one, 3).run(&plan).expect_code(0);
+    for said in [
+        "at once: 2, as many as host.maxConcurrent lets run",
+        "host: 2 of 2 slots are taken by other trees",
+    ] {
+        assert!(planned.stdout().contains(said), "{}", planned.text());
+    }
     let doctor = other.run(&["doctor"]).text();
     assert!(doctor.contains("host.maxConcurrent: 2 of 2 slots are taken by 1 tree"), "{doctor}");
     fs::write(one.path().join("pipe"), "go\ngo\n").expect("it is read");

@@ -19,6 +19,7 @@ mod delegation;
 mod disk;
 mod door;
 mod door_methods;
+mod dry_run;
 mod endings;
 mod export;
 mod fanout;

@@ -1,0 +1,141 @@
+//! The bounds that a plan meets first, as they stand on this computer before anything runs.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use offshoot_config::Config;
+use offshoot_display::number;
+use offshoot_host::runtimes::is_metered;
+use offshoot_host::{SlotsTaken, known_walls};
+use offshoot_model::Timestamp;
+use offshoot_process::HostMemory;
+use offshoot_spawner::{Clock, SystemClock};
+use serde::Serialize;
+
+use super::dry_run::PlannedAgent;
+use super::plan::Plan;
+use crate::invocation::Invocation;
+
+/// The bounds of a plan.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Ahead {
+    /// The most agents that run at once.
+    at_once: u64,
+    /// The setting that keeps the others in line; none where all can run at once.
+    bound_by: Option<&'static str>,
+    /// The slots that other trees of the user hold, and the most of all trees; none where they are not counted.
+    host: Option<Host>,
+    /// The memory of the computer; none where the system does not tell.
+    memory: Option<Memory>,
+    /// The accounts of which no run starts before a reset.
+    walls: Vec<Wall>,
+    /// The runtimes whose requests to models are reserved before they leave.
+    metered: Vec<Arc<str>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Host {
+    max_concurrent: u32,
+    taken: u32,
+}
+
+/// Amounts of memory, in bytes.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Memory {
+    available: u64,
+    kept: u64,
+}
+
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Wall {
+    runtime: Arc<str>,
+    window: Option<Arc<str>>,
+    #[serde(serialize_with = "offshoot_model::rfc3339")]
+    until: Timestamp,
+}
+
+impl Ahead {
+    /// Looks at the computer and at what other trees of the user have told.
+    pub(crate) fn look(
+        plan: &Plan,
+        agents: &[PlannedAgent],
+        config: &Config,
+        cx: &Invocation,
+    ) -> Self {
+        let runtime = |agent: &PlannedAgent| match &agent.runs {
+            Some(own) => Arc::clone(&own.runtime),
+            None => Arc::clone(&plan.runtime),
+        };
+        let runtimes: BTreeSet<Arc<str>> = agents.iter().map(runtime).collect();
+        let state_home = cx.environment.state_home.as_deref();
+        let most_of_host = config.host().max_concurrent().map(|most| most.get());
+        let taken = || SlotsTaken::of_user(state_home).unwrap_or_default().slots;
+        let host = most_of_host.map(|max_concurrent| Host { max_concurrent, taken: taken() });
+        let settings = config.root_settings(&plan.agent);
+        // All pieces are on one level.
+        let bounds = [
+            ("maxConcurrent", Some(settings.max_concurrent())),
+            ("maxConcurrentPerLevel", settings.max_concurrent_per_level()),
+            ("host.maxConcurrent", most_of_host),
+        ];
+        let bounds = bounds.into_iter().filter_map(|(key, most)| Some((key, u64::from(most?))));
+        let first = bounds.min_by_key(|(_, most)| *most);
+        let all = agents.len() as u64;
+        let first = first.filter(|(_, most)| *most < all);
+        let memory = HostMemory::read().ok().map(|memory| Memory {
+            available: memory.available,
+            kept: config.host().memory_keep().of(memory.total),
+        });
+        let now = SystemClock.now();
+        let walls = known_walls(state_home).into_iter();
+        let walls = walls
+            .filter(|wall| wall.until > now && runtimes.contains(&wall.account.runtime))
+            .map(|wall| Wall {
+                runtime: wall.account.runtime,
+                window: wall.window,
+                until: wall.until,
+            });
+        Self {
+            at_once: first.map_or(all, |(_, most)| most),
+            bound_by: first.map(|(key, _)| key),
+            host,
+            memory,
+            walls: walls.collect(),
+            metered: runtimes.into_iter().filter(|name| is_metered(config, name)).collect(),
+        }
+    }
+
+    /// Returns a line for each bound, the one that is met first on top.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for Wall { runtime, window, until } in &self.walls {
+            let window = window.as_deref().map(|window| format!(" ({window})")).unwrap_or_default();
+            let until = number::moment(*until);
+            lines.push(format!("quota: no run of {runtime} starts before {until}{window}"));
+        }
+        if let Some(key) = self.bound_by {
+            lines.push(format!("at once: {}, as many as {key} lets run", self.at_once));
+        }
+        if let Some(Host { max_concurrent, taken }) = self.host {
+            lines.push(format!("host: {taken} of {max_concurrent} slots are taken by other trees"));
+        }
+        if let Some(Memory { available, kept }) = self.memory {
+            let is_short = if available < kept { "; one run starts after the other" } else { "" };
+            let [available, kept] = [available, kept].map(number::bytes);
+            lines.push(format!("memory: {available} available, {kept} kept{is_short}"));
+        }
+        if !self.metered.is_empty() {
+            let names = self.metered.join(", ");
+            lines.push(format!(
+                "meter: requests of {names} to models are reserved before they leave"
+            ));
+        }
+        lines
+    }
+}
