@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use offshoot_audit::Audit;
-use offshoot_config::{Config, Loader, SubagentSettings};
+use offshoot_config::{AgentId, Config, Loader, Source, SourceKind, SubagentSettings};
 use offshoot_model::{Ending, Event, Reason};
 use offshoot_runtime::EXEC;
 use offshoot_spawner::{RootSpec, RunSpec, Session, Spawner};
@@ -55,6 +55,14 @@ impl Trial {
     /// The agents that are defined.
     pub(crate) fn config(&self) -> Result<Config, ProofError> {
         Ok(self.loader.clone().load()?)
+    }
+
+    /// Returns the same with one more agent, and its id.
+    pub(crate) fn with_another_agent(&self) -> Result<(Self, AgentId), ProofError> {
+        let id = AgentId::parse("probe-other").expect("it is an id");
+        let text = format!("[[agents.list]]\nid = \"{id}\"\n");
+        let loader = self.loader.clone().file(Source::new(SourceKind::File, "probe", text));
+        Ok((Self::new(&loader)?, id))
     }
 
     /// Opens a tree with these settings changed, whose agents all have this body. Where a ceiling forbids the change, the limit

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt;
+use offshoot_config::MaxDepth;
 use offshoot_model::{RunId, SpawnRequest};
 use offshoot_runtime::{Finished, Launch, RunContext, WaitFor};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::{MOST, Tried, agent, answer, numbers_of, one_piece, task};
@@ -59,7 +60,8 @@ pub(crate) fn depth<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
             }
         });
         let most = u64::from(trial.settings().max_depth());
-        chain(trial, limit, ("level", most), "depth_limit", "level 1", body).await
+        let with = [(RECURSION.0, json!(RECURSION.1))];
+        chain(trial, limit, ("level", most), "depth_limit", ("level 1", body), &with).await
     }
     .boxed()
 }
@@ -74,7 +76,13 @@ pub(crate) fn repeats<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
             }
         });
         let most = u64::from(trial.settings().max_identical_delegations());
-        chain(trial, limit, ("delegation", most), "repeat_limit", "the same again", body).await
+        let counted = ("delegation", most);
+        // As deep as it takes, where that is not too deep for any tree.
+        let deep = (most + 1).max(u64::from(trial.settings().max_depth()));
+        let with = [(RECURSION.0, json!(RECURSION.1)), ("maxDepth", json!(deep))];
+        let is_possible = u8::try_from(deep).ok().and_then(MaxDepth::new).is_some();
+        let with = if is_possible { &with[..] } else { &with[..1] };
+        chain(trial, limit, counted, "repeat_limit", ("the same again", body), with).await
     }
     .boxed()
 }
@@ -115,11 +123,21 @@ pub(crate) fn cycles<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
     async move {
         let config = trial.config()?;
         let main = config.default_agent().clone();
-        let Some(other) = config.agents().map(|agent| agent.id().clone()).find(|id| *id != main)
-        else {
-            let why = "it needs two agents, and one is defined".to_owned();
-            return Ok(trial.untried(limit, Verdict::NotTried { why }));
+        let other = config.agents().map(|agent| agent.id().clone()).find(|id| *id != main);
+        let mut with = vec![(RECURSION.0, json!(RECURSION.1))];
+        if trial.settings().max_depth() < 3 {
+            with.push(("maxDepth", json!(3)));
+        }
+        // Where one agent is defined, the probe brings another one.
+        let (own_trial, other) = match other {
+            Some(other) => (None, other),
+            None => {
+                with.push(("allowAgents", json!(["*"])));
+                let (trial, other) = trial.with_another_agent()?;
+                (Some(trial), other)
+            }
         };
+        let trial = own_trial.as_ref().unwrap_or(trial);
         let agents = [main.clone(), other];
         let body = agent(move |launch: Launch, cx: RunContext| {
             let agents = agents.clone();
@@ -136,7 +154,7 @@ pub(crate) fn cycles<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
                 }
             }
         });
-        let tree = match trial.open(limit, &[(RECURSION.0, json!(RECURSION.1))], body).await? {
+        let tree = match trial.open(limit, &with, body).await? {
             Ok(tree) => tree,
             Err(untried) => return Ok(untried),
         };
@@ -223,10 +241,10 @@ async fn chain(
     limit: &'static str,
     (unit, most): (&str, u64),
     own_code: &str,
-    first: &str,
-    body: crate::agent::Body,
+    (first, body): (&str, crate::agent::Body),
+    with: &[(&str, Value)],
 ) -> Result<crate::Probe, crate::ProofError> {
-    let tree = match trial.open(limit, &[(RECURSION.0, json!(RECURSION.1))], body).await? {
+    let tree = match trial.open(limit, with, body).await? {
         Ok(tree) => tree,
         Err(untried) => return Ok(untried),
     };
