@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 use std::io::ErrorKind;
 use std::path::Path;
 
-use offshoot_host::HostError;
+use offshoot_host::{DayError, HostError};
 use offshoot_model::{causes, plain};
 use offshoot_plugin_host::PluginError;
 use offshoot_store::StoreError;
@@ -197,6 +197,7 @@ impl From<HostError> for Failure {
             | HostError::NotOfThisTree { .. }
             | HostError::Program(_)
             | HostError::Threads(_) => Exit::NoRuntime,
+            HostError::Day(DayError::Over { .. }) => Exit::Stopped,
             _ => Exit::BadInput,
         };
         Self::of(exit, &error).maybe_hint(error.hint())

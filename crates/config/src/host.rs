@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 
+use offshoot_model::MicroUsd;
 use serde_json::{Map, Value};
 
 use crate::built_in;
@@ -24,6 +25,11 @@ section! {
         /// The most runs that hold a slot at once, over all trees of the user. Where as many do, a run that would start waits for the end
         /// of another one, and trees take turns. Not set, trees do not count what others run.
         pub max_concurrent: Option<Valued<NonZeroU32>> = "maxConcurrent";
+        /// Dollars that all trees of the user may cost on one day. The budget of a tree is reserved when it is opened; where the day has less left,
+        /// it is not.
+        pub usd_per_day: Option<Valued<MicroUsd>> = "usdPerDay";
+        /// Tokens that all trees of the user may use on one day, reserved in the same way.
+        pub tokens_per_day: Option<Valued<u64>> = "tokensPerDay";
     }
 }
 
@@ -75,6 +81,8 @@ impl Field for Host {
         out.example_header("[host]", row.doc);
         out.example(&format!("memoryKeep = {}", built_in::HOST_MEMORY_KEEP));
         out.example("maxConcurrent = 12");
+        out.example("usdPerDay = 20");
+        out.example("tokensPerDay = 5000000");
     }
 
     fn trusted_words<'a>(&'a self, out: &mut Vec<&'a str>) {

@@ -7,6 +7,7 @@ use offshoot_door::{DoorSocket, Limits, Registry, Server};
 use offshoot_spawner::Agents;
 use offshoot_store::DataFolder;
 
+use crate::day_budget::DayShare;
 use crate::environment::Environment;
 use crate::error::HostError;
 use crate::plugins::PluginSnapshot;
@@ -49,9 +50,10 @@ impl Door {
         self,
         agents: Agents,
         plugins: Arc<PluginSnapshot>,
+        day: Option<Arc<DayShare>>,
     ) -> Result<Server, HostError> {
         let Self { socket, registry, tickets } = self;
-        let service = TreeService::new(agents, plugins);
+        let service = TreeService::new(agents, plugins, day);
         let server =
             Server::start(socket, registry, tickets.tickets(), service, Limits::default())?;
         tickets.opened(server.entrance());

@@ -13,6 +13,7 @@ use offshoot_process::{ProcessesError, ProgramError};
 use offshoot_spawner::SpawnerError;
 use offshoot_store::StoreError;
 
+use crate::day_budget::DayError;
 use crate::merging::ParseMergingError;
 use crate::runtimes::RuntimeError;
 
@@ -76,6 +77,9 @@ pub enum HostError {
         /// The fault in the options.
         source: Arc<serde_json::Error>,
     },
+    /// The day has too little left for a tree.
+    #[error(transparent)]
+    Day(#[from] DayError),
     /// A run cannot have a folder of its own.
     #[error("a run cannot have a folder of its own")]
     Isolation(#[from] IsolationError),
@@ -109,6 +113,7 @@ impl HostError {
             Self::Program(_) => {
                 Some("install the `offshoot` command, or add its folder to PATH".to_owned())
             }
+            Self::Day(error) => Some(error.hint()),
             Self::Merging(error) => Some(error.hint()),
             Self::Isolation(error) => error.hint().map(str::to_owned),
             Self::Settings { .. } => {

@@ -4,13 +4,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use offshoot_config::Config;
-use offshoot_model::{PiecesAgain, RootId};
+use offshoot_model::{AgentId, BudgetGrant, Cost, PiecesAgain, RootId, Usage};
 use offshoot_plugin_host::{Place, PlaceOrigin, Search};
-use offshoot_spawner::{FanAnswer, FanOut, HostMemory, RootSpec, RunSpec, Spawner, StoredValues};
+use offshoot_spawner::{
+    Clock, FanAnswer, FanOut, HostMemory, RootSpec, RunSpec, Spawner, StoredValues, SystemClock,
+};
 use offshoot_store::{DataFolder, SqliteStore, Store};
 
 use crate::account_board::WallFolder;
 use crate::account_key::account_key;
+use crate::day_budget::{DayBudget, DayShare};
 use crate::door::Door;
 use crate::environment::Environment;
 use crate::error::HostError;
@@ -38,6 +41,8 @@ pub struct Host {
     folders: Folders,
     /// None where no runtime is metered.
     metering: Option<Arc<Metering>>,
+    /// The limits of a day; none where there are none.
+    day: Option<DayBudget>,
 }
 
 /// The parts of a [`Host`] to be.
@@ -73,7 +78,10 @@ impl Host {
     /// Fails if the root is refused, or cannot be recorded, or no socket can be bound for its agents.
     pub async fn open(&self, spec: RootSpec) -> Result<Tree, HostError> {
         let (spawner, bound_door) = self.bound_door().await?;
-        bound_door.open(spawner.open(spec).await?)
+        let day = self.reserve(&spec.agent)?;
+        let opened = spawner.open(spec).await;
+        let (session, day) = DayShare::kept_by(day, opened)?;
+        bound_door.open(session, day)
     }
 
     /// Opens a tree whose root is an agent.
@@ -83,7 +91,10 @@ impl Host {
     /// Those of [`Host::open`].
     pub async fn run(&self, spec: RootSpec) -> Result<Tree, HostError> {
         let (spawner, bound_door) = self.bound_door().await?;
-        bound_door.open(spawner.run(spec).await?)
+        let day = self.reserve(&spec.agent)?;
+        let opened = spawner.run(spec).await;
+        let (session, day) = DayShare::kept_by(day, opened)?;
+        bound_door.open(session, day)
     }
 
     /// Takes over a tree whose supervisor has died.
@@ -93,7 +104,12 @@ impl Host {
     /// Fails if another supervisor holds it, it is over, or its record cannot be read.
     pub async fn abandoned(&self, root: RootId) -> Result<Abandoned, HostError> {
         let (spawner, bound_door) = self.bound_door().await?;
-        Ok(Abandoned::new(spawner.abandoned(root).await?, bound_door))
+        Ok(Abandoned::new(
+            spawner.abandoned(root).await?,
+            bound_door,
+            self.day.clone(),
+            self.store.clone(),
+        ))
     }
 
     /// Holds a tree that is over, to go on with its pieces that have no answer.
@@ -103,7 +119,12 @@ impl Host {
     /// Fails if another supervisor holds it, its record cannot be read, or it cannot go on in this way.
     pub async fn ended(&self, root: RootId, again: PiecesAgain) -> Result<Abandoned, HostError> {
         let (spawner, bound_door) = self.bound_door().await?;
-        Ok(Abandoned::new(spawner.ended(root, again).await?, bound_door))
+        Ok(Abandoned::new(
+            spawner.ended(root, again).await?,
+            bound_door,
+            self.day.clone(),
+            self.store.clone(),
+        ))
     }
 
     /// Returns an order whose answers become one in this way: a strategy, or `plugin:NAME[=PARAMETERS]`.
@@ -137,6 +158,18 @@ impl Host {
     /// Returns the record.
     pub fn store(&self) -> &Arc<SqliteStore> {
         &self.store
+    }
+
+    /// Reserves the budget of a tree that is about to be opened, where a day is bounded.
+    fn reserve(&self, agent: &AgentId) -> Result<Option<DayShare>, HostError> {
+        let Some(day) = &self.day else { return Ok(None) };
+        let settings = self.spawner.config().root_settings(agent).budget;
+        let budget = BudgetGrant {
+            tokens: settings.tokens.as_ref().map(|tokens| tokens.value),
+            usd: settings.usd.as_ref().map(|usd| usd.value),
+        };
+        let nothing = (Usage::default(), Cost::NONE);
+        Ok(Some(day.reserve(None, budget, nothing, SystemClock.now())?))
     }
 
     /// An engine that issues tickets for a door of its own, and this door.
@@ -230,6 +263,7 @@ impl HostBuilder {
         if let Some(metering) = &metering {
             builder = builder.metered(metering.runtimes());
         }
+        let day = DayBudget::of_user(environment.state_home.as_deref(), config.host());
         let folder = Arc::new(folder);
         let shared: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
         let folders = Folders::new(&folder, Arc::clone(&shared), &environment, &processes);
@@ -237,7 +271,7 @@ impl HostBuilder {
         let builder = builder.workspaces(Arc::new(folders.clone()));
         let spawner = builder.config(config).store(shared).folder(Arc::clone(&folder)).build()?;
         let plugins = Arc::new(PluginSnapshot::take(plugins)?);
-        Ok(Host { spawner, store, folder, environment, plugins, trees, folders, metering })
+        Ok(Host { spawner, store, folder, environment, plugins, trees, folders, metering, day })
     }
 }
 

@@ -34,6 +34,7 @@
 
 mod account_board;
 mod account_key;
+mod day_budget;
 mod door;
 mod environment;
 mod error;
@@ -56,6 +57,7 @@ mod tree_meter;
 mod workspaces;
 
 pub use account_board::known_walls;
+pub use day_budget::{DayBudget, DayError};
 pub use environment::{Environment, KeeperLog, value};
 pub use error::HostError;
 pub use host::{Host, HostBuilder};

@@ -26,6 +26,7 @@ use offshoot_store::StoreError;
 pub use history::history;
 
 use self::searches::Searches;
+use crate::day_budget::DayShare;
 use crate::plugins::PluginSnapshot;
 
 /// The engine, as the door knows it. Cheap to clone.
@@ -34,12 +35,18 @@ pub(crate) struct TreeService {
     agents: Agents,
     plugins: Arc<PluginSnapshot>,
     searches: Searches,
+    /// The tree's share of its day; none where no day is bounded.
+    day: Option<Arc<DayShare>>,
 }
 
 impl TreeService {
     /// Answers for this tree.
-    pub(crate) fn new(agents: Agents, plugins: Arc<PluginSnapshot>) -> Self {
-        Self { agents, plugins, searches: Searches::default() }
+    pub(crate) fn new(
+        agents: Agents,
+        plugins: Arc<PluginSnapshot>,
+        day: Option<Arc<DayShare>>,
+    ) -> Self {
+        Self { agents, plugins, searches: Searches::default(), day }
     }
 }
 

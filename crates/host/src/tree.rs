@@ -5,9 +5,13 @@ use std::sync::Arc;
 use offshoot_door::{Client, ClientError, OperatorCommand, Server, SharedTickets};
 use offshoot_model::{BudgetGrant, Ending};
 use offshoot_spawner::{
-    AbandonedTree, FanAnswer, Piece, RootSpec, Session, SpawnerError, TicketIssuer,
+    AbandonedTree, Clock, FanAnswer, Piece, RootSpec, Session, SpawnerError, SystemClock,
+    TicketIssuer,
 };
+use offshoot_store::SqliteStore;
+use tokio::task::JoinHandle;
 
+use crate::day_budget::{DayBudget, DayShare, left};
 use crate::door::Door;
 use crate::error::HostError;
 use crate::plugins::PluginSnapshot;
@@ -27,6 +31,8 @@ pub struct Tree {
     tickets: Tickets,
     /// Answers for as long as the tree is open.
     _meter: Option<OpenMeter>,
+    /// Writes down what the tree has spent of its day, once it is over.
+    day: Option<JoinHandle<()>>,
 }
 
 /// The commands that are run for the operator of a tree. They are known at its door, which stays open for them.
@@ -41,6 +47,10 @@ pub struct OperatorCommands {
 pub struct Abandoned {
     tree: AbandonedTree,
     bound_door: BoundDoor,
+    day: Option<DayBudget>,
+    store: Arc<SqliteStore>,
+    /// The budget that the tree is given anew.
+    given: BudgetGrant,
 }
 
 /// A door that is bound, and what it takes to open it.
@@ -56,13 +66,20 @@ pub(crate) struct BoundDoor {
 
 impl BoundDoor {
     /// Opens the door of this tree.
-    pub(crate) fn open(self, session: Session) -> Result<Tree, HostError> {
+    pub(crate) fn open(
+        self,
+        session: Session,
+        day: Option<Arc<DayShare>>,
+    ) -> Result<Tree, HostError> {
         let Self { door, plugins, trees, meter } = self;
         trees.add(session.notebook());
         let tickets = door.tickets.clone();
         let _meter = meter.map(|meter| meter.open(session.agents()));
-        let door = Arc::new(door.open(session.agents(), plugins)?);
-        Ok(Tree { session, door, tickets, _meter })
+        let door = Arc::new(door.open(session.agents(), plugins, day.clone())?);
+        let follow = |day: Arc<DayShare>| day.follow(session.root(), session.events());
+        #[expect(clippy::disallowed_methods, reason = "it ends with its tree")]
+        let day = day.map(follow).map(tokio::spawn);
+        Ok(Tree { session, door, tickets, _meter, day })
     }
 }
 
@@ -78,6 +95,14 @@ impl OperatorCommands {
 async fn close(door: Arc<Server>) {
     if let Some(door) = Arc::into_inner(door) {
         door.stop().await;
+    }
+}
+
+/// Waits until it is written down what a tree has spent that is over.
+async fn settled(day: Option<JoinHandle<()>>) {
+    if let Some(day) = day {
+        // A panic of it is reported, and leaves all that was reserved.
+        let _ = day.await;
     }
 }
 
@@ -101,9 +126,10 @@ impl Tree {
     ///
     /// Those of [`Session::conclude`].
     pub async fn conclude(self, answer: &FanAnswer) -> Result<Ending, SpawnerError> {
-        let Self { session, door, .. } = self;
+        let Self { session, door, day, .. } = self;
         let concluded = session.conclude(answer).await;
         close(door).await;
+        settled(day).await;
         concluded
     }
 
@@ -113,21 +139,30 @@ impl Tree {
     ///
     /// Those of [`Session::close`].
     pub async fn close(self, ending: Ending) -> Result<(), SpawnerError> {
-        let Self { session, door, .. } = self;
+        let Self { session, door, day, .. } = self;
         let closed = session.close(ending).await;
         close(door).await;
+        settled(day).await;
         closed
     }
 
     /// Closes the door of a tree that is over, once every connection is closed.
     pub async fn stop(self) {
-        close(self.door).await;
+        let Self { session, door, day, .. } = self;
+        close(door).await;
+        drop(session);
+        settled(day).await;
     }
 }
 
 impl Abandoned {
-    pub(crate) fn new(tree: AbandonedTree, bound_door: BoundDoor) -> Self {
-        Self { tree, bound_door }
+    pub(crate) fn new(
+        tree: AbandonedTree,
+        bound_door: BoundDoor,
+        day: Option<DayBudget>,
+        store: Arc<SqliteStore>,
+    ) -> Self {
+        Self { tree, bound_door, day, store, given: BudgetGrant::default() }
     }
 
     /// Checks that each piece reads what it has read: see [`AbandonedTree::check_inputs`].
@@ -154,6 +189,7 @@ impl Abandoned {
         deadline_seconds: Option<u64>,
         budget: BudgetGrant,
     ) -> Result<(), SpawnerError> {
+        self.given = budget;
         self.tree.give(deadline_seconds, budget)
     }
 
@@ -161,9 +197,15 @@ impl Abandoned {
     ///
     /// # Errors
     ///
-    /// Those of [`AbandonedTree::resume`].
+    /// Those of [`AbandonedTree::resume`], and [`HostError::Day`] where the day has less left than the tree may still spend.
     pub async fn resume(self, spec: RootSpec) -> Result<Tree, HostError> {
-        let Self { tree, bound_door } = self;
-        bound_door.open(tree.resume(spec).await?)
+        let Self { tree, bound_door, day, store, given } = self;
+        let reserve = |day: DayBudget| -> Result<DayShare, HostError> {
+            let (left, before) = left(&*store, tree.root(), given)?;
+            Ok(day.reserve(Some(tree.root()), left, before, SystemClock.now())?)
+        };
+        let day = day.map(reserve).transpose()?;
+        let (session, day) = DayShare::kept_by(day, tree.resume(spec).await)?;
+        bound_door.open(session, day)
     }
 }

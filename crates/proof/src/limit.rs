@@ -327,6 +327,18 @@ pub const LIMITS: &[Limit] = &[
         Some(Rule::Concurrency),
         Proof::Test("crates/cli/tests/cli/host_slots.rs::host_caps_hold_over_two_trees"),
     ),
+    limit(
+        "host.usdPerDay",
+        AtLimit::Manner("a tree whose budget is more than the day has left is not opened"),
+        None,
+        Proof::Test("crates/cli/tests/cli/day.rs::trees_share_the_dollars_of_a_day"),
+    ),
+    limit(
+        "host.tokensPerDay",
+        AtLimit::Manner("a tree whose budget is more than the day has left is not opened"),
+        None,
+        Proof::Test("crates/cli/tests/cli/day.rs::tokens_of_a_day_are_shared_in_the_same_way"),
+    ),
 ];
 
 const fn limit(key: &'static str, at: AtLimit, audited: Option<Rule>, proof: Proof) -> Limit {

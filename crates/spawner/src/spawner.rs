@@ -130,6 +130,11 @@ impl Spawner {
         self.root(spec, true).await
     }
 
+    /// Returns the configuration of all trees.
+    pub fn config(&self) -> &Config {
+        &self.surroundings.config
+    }
+
     /// All trees of the store, from its record.
     pub fn tree(&self) -> Result<Tree, StoreError> {
         let mut tree = Tree::new();

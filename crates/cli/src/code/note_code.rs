@@ -32,6 +32,10 @@ pub(crate) enum NoteCode {
     ///
     /// Text: how many are taken, by how many trees, and how many trees wait
     HostSlots,
+    /// `doctor` says what the trees of the user have spent today of `host.usdPerDay` and `host.tokensPerDay`.
+    ///
+    /// Text: what is spent or reserved of each limit that is set
+    DayBudget,
     /// `doctor` finds that programs are metered, which may pass the meter by.
     ProgramsMetered,
     /// `prices show` finds no price.

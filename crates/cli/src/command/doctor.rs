@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use offshoot_config::MeterMode;
 use offshoot_display::number;
 use offshoot_door::{Registry, Supervisor};
-use offshoot_host::SlotsTaken;
 use offshoot_host::runtimes::EXEC;
+use offshoot_host::{DayBudget, SlotsTaken};
 use offshoot_process::{
     HostMemory, KeeperState, groups_bound_memory, has_control_group, keeper_of,
 };
+use offshoot_spawner::{Clock, SystemClock};
 use serde::Serialize;
 
 use crate::arguments::{DoctorArguments, LimitArguments};
@@ -56,7 +57,7 @@ pub(crate) fn run(arguments: &DoctorArguments, cx: &Invocation) -> Result<Exit, 
         found.iter().try_for_each(|found| cx.output.line(describe(found)))
     })?;
     describe_host(cx);
-    describe_meter(cx);
+    describe_money(cx);
     let holds = found.iter().all(|found| found.keeper.state == HOLDS);
     Ok(if holds { Exit::Done } else { Exit::AgentFailed })
 }
@@ -96,10 +97,18 @@ fn describe_host(cx: &Invocation) {
     }
 }
 
-/// Says what the meter cannot see.
-fn describe_meter(cx: &Invocation) {
+/// Says what is found for the limits on money.
+fn describe_money(cx: &Invocation) {
     // What is wrong with the configuration is for other commands to say.
     let Ok(config) = load::config(cx, &LimitArguments::default()) else { return };
+    let state_home = cx.environment.state_home.as_deref();
+    match DayBudget::lines(state_home, config.host(), SystemClock.now()) {
+        Ok(lines) => lines.iter().for_each(|line| cx.output.note(NoteCode::DayBudget, line)),
+        Err(error) => {
+            let text = format_args!("what trees spend in a day cannot be read: {error}");
+            cx.output.note(NoteCode::DayBudget, text);
+        }
+    }
     let Some(exec) = config.runtime(EXEC.name) else { return };
     let is_metered = exec.meter.as_ref().is_some_and(|meter| meter.value == MeterMode::On);
     if is_metered && exec.cost.is_none() {

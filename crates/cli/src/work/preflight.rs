@@ -248,6 +248,9 @@ pub(crate) fn prepare_tasks(
             )),
         }
     }
+    if !is_paid {
+        config = of_the_day(config, layers, &agent)?;
+    }
     let prepared = Prepared {
         agent,
         run_spec,
@@ -371,6 +374,22 @@ fn within_open_files(
     let key = "agents.defaults.subagents.maxConcurrent";
     let layers = layers.flag(key, room.to_string(), "the limit of open files");
     Ok((layers.clone(), load::finish(layers)?))
+}
+
+/// Bounds what a program of the operator's may hand on, where the trees of a day are bounded together: what it starts itself costs
+/// nothing, and what it asks for needs a budget that the operator names.
+fn of_the_day(config: Config, layers: Loader, agent: &AgentId) -> Result<Config, Failure> {
+    let (host, budget) = (config.host(), config.root_settings(agent).budget);
+    let usd = host.usd_per_day.is_some() && budget.usd.is_none();
+    let tokens = host.tokens_per_day.is_some() && budget.tokens.is_none();
+    if !usd && !tokens {
+        return Ok(config);
+    }
+    let units = [("usd", usd), ("tokens", tokens)].into_iter().filter(|(_, bounded)| *bounded);
+    let set = |layers: Loader, (unit, _): (&str, bool)| {
+        layers.set(format!("agents.defaults.subagents.budget.{unit}"), "0")
+    };
+    load::finish(units.fold(layers, set))
 }
 
 /// The configuration with a budget in dollars: where none is set, the runtime's own, which is then reported.

@@ -14,6 +14,7 @@ mod cleanup;
 mod config;
 mod consent;
 mod damage;
+mod day;
 mod delegate;
 mod delegation;
 mod disk;

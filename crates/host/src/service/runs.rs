@@ -8,8 +8,10 @@ use offshoot_door::{
     CallError, CallerKind, Cancel, List, RaiseBudget, RunName, Runs, Send, Tree as AskedTree,
     Trees, WireTreeNode,
 };
-use offshoot_model::{BudgetGrant, BudgetRequest, RootId, RunId, Timestamp, Tree};
-use offshoot_spawner::Agents;
+use offshoot_model::{
+    BudgetGrant, BudgetRequest, Refusal, RefusalCode, RootId, RunId, Timestamp, Tree,
+};
+use offshoot_spawner::{Agents, Clock, SystemClock};
 use offshoot_store::FIND_LIMIT;
 
 use super::{TreeService, blocking, failed, invalid, lets_more_happen, operator};
@@ -40,7 +42,15 @@ impl TreeService {
         }
         let RaiseBudget { run: name, add: BudgetRequest { tokens, usd } } = raise;
         let run = self.named(caller, "run", &name).await?;
-        Ok(self.agents.raise_as_operator(run, BudgetGrant { tokens, usd }).await?)
+        let more = BudgetGrant { tokens, usd };
+        if let Some(day) = &self.day {
+            // Where the raise itself is refused, the day has less left until the tree is over.
+            day.reserve_more(more, SystemClock.now()).map_err(|error| {
+                let refusal = Refusal::new(RefusalCode::BudgetExhausted, error.to_string());
+                CallError::from(refusal.with_hint(error.hint()))
+            })?;
+        }
+        Ok(self.agents.raise_as_operator(run, more).await?)
     }
 
     /// Writes into a session below the caller; for the operator, into any.

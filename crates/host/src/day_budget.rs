@@ -1,0 +1,535 @@
+//! Budgets of a day, which all trees of a user share.
+//!
+//! What a tree may spend is reserved when it is opened, out of what the day has left; what it has not spent by its end is free again. So
+//! the sum over all trees is never more than the day allows, however many run at once, as far as each holds to its own budget.
+//!
+//! ```text
+//!   turn             locked while one process reads and writes
+//!   xxxxxx.budget    one for each tree of the day, locked by its supervisor as long as the tree lives
+//! ```
+//!
+//! A tree whose supervisor was killed counts as having spent all that was reserved for it, until it is resumed. A tree that goes on over
+//! midnight counts in the new day with what is reserved for it.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+use offshoot_config::HostSettings;
+use offshoot_model::{
+    BudgetGrant, Cost, EventKind, MicroUsd, RootId, Timestamp, TokenCount, Tree, Usage, number,
+};
+use offshoot_spawner::{EventStream, Session};
+use offshoot_store::{Store, StoreError};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+
+/// The name of the folder below that of the user's programs.
+const FOLDER: &str = "offshoot/days";
+
+const TURN: &str = "turn";
+const BUDGET: &str = "budget";
+
+/// The size of each file. It is written over in place, which no full disk refuses.
+const FILE_BYTES: usize = 512;
+
+/// A tree for which the day has not enough left.
+#[derive(Debug, thiserror::Error)]
+pub enum DayError {
+    /// The tree has no budget in this unit, so that nothing bounds what it adds to the day.
+    #[error("{key} is set, and the tree has no budget in {unit}")]
+    Unbounded {
+        /// The key of the limit.
+        key: &'static str,
+        /// The unit in words.
+        unit: &'static str,
+        /// The option that sets a budget.
+        flag: &'static str,
+    },
+    /// The budget of the tree is more than the day has left.
+    #[error("{key} allows {most} a day, {taken} of it spent or reserved: {asked} more is too much")]
+    Over {
+        /// The key of the limit.
+        key: &'static str,
+        /// The limit, as people read it.
+        most: String,
+        /// The amount that is spent today or reserved for live trees.
+        taken: String,
+        /// The amount that the tree asked for.
+        asked: String,
+        /// The option that asks for less, with the most that it can ask for.
+        flag: String,
+    },
+    /// The spending of other trees cannot be read or written down.
+    #[error("what all trees spend in a day cannot be counted in {}", folder.display())]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// The fault of the system.
+        source: io::Error,
+    },
+}
+
+impl DayError {
+    /// Returns what can be done about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Unbounded { flag, .. } => format!("give it one with {flag}"),
+            Self::Over { flag, .. } => format!("ask for less with {flag}, or wait until tomorrow"),
+            Self::Folder { .. } => {
+                "mend that folder, or take host.usdPerDay and host.tokensPerDay out of the user's file"
+                    .to_owned()
+            }
+        }
+    }
+}
+
+/// The amounts in both units: millionths of a dollar, and tokens.
+type Amounts = [u64; 2];
+
+const UNITS: [(&str, &str, &str); 2] = [
+    ("host.usdPerDay", "dollars", "--budget-usd"),
+    ("host.tokensPerDay", "tokens", "--budget-tokens"),
+];
+
+/// The limits of a day.
+#[derive(Clone, Debug)]
+pub struct DayBudget {
+    folder: PathBuf,
+    most: [Option<u64>; 2],
+}
+
+/// The content of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Written {
+    /// The local day on which it was written, as `20261127`.
+    day: u32,
+    root: Option<RootId>,
+    reserved: Amounts,
+    spent: Amounts,
+    /// The amounts that the tree had used before its supervisor took it.
+    before: Amounts,
+}
+
+/// The share of one tree.
+#[derive(Debug)]
+pub(crate) struct DayShare {
+    of: DayBudget,
+    path: PathBuf,
+    file: File,
+    written: Mutex<Written>,
+}
+
+impl DayBudget {
+    /// The limits of the user; none where no limit is set.
+    pub(crate) fn of_user(state_home: Option<&Path>, settings: &HostSettings) -> Option<Self> {
+        let usd = settings.usd_per_day.as_ref().map(|usd| usd.value.as_micros());
+        let tokens = settings.tokens_per_day.as_ref().map(|tokens| tokens.value);
+        let most = [usd, tokens];
+        // Without a folder no tree is opened.
+        let folder = state_home.unwrap_or(Path::new("/nonexistent")).join(FOLDER);
+        most.iter().any(Option::is_some).then_some(Self { folder, most })
+    }
+
+    /// Returns what is spent today or reserved for live trees, with the limit, as people read them: one line for each limit that is set.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the folder cannot be read.
+    pub fn lines(
+        state_home: Option<&Path>,
+        settings: &HostSettings,
+        now: Timestamp,
+    ) -> io::Result<Vec<String>> {
+        let Some(own) = Self::of_user(state_home, settings) else { return Ok(Vec::new()) };
+        let taken = match own.folder.is_dir() {
+            true => {
+                let _turn = own.turn()?;
+                own.taken(None, local_day(now), None)?.0
+            }
+            false => [0; 2],
+        };
+        let line = |unit: usize| {
+            let [taken, most] = [taken[unit], own.most[unit]?].map(|amount| text(unit, amount));
+            Some(format!("{}: {taken} of {most} is spent today or reserved", UNITS[unit].0))
+        };
+        Ok([0, 1].into_iter().filter_map(line).collect())
+    }
+
+    /// Reserves the budget of a tree that is about to be opened, or of one that goes on and has used `before` already.
+    pub(crate) fn reserve(
+        &self,
+        root: Option<RootId>,
+        budget: BudgetGrant,
+        before: (Usage, Cost),
+        now: Timestamp,
+    ) -> Result<DayShare, DayError> {
+        let asked = [budget.usd.map(MicroUsd::as_micros), budget.tokens];
+        for ((most, asked), (key, unit, flag)) in self.most.iter().zip(asked).zip(UNITS) {
+            if most.is_some() && asked.is_none() {
+                return Err(DayError::Unbounded { key, unit, flag });
+            }
+        }
+        let asked = asked.map(Option::unwrap_or_default);
+        let before = amounts(before.0, before.1, [0; 2]);
+        self.reserve_in_turn(root, asked, before, now)?
+    }
+
+    /// Returns an error of the folder outside, and what came of it within.
+    fn reserve_in_turn(
+        &self,
+        root: Option<RootId>,
+        asked: Amounts,
+        before: Amounts,
+        now: Timestamp,
+    ) -> Result<Result<DayShare, DayError>, DayError> {
+        let day = local_day(now);
+        let reserve = || -> io::Result<Result<DayShare, DayError>> {
+            DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+            let _turn = self.turn()?;
+            let (taken, own) = self.taken(root, day, None)?;
+            // The life before has used so much of what was reserved for it.
+            let of_life = |written: &Written, unit: usize| {
+                before[unit].saturating_sub(written.before[unit]).min(written.reserved[unit])
+            };
+            let spent = own.as_ref().map_or([0; 2], |(_, written)| {
+                add(written.spent, [of_life(written, 0), of_life(written, 1)])
+            });
+            if let Err(error) = self.check(add(taken, spent), asked) {
+                return Ok(Err(error));
+            }
+            if let Some((path, _)) = own {
+                fs::remove_file(path)?;
+            }
+            let (file, path) = tempfile::Builder::new()
+                .suffix(&format!(".{BUDGET}"))
+                .tempfile_in(&self.folder)?
+                .keep()
+                .map_err(|error| error.error)?;
+            file.lock()?;
+            let written = Written { day, root, reserved: asked, spent, before };
+            written.write(&file)?;
+            let of = self.clone();
+            Ok(Ok(DayShare { of, path, file, written: Mutex::new(written) }))
+        };
+        reserve().map_err(|source| DayError::Folder { folder: self.folder.clone(), source })
+    }
+
+    fn turn(&self) -> io::Result<File> {
+        let turn = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(self.folder.join(TURN))?;
+        turn.lock()?;
+        Ok(turn)
+    }
+
+    /// Returns what other trees have spent today or have reserved, and the file that an earlier supervisor of this tree has left. Files of
+    /// earlier days that no tree needs are removed.
+    fn taken(
+        &self,
+        root: Option<RootId>,
+        day: u32,
+        except: Option<&Path>,
+    ) -> io::Result<(Amounts, Option<(PathBuf, Written)>)> {
+        let (mut taken, mut own) = ([0; 2], None);
+        for entry in fs::read_dir(&self.folder)? {
+            let path = entry?.path();
+            if Some(&*path) == except || path.extension().is_none_or(|end| end != BUDGET) {
+                continue;
+            }
+            // Gone meanwhile, or none of ours.
+            let Ok(file) = File::open(&path) else { continue };
+            let lives = match file.try_lock_shared() {
+                Ok(()) => false,
+                Err(TryLockError::WouldBlock) => true,
+                Err(TryLockError::Error(error)) => return Err(error),
+            };
+            let Some(written) = Written::read(&file) else { continue };
+            match written.day == day {
+                true if !lives && root.is_some() && written.root == root => {
+                    own = Some((path, written));
+                }
+                true => taken = add(taken, add(written.reserved, written.spent)),
+                false if lives => taken = add(taken, written.reserved),
+                false => fs::remove_file(&path)?,
+            }
+        }
+        Ok((taken, own))
+    }
+
+    fn check(&self, taken: Amounts, asked: Amounts) -> Result<(), DayError> {
+        for (unit, (key, _, flag)) in UNITS.into_iter().enumerate() {
+            let Some(most) = self.most[unit] else { continue };
+            let (taken, asked) = (taken[unit], asked[unit]);
+            if asked > most.saturating_sub(taken) {
+                let left = most.saturating_sub(taken);
+                let left = match unit {
+                    0 => MicroUsd::from_micros(left).to_string(),
+                    _ => left.to_string(),
+                };
+                return Err(DayError::Over {
+                    key,
+                    most: text(unit, most),
+                    taken: text(unit, taken),
+                    asked: text(unit, asked),
+                    flag: format!("{flag} {left}"),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl DayShare {
+    /// Keeps what is reserved for a tree that was opened, and gives it back where it was not.
+    pub(crate) fn kept_by<E>(
+        share: Option<Self>,
+        opened: Result<Session, E>,
+    ) -> Result<(Session, Option<Arc<Self>>), E> {
+        match opened {
+            Ok(session) => {
+                share.iter().for_each(|share| share.opened(session.root()));
+                Ok((session, share.map(Arc::new)))
+            }
+            Err(error) => {
+                share.into_iter().for_each(Self::release);
+                Err(error)
+            }
+        }
+    }
+
+    /// The tree is open, and has this root.
+    pub(crate) fn opened(&self, root: RootId) {
+        self.rewrite(|written| written.root = Some(root));
+    }
+
+    /// The tree was not opened.
+    pub(crate) fn release(self) {
+        // Where it cannot be removed, it counts as spent.
+        let _ = fs::remove_file(&self.path);
+    }
+
+    /// Reserves more, for a budget that is raised.
+    pub(crate) fn reserve_more(&self, more: BudgetGrant, now: Timestamp) -> Result<(), DayError> {
+        let more = [more.usd.map_or(0, MicroUsd::as_micros), more.tokens.unwrap_or(0)];
+        let look = || {
+            let _turn = self.of.turn()?;
+            let (taken, _) = self.of.taken(None, local_day(now), Some(&self.path))?;
+            let mut written = self.written.lock();
+            let own = add(written.reserved, written.spent);
+            let checked = self.of.check(add(taken, own), more);
+            if checked.is_ok() {
+                written.reserved = add(written.reserved, more);
+                written.write(&self.file)?;
+            }
+            Ok(checked)
+        };
+        let folder = self.of.folder.clone();
+        look().map_err(|source| DayError::Folder { folder, source })?
+    }
+
+    /// Follows a tree to its end, and writes down what it has spent. Where the record ends before the tree, all that was reserved stays so.
+    pub(crate) async fn follow(self: Arc<Self>, root: RootId, mut events: EventStream) {
+        let (mut usage, mut cost, mut is_over) = (Usage::default(), Cost::NONE, false);
+        while let Some(event) = events.next().await {
+            let Ok(event) = event else { return };
+            match &event.kind {
+                EventKind::Ended(ending) => {
+                    (usage, cost) = (usage + ending.usage, cost + ending.cost);
+                    is_over |= event.run == root.run();
+                }
+                EventKind::RootReopened(_) => is_over = false,
+                _ => {}
+            }
+        }
+        if is_over {
+            self.settle(usage, cost);
+        }
+    }
+
+    /// The tree is over, and has used so much in all its lives. What is not known counts as all that was reserved.
+    fn settle(&self, usage: Usage, cost: Cost) {
+        self.rewrite(|written| {
+            let used = amounts(usage, cost, add(written.before, written.reserved));
+            let spent = [0, 1].map(|unit| used[unit].saturating_sub(written.before[unit]));
+            written.spent = add(written.spent, spent);
+            written.reserved = [0; 2];
+        });
+    }
+
+    fn rewrite(&self, change: impl FnOnce(&mut Written)) {
+        let mut written = self.written.lock();
+        change(&mut written);
+        let in_turn = self.of.turn().and_then(|_turn| written.write(&self.file));
+        if let Err(error) = in_turn {
+            tracing::warn!(%error, "what a tree has spent of the day is not written down");
+        }
+    }
+}
+
+impl Written {
+    fn write(self, file: &File) -> io::Result<()> {
+        let mut text = serde_json::to_vec(&self)?;
+        text.resize(FILE_BYTES, b' ');
+        file.write_all_at(&text, 0)
+    }
+
+    /// None for what no tree has written.
+    fn read(file: &File) -> Option<Self> {
+        let mut text = [0; FILE_BYTES];
+        file.read_exact_at(&mut text, 0).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+}
+
+/// Returns what a tree may still spend by its record, where its budget is raised to `given`, and what it has used.
+pub(crate) fn left(
+    store: &dyn Store,
+    root: RootId,
+    given: BudgetGrant,
+) -> Result<(BudgetGrant, (Usage, Cost)), StoreError> {
+    let (mut tree, mut granted) = (Tree::new(), BudgetGrant::default());
+    for event in store.events(root, 0) {
+        let event = event?;
+        match &event.kind {
+            EventKind::Admitted(admitted) if event.run == root.run() => {
+                granted = admitted.grant.budget;
+            }
+            EventKind::BudgetRaised { tokens, micro_usd } if event.run == root.run() => {
+                granted.tokens = granted.tokens.map(|had| had.saturating_add(*tokens));
+                let more = |had: MicroUsd| {
+                    MicroUsd::from_micros(had.as_micros().saturating_add(*micro_usd))
+                };
+                granted.usd = granted.usd.map(more);
+            }
+            _ => {}
+        }
+        tree.apply(&event);
+    }
+    let (usage, cost) = tree.total();
+    let [usd, tokens] = amounts(usage, cost, [0; 2]);
+    let usd_left = |had: MicroUsd| MicroUsd::from_micros(had.as_micros().saturating_sub(usd));
+    let left = BudgetGrant {
+        usd: granted.usd.max(given.usd).map(usd_left),
+        tokens: granted.tokens.max(given.tokens).map(|had| had.saturating_sub(tokens)),
+    };
+    Ok((left, (usage, cost)))
+}
+
+/// Returns what was used in both units; where that is not known, this.
+fn amounts(usage: Usage, cost: Cost, unknown: Amounts) -> Amounts {
+    let usd = match cost.unknown_runs {
+        0 => cost.dollars().as_micros(),
+        _ => unknown[0].max(cost.dollars().as_micros()),
+    };
+    let tokens = usage.total();
+    let tokens = tokens.known().unwrap_or_else(|| unknown[1].max(tokens.lower_bound()));
+    [usd, tokens]
+}
+
+/// An amount of the unit in this place, as people read it.
+fn text(unit: usize, amount: u64) -> String {
+    match unit {
+        0 => number::dollars(MicroUsd::from_micros(amount)),
+        _ => number::tokens(TokenCount::Known(amount)),
+    }
+}
+
+fn add(one: Amounts, other: Amounts) -> Amounts {
+    [one[0].saturating_add(other[0]), one[1].saturating_add(other[1])]
+}
+
+/// Returns the day in the time zone of the computer, as `20261127`.
+fn local_day(now: Timestamp) -> u32 {
+    let micros = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
+    let day = jiff::Timestamp::from_microsecond(micros).unwrap_or(jiff::Timestamp::MAX);
+    let day = day.to_zoned(TimeZone::system()).date();
+    u32::from(day.year().unsigned_abs()) * 10_000
+        + u32::from(day.month().unsigned_abs()) * 100
+        + u32::from(day.day().unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use offshoot_config::{Loader, Source, SourceKind};
+    use offshoot_model::RunId;
+
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    fn noon() -> Timestamp {
+        Timestamp::from_micros(1_767_268_800_000_000)
+    }
+
+    fn budget(home: &Path) -> DayBudget {
+        let text = "[host]\nusdPerDay = 5\n".to_owned();
+        let source = Source::new(SourceKind::User, "c.toml", text);
+        let config = Loader::new().file(source).load().expect("it is right");
+        DayBudget::of_user(Some(home), config.host()).expect("a day is bounded")
+    }
+
+    fn reserve(of: &DayBudget, usd: u64, now: Timestamp) -> Result<DayShare, DayError> {
+        let usd = Some(MicroUsd::from_micros(usd * 1_000_000));
+        of.reserve(None, BudgetGrant { usd, tokens: None }, (Usage::default(), Cost::NONE), now)
+    }
+
+    fn spent(usd: u64) -> (Usage, Cost) {
+        (Usage::default(), Cost::known(MicroUsd::from_micros(usd * 1_000_000)))
+    }
+
+    #[test]
+    fn a_new_day_begins_with_what_lives() {
+        let home = tempfile::tempdir().expect("a folder");
+        let of = budget(home.path());
+        let over = reserve(&of, 3, noon()).expect("there are 5");
+        let (usage, cost) = spent(2);
+        over.settle(usage, cost);
+        drop(over);
+        let lives = reserve(&of, 3, noon()).expect("there are 3");
+        assert!(reserve(&of, 1, noon()).is_err());
+        let tomorrow = noon().plus(24 * HOUR);
+        assert!(reserve(&of, 3, tomorrow).is_err(), "what lives may be spent tomorrow");
+        let _own = reserve(&of, 2, tomorrow).expect("what was spent yesterday is over");
+        let files = fs::read_dir(&of.folder).expect("it is there").count();
+        assert_eq!(files, 3, "what is over is removed: the turn, and two trees that live");
+        drop(lives);
+    }
+
+    #[test]
+    fn what_is_not_known_counts_as_all_that_was_reserved() {
+        let home = tempfile::tempdir().expect("a folder");
+        let of = budget(home.path());
+        reserve(&of, 3, noon()).expect("there are 5").settle(Usage::UNKNOWN, Cost::unknown());
+        assert!(reserve(&of, 3, noon()).is_err());
+        assert!(reserve(&of, 2, noon()).is_ok());
+    }
+
+    #[test]
+    fn a_tree_that_goes_on_counts_once() {
+        let home = tempfile::tempdir().expect("a folder");
+        let of = budget(home.path());
+        let root = RootId::new(RunId::from_bytes([1; 16]));
+        let first = reserve(&of, 4, noon()).expect("there are 5");
+        first.opened(root);
+        // Its supervisor dies when it has spent 1.
+        drop(first);
+        assert!(reserve(&of, 2, noon()).is_err());
+        let left = BudgetGrant { usd: Some(MicroUsd::from_micros(3_000_000)), tokens: None };
+        let again = of.reserve(Some(root), left, spent(1), noon()).expect("it was reserved before");
+        assert!(reserve(&of, 2, noon()).is_err(), "1 is spent and 3 are reserved");
+        let (usage, cost) = spent(2);
+        again.settle(usage, cost);
+        drop(again);
+        assert!(reserve(&of, 4, noon()).is_err());
+        assert!(reserve(&of, 3, noon()).is_ok(), "2 were spent in both lives");
+    }
+}
