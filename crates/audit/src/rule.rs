@@ -41,7 +41,7 @@ pub enum Rule {
     Memory,
     /// A run begins again after a fault that may be gone, as often as it may, and only where it has done nothing yet.
     Retries,
-    /// No run has a right that its parent does not hold, nor one that is for roots alone.
+    /// No run has a right that its parent does not hold, nor one that is for roots alone, nor more memory, open files or CPU time than it.
     Rights,
     /// Each promised amount was free, and a run that reached a limit was asked to stop before anything else.
     Budget,

@@ -146,7 +146,7 @@ pub const LIMITS: &[Limit] = &[
         AtLimit::Manner(
             "memory beyond it is refused to the program; killed for want of memory it ends: `out_of_memory`",
         ),
-        None,
+        Some(Rule::Rights),
         Proof::Test(
             "crates/cli/tests/cli/memory.rs::memory_beyond_the_limit_is_refused_to_the_program",
         ),
@@ -154,13 +154,13 @@ pub const LIMITS: &[Limit] = &[
     limit(
         "maxOpenFiles",
         AtLimit::Manner("a further file is not opened for the program"),
-        None,
+        Some(Rule::Rights),
         Proof::Test("crates/cli/tests/cli/memory.rs::open_files_are_bounded_down_the_chain"),
     ),
     limit(
         "maxCpuSeconds",
         AtLimit::Ended("cpu_limit"),
-        None,
+        Some(Rule::Rights),
         Proof::Test("crates/cli/tests/cli/memory.rs::cpu_time_that_is_used_up_has_a_name"),
     ),
     limit(

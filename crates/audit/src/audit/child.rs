@@ -59,6 +59,9 @@ impl Audit {
         if let Some(right) = rights::of_roots(&admitted.grant.tools) {
             wrong(Rule::Rights, format!("holds `{right}`, which is for roots alone"));
         }
+        if let Some(message) = rights::more_of_host(&grant, &admitted.grant) {
+            wrong(Rule::Rights, message);
+        }
         match origin {
             Origin::Root => wrong(Rule::Lineage, "is a root with a parent".to_owned()),
             Origin::Piece if above.admitted.origin != Origin::Root => {

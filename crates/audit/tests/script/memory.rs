@@ -24,3 +24,29 @@ fn runs_wait_for_memory_only_while_another_one_holds_a_slot_and_it_is_short() {
     tell("enough", said(), waits(true, 30, None), &[Rule::Memory]);
     tell("no run holds a slot", said(), waits(false, 29, None), &[Rule::Memory]);
 }
+
+#[test]
+fn no_child_may_take_more_of_the_computer_than_its_parent() {
+    type Set = fn(&mut Grant, u64);
+    let limits: [Set; 3] = [
+        |grant, most| grant.max_memory_bytes = most,
+        |grant, most| grant.max_open_files = most,
+        |grant, most| grant.max_cpu_seconds = most,
+    ];
+    for set in limits {
+        let chain = |parent: u64, child: u64| {
+            move |script: &mut Script| {
+                set(script.grant(0), parent);
+                script.child(1, 1, 0, "b", 1);
+                set(script.grant(1), child);
+                script.starts(1, 1);
+            }
+        };
+        tell("nothing bounds them", said(), chain(0, 0), &[]);
+        tell("the child is bounded", said(), chain(0, 9), &[]);
+        tell("both are, equally", said(), chain(9, 9), &[]);
+        tell("it may less", said(), chain(9, 8), &[]);
+        tell("it may more", said(), chain(9, 10), &[Rule::Rights]);
+        tell("nothing bounds it", said(), chain(9, 0), &[Rule::Rights]);
+    }
+}
