@@ -14,7 +14,7 @@ use offshoot_process::{Processes, ProgramError, resolve_program};
 use offshoot_runtime::MeterProtocols;
 
 use crate::environment::Environment;
-use crate::runtimes::{self, CLAUDE, EXEC, OPENAI};
+use crate::runtimes::{self, BUILT_IN, BuiltInRuntime, EXEC};
 
 /// Everything that the meters of a host need to know.
 #[derive(Debug, Default)]
@@ -130,6 +130,17 @@ const GEMINI: Known = Known {
     address: "https://generativelanguage.googleapis.com",
 };
 
+/// The provider that the runs of a runtime ask, by which they are metered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asks {
+    /// Anthropic, or what its variable names.
+    Anthropic,
+    /// The chat endpoint of the configuration.
+    ChatEndpoint,
+    /// The provider that a program chooses, of those whose key the supervisor has.
+    AnyProvider,
+}
+
 /// Returns whether the requests of this runtime go through the meter: where the configuration says so, or names a key for it.
 pub fn is_metered(config: &Config, runtime: &str) -> bool {
     let Some(settings) = config.runtime(runtime) else { return false };
@@ -165,8 +176,8 @@ impl Metering {
         environment: &Environment,
         processes: &Processes,
     ) -> Option<Self> {
-        let names = [CLAUDE.name, OPENAI.name, EXEC.name];
-        let wanted = names.into_iter().filter(|name| is_metered(config, name));
+        let names = BUILT_IN.into_iter().map(|runtime| runtime.name);
+        let wanted = names.filter(|name| is_metered(config, name));
         let metered = |runtime| (runtime, metered(runtime, config, environment, Some(processes)));
         let found: BTreeMap<_, _> = wanted.map(metered).collect();
         if found.is_empty() {
@@ -260,20 +271,21 @@ fn metered(
     processes: Option<&Processes>,
 ) -> Result<Metered, MeteringError> {
     let settings = config.runtime(runtime).cloned().unwrap_or_default();
-    if runtime == EXEC.name {
-        return match names_key(&settings) {
-            true => Err(MeteringError::KeyOfPrograms),
-            false => of_programs(environment),
-        };
-    }
-    let key = key(runtime, &settings, environment, processes)?;
-    let (known, address, usual) = if runtime == CLAUDE.name {
-        (&ANTHROPIC, ANTHROPIC.address(environment), ANTHROPIC.login(environment))
-    } else {
-        let (address, variable) = runtimes::openai_endpoint(config);
-        let key = variable.and_then(|variable| environment.text(&variable));
-        let login = key.map(|key| (KeySource::Text(key.into()), Scheme::Bearer));
-        (&OPEN_AI, address, login)
+    let asks = BuiltInRuntime::of(runtime).map_or(Asks::AnyProvider, |runtime| runtime.asks);
+    let key = || key(runtime, &settings, environment, processes);
+    let (known, key, address, usual) = match asks {
+        Asks::AnyProvider if names_key(&settings) => return Err(MeteringError::KeyOfPrograms),
+        Asks::AnyProvider => return of_programs(environment),
+        Asks::Anthropic => {
+            let (address, login) = (ANTHROPIC.address(environment), ANTHROPIC.login(environment));
+            (&ANTHROPIC, key()?, address, login)
+        }
+        Asks::ChatEndpoint => {
+            let (address, variable) = runtimes::openai_endpoint(config);
+            let of_endpoint = variable.and_then(|variable| environment.text(&variable));
+            let login = of_endpoint.map(|key| (KeySource::Text(key.into()), Scheme::Bearer));
+            (&OPEN_AI, key()?, address, login)
+        }
     };
     let scheme = known.keys[0].1;
     let login = match key.map(|key| (key, scheme)).or(usual) {

@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use crate::environment::Environment;
 use crate::error::HostError;
-use crate::metering;
+use crate::metering::{self, Asks};
 
 pub use crate::metering::is_metered;
 pub use agent_setting::{AgentSetting, Effect, Ineffective, runtime_of, without_effect};
@@ -42,6 +42,8 @@ pub struct BuiltInRuntime {
     pub name: &'static str,
     /// True if a command that is given for a tree is for this runtime.
     pub runs_commands: bool,
+    /// The provider that its runs ask.
+    pub(crate) asks: Asks,
     effect: fn(AgentSetting) -> Effect,
     check: fn(&CheckRequest<'_>) -> Result<CheckedRuntime, HostError>,
     build: for<'a> fn(RuntimeParts<'a>) -> BoxFuture<'a, Result<Built, HostError>>,

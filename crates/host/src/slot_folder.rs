@@ -450,7 +450,9 @@ mod tests {
         let mut two = TestTree::open(&folder, 2, 2);
         one.claim(0, 1);
         one.hears(1, 1).await;
-        one.claims.claim(HostClaim { back: 0, debt: 1, wants: 1 });
+        // Answered, and so written down, before the other one claims.
+        one.claims.claim(HostClaim { back: 0, debt: 1, wants: 2 });
+        one.hears(0, 2).await;
         two.claim(0, 1);
         two.hears(0, 1).await;
         one.claim(0, 1);

@@ -20,11 +20,13 @@ use super::{
 };
 use crate::environment::Environment;
 use crate::error::HostError;
+use crate::metering::Asks;
 
 /// The runtime of Claude Code.
 pub const CLAUDE: BuiltInRuntime = BuiltInRuntime {
     name: "claude",
     runs_commands: false,
+    asks: Asks::Anthropic,
     effect,
     check,
     build: |parts| build(parts).boxed(),

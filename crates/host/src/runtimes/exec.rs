@@ -12,11 +12,13 @@ use super::{
     AgentSetting, BuiltInRuntime, CheckRequest, CheckedRuntime, Effect, RuntimeError, RuntimeParts,
 };
 use crate::error::HostError;
+use crate::metering::Asks;
 
 /// The runtime that starts programs.
 pub const EXEC: BuiltInRuntime = BuiltInRuntime {
     name: offshoot_runtime::EXEC,
     runs_commands: true,
+    asks: Asks::AnyProvider,
     effect,
     check,
     build: |parts| async move { Ok(Some(Arc::new(runtime(parts)) as _)) }.boxed(),

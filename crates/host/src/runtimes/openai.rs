@@ -14,11 +14,13 @@ use super::{
 };
 use crate::environment::Environment;
 use crate::error::HostError;
+use crate::metering::Asks;
 
 /// The runtime of models behind a chat endpoint.
 pub(crate) const OPENAI: BuiltInRuntime = BuiltInRuntime {
     name: "openai",
     runs_commands: false,
+    asks: Asks::ChatEndpoint,
     effect,
     check,
     build: |parts| async move { build(&parts) }.boxed(),
