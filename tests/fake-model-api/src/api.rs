@@ -118,11 +118,12 @@ impl FakeModelApi {
         enough.expect("the counter lives as long as this handle");
     }
 
-    /// Waits until it was asked so many times to go on with a conversation.
-    pub async fn conversed(&self, count: usize) {
+    /// Waits until it was asked for this answer to a prompt; 2 for the one behind the first round of tools. Other requests do not count: a
+    /// client may look around before it asks.
+    pub async fn asked_for_step(&self, step: usize) {
         // A change after this is not missed, also one before the first look.
         let mut counted = self.state.count.subscribe();
-        while self.conversations().len() < count {
+        while self.conversations().iter().all(|asked| asked.step < step) {
             counted.changed().await.expect("the counter lives as long as this handle");
         }
     }

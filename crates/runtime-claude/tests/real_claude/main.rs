@@ -302,7 +302,7 @@ async fn one_that_is_stopped_in_a_call_of_the_model_tells_what_it_cost() {
     let stage = Stage::new(clients, rules);
     let (handle, stop) = StopHandle::new();
     let when_it_hangs = async {
-        stage.api.conversed(2).await;
+        stage.api.asked_for_step(2).await;
         handle.stop(Stop::Soft { grace: Duration::from_secs(20) });
     };
     let run = stage.place.run_until(stage.place.launch("x"), stop);

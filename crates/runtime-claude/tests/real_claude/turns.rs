@@ -195,8 +195,8 @@ async fn an_interrupted_run_goes_on_where_it_was() {
     let launch = stage.place.launch("count");
     let (killed, handle) = run(launch.clone(), &Listener::default());
     let kill = async {
-        // A request that looks, then the two questions of the run.
-        stage.api.conversed(2).await;
+        // By then its transcript is written, with which it goes on.
+        stage.api.asked_for_step(2).await;
         handle.stop(Stop::Firm);
     };
     let (killed, ()) = tokio::join!(killed, kill);
