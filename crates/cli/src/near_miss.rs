@@ -3,7 +3,7 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// A command that is not there, and the line that does what its name says.
-const COMMANDS: [(&str, &str); 18] = [
+const COMMANDS: [(&str, &str); 21] = [
     ("ps", "`offshoot list` lists runs"),
     ("ls", "`offshoot list` lists runs"),
     ("status", "`offshoot list` shows trees, `offshoot show RUN` explains one run"),
@@ -22,20 +22,38 @@ const COMMANDS: [(&str, &str); 18] = [
     ("log", "`offshoot logs RUN` prints what a run said"),
     ("retry", AGAIN),
     ("rerun", AGAIN),
-    ("restart", "`offshoot resume RUN` goes on with an interrupted tree"),
+    (
+        "restart",
+        "`offshoot resume RUN` goes on with an interrupted tree, and with `--failed` runs what failed again",
+    ),
     ("continue", "`offshoot resume RUN` goes on with an interrupted tree"),
+    ("errors", CAUSES),
+    ("failures", CAUSES),
+    ("why", CAUSES),
     ("exec", "`offshoot run TASK -- COMMAND` runs a program as an agent"),
 ];
 
 /// The way to run something a second time.
 const AGAIN: &str = "`offshoot resume RUN --failed` runs the failed pieces of a map again; `--retries` of run and map tries again by itself";
 
+/// The way to learn why runs failed.
+const CAUSES: &str = "`offshoot stats RUN` sums up why runs failed, `offshoot tree RUN --failed` names each, `offshoot show RUN` explains one";
+
+/// The way to find a run that hangs.
+const SILENT: &str = "`offshoot list --tree RUN --status running --sort silent` shows first what has been silent longest";
+
 /// An option that another command has, and the line that does what it says.
-const OPTIONS: [(&str, &str); 5] = [
+const OPTIONS: [(&str, &str); 8] = [
     ("--status", "`offshoot list --tree RUN --status STATUS` lists runs of a tree by status"),
     (
         "--failed",
         "`offshoot tree RUN --failed` and `offshoot list --tree RUN --status failed` show what failed",
+    ),
+    ("--running", SILENT),
+    ("--hung", SILENT),
+    (
+        "--idle-timeout",
+        "the configuration sets how long a run may be silent: idleTimeoutSeconds in [agents.defaults.subagents], 0 for any time",
     ),
     ("--tree", "RUN stands without an option: `offshoot COMMAND RUN`"),
     (
@@ -82,6 +100,9 @@ mod tests {
             ("show --tree x", "--tree"),
             ("logs last -n 5", "-n"),
             ("logs last --lines 5", "--lines"),
+            ("list --running", "--running"),
+            ("list --hung", "--hung"),
+            ("map --idle-timeout 2h in -- cat", "--idle-timeout"),
         ] {
             let words = ["offshoot"].into_iter().chain(words.split(' '));
             let error = Arguments::try_parse_from(words).expect_err("it has no such option");
