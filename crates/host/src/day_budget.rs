@@ -8,27 +8,35 @@
 //!   xxxxxx.budget    one for each tree of the day, locked by its supervisor as long as the tree lives
 //! ```
 //!
-//! A tree whose supervisor was killed counts as having spent all that was reserved for it, until it is resumed. A tree that goes on over
-//! midnight counts in the new day with what is reserved for it.
+//! A tree whose supervisor was killed counts as having spent all that was reserved for it, on that day and until it is resumed. A tree that
+//! goes on over midnight counts in the new day with what is reserved for it, and at its end with what it has spent since it was opened:
+//! its supervisor writes the new day into its file when the day turns.
+//!
+//! Processes may have different time zones, and a clock may be set back. So a file of a day to come counts as one of today, and only files
+//! that are older than yesterday are removed.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use jiff::Zoned;
 use jiff::tz::TimeZone;
 use offshoot_config::HostSettings;
 use offshoot_model::{
     BudgetGrant, Cost, EventKind, MicroUsd, RootId, Timestamp, TokenCount, Tree, Usage, number,
 };
-use offshoot_spawner::{EventStream, Session};
+use offshoot_spawner::{Clock, EventStream, Session, SystemClock};
 use offshoot_store::{Store, StoreError};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 /// The name of the folder below that of the user's programs.
 const FOLDER: &str = "offshoot/days";
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 const TURN: &str = "turn";
 const BUDGET: &str = "budget";
@@ -105,7 +113,7 @@ pub struct DayBudget {
 /// The content of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Written {
-    /// The local day on which it was written, as `20261127`.
+    /// The last local day on which the tree lived, as `20261127`.
     day: u32,
     root: Option<RootId>,
     reserved: Amounts,
@@ -120,7 +128,27 @@ pub(crate) struct DayShare {
     of: DayBudget,
     path: PathBuf,
     file: File,
-    written: Mutex<Written>,
+    /// The content that an earlier supervisor of the tree has left, which stands again where this one does not go on.
+    earlier: Option<Written>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    written: Written,
+    /// True once the tree is over: nothing more is reserved for it.
+    is_settled: bool,
+}
+
+/// The files of all trees, but for one.
+#[derive(Debug, Default)]
+struct Others {
+    /// The amounts that they have spent today or reserved.
+    taken: Amounts,
+    /// The file that an earlier supervisor of the tree in question has left.
+    own: Option<(PathBuf, Written)>,
+    /// The files that count no more.
+    old: Vec<PathBuf>,
 }
 
 impl DayBudget {
@@ -148,7 +176,7 @@ impl DayBudget {
         let taken = match own.folder.is_dir() {
             true => {
                 let _turn = own.turn()?;
-                own.taken(None, local_day(now), None)?.0
+                own.others(None, now, None)?.taken
             }
             false => [0; 2],
         };
@@ -190,30 +218,30 @@ impl DayBudget {
         let reserve = || -> io::Result<Result<DayShare, DayError>> {
             DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
             let _turn = self.turn()?;
-            let (taken, own) = self.taken(root, day, None)?;
-            // The life before has used so much of what was reserved for it.
-            let of_life = |written: &Written, unit: usize| {
-                before[unit].saturating_sub(written.before[unit]).min(written.reserved[unit])
-            };
-            let spent = own.as_ref().map_or([0; 2], |(_, written)| {
-                add(written.spent, [of_life(written, 0), of_life(written, 1)])
+            let Others { taken, own, old } = self.others(root, now, None)?;
+            old.iter().try_for_each(fs::remove_file)?;
+            let earlier = own.as_ref().map(|(_, written)| *written);
+            let spent = earlier.filter(|earlier| earlier.day >= day).map_or([0; 2], |earlier| {
+                // The life before has used so much of what was reserved for it.
+                let used = |unit: usize| before[unit].saturating_sub(earlier.before[unit]);
+                add(earlier.spent, [0, 1].map(|unit| used(unit).min(earlier.reserved[unit])))
             });
             if let Err(error) = self.check(add(taken, spent), asked) {
                 return Ok(Err(error));
             }
-            if let Some((path, _)) = own {
-                fs::remove_file(path)?;
-            }
-            let (file, path) = tempfile::Builder::new()
-                .suffix(&format!(".{BUDGET}"))
-                .tempfile_in(&self.folder)?
-                .keep()
-                .map_err(|error| error.error)?;
+            let (file, path) = match own {
+                Some((path, _)) => (OpenOptions::new().read(true).write(true).open(&path)?, path),
+                None => tempfile::Builder::new()
+                    .suffix(&format!(".{BUDGET}"))
+                    .tempfile_in(&self.folder)?
+                    .keep()
+                    .map_err(|error| error.error)?,
+            };
             file.lock()?;
             let written = Written { day, root, reserved: asked, spent, before };
             written.write(&file)?;
-            let of = self.clone();
-            Ok(Ok(DayShare { of, path, file, written: Mutex::new(written) }))
+            let state = Mutex::new(State { written, is_settled: false });
+            Ok(Ok(DayShare { of: self.clone(), path, file, earlier, state }))
         };
         reserve().map_err(|source| DayError::Folder { folder: self.folder.clone(), source })
     }
@@ -229,38 +257,42 @@ impl DayBudget {
         Ok(turn)
     }
 
-    /// Returns what other trees have spent today or have reserved, and the file that an earlier supervisor of this tree has left. Files of
-    /// earlier days that no tree needs are removed.
-    fn taken(
+    /// Reads the files of all trees, but for the one at this path. What an earlier supervisor of this root has left is handed over apart.
+    fn others(
         &self,
         root: Option<RootId>,
-        day: u32,
+        now: Timestamp,
         except: Option<&Path>,
-    ) -> io::Result<(Amounts, Option<(PathBuf, Written)>)> {
-        let (mut taken, mut own) = ([0; 2], None);
+    ) -> io::Result<Others> {
+        let (today, old) = (local_day(now), local_day(before(now, 2 * DAY)));
+        let mut others = Others::default();
         for entry in fs::read_dir(&self.folder)? {
             let path = entry?.path();
             if Some(&*path) == except || path.extension().is_none_or(|end| end != BUDGET) {
                 continue;
             }
-            // Gone meanwhile, or none of ours.
-            let Ok(file) = File::open(&path) else { continue };
+            let file = match File::open(&path) {
+                Ok(file) => file,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
             let lives = match file.try_lock_shared() {
                 Ok(()) => false,
                 Err(TryLockError::WouldBlock) => true,
                 Err(TryLockError::Error(error)) => return Err(error),
             };
             let Some(written) = Written::read(&file) else { continue };
-            match written.day == day {
-                true if !lives && root.is_some() && written.root == root => {
-                    own = Some((path, written));
-                }
-                true => taken = add(taken, add(written.reserved, written.spent)),
-                false if lives => taken = add(taken, written.reserved),
-                false => fs::remove_file(&path)?,
+            let is_of_today = written.day >= today;
+            if !lives && root.is_some() && written.root == root {
+                others.own = Some((path, written));
+            } else if is_of_today || lives {
+                let spent = if is_of_today { written.spent } else { [0; 2] };
+                others.taken = add(others.taken, add(written.reserved, spent));
+            } else if written.day <= old {
+                others.old.push(path);
             }
         }
-        Ok((taken, own))
+        Ok(others)
     }
 
     fn check(&self, taken: Amounts, asked: Amounts) -> Result<(), DayError> {
@@ -306,27 +338,38 @@ impl DayShare {
 
     /// The tree is open, and has this root.
     pub(crate) fn opened(&self, root: RootId) {
-        self.rewrite(|written| written.root = Some(root));
+        self.rewrite(|State { written, .. }| written.root = Some(root));
     }
 
-    /// The tree was not opened.
+    /// The tree was not opened, or did not go on.
     pub(crate) fn release(self) {
-        // Where it cannot be removed, it counts as spent.
-        let _ = fs::remove_file(&self.path);
+        let given_back = self.of.turn().and_then(|_turn| match self.earlier {
+            Some(earlier) => earlier.write(&self.file),
+            None => fs::remove_file(&self.path),
+        });
+        // The tree then counts as having spent what was reserved.
+        if let Err(error) = given_back {
+            tracing::warn!(%error, "what was reserved for a tree that was not opened is not given back");
+        }
     }
 
-    /// Reserves more, for a budget that is raised.
+    /// Reserves more, for a budget that is raised. For a tree that is over nothing is reserved.
     pub(crate) fn reserve_more(&self, more: BudgetGrant, now: Timestamp) -> Result<(), DayError> {
-        let more = [more.usd.map_or(0, MicroUsd::as_micros), more.tokens.unwrap_or(0)];
+        let more = in_units(more);
         let look = || {
             let _turn = self.of.turn()?;
-            let (taken, _) = self.of.taken(None, local_day(now), Some(&self.path))?;
-            let mut written = self.written.lock();
-            let own = add(written.reserved, written.spent);
-            let checked = self.of.check(add(taken, own), more);
+            let others = self.of.others(None, now, Some(&self.path))?;
+            let mut state = self.state.lock();
+            if state.is_settled {
+                return Ok(Ok(()));
+            }
+            let own = add(state.written.reserved, state.written.spent);
+            let checked = self.of.check(add(others.taken, own), more);
             if checked.is_ok() {
-                written.reserved = add(written.reserved, more);
+                let reserved = add(state.written.reserved, more);
+                let written = Written { day: local_day(now), reserved, ..state.written };
                 written.write(&self.file)?;
+                state.written = written;
             }
             Ok(checked)
         };
@@ -334,11 +377,30 @@ impl DayShare {
         look().map_err(|source| DayError::Folder { folder, source })?
     }
 
+    /// Gives back what was reserved for a raise that was refused.
+    pub(crate) fn give_back(&self, more: BudgetGrant) {
+        let more = in_units(more);
+        self.rewrite(|State { written, is_settled }| {
+            if !*is_settled {
+                written.reserved =
+                    [0, 1].map(|unit| written.reserved[unit].saturating_sub(more[unit]));
+            }
+        });
+    }
+
     /// Follows a tree to its end, and writes down what it has spent. Where the record ends before the tree, all that was reserved stays so.
     pub(crate) async fn follow(self: Arc<Self>, root: RootId, mut events: EventStream) {
         let (mut usage, mut cost, mut is_over) = (Usage::default(), Cost::NONE, false);
-        while let Some(event) = events.next().await {
+        loop {
+            let today = until_midnight(SystemClock.now());
+            let Ok(event) = tokio::time::timeout(today, events.next()).await else {
+                self.lives_on(SystemClock.now());
+                continue;
+            };
+            let Some(event) = event else { break };
             let Ok(event) = event else { return };
+            // The timer rests while the computer sleeps.
+            self.lives_on(event.at);
             match &event.kind {
                 EventKind::Ended(ending) => {
                     (usage, cost) = (usage + ending.usage, cost + ending.cost);
@@ -349,25 +411,36 @@ impl DayShare {
             }
         }
         if is_over {
-            self.settle(usage, cost);
+            self.settle(usage, cost, SystemClock.now());
+        }
+    }
+
+    /// The tree lives at this time: on a new day it counts with what is reserved for it.
+    fn lives_on(&self, now: Timestamp) {
+        let today = local_day(now);
+        if self.state.lock().written.day < today {
+            self.rewrite(|State { written, .. }| (written.day, written.spent) = (today, [0; 2]));
         }
     }
 
     /// The tree is over, and has used so much in all its lives. What is not known counts as all that was reserved.
-    fn settle(&self, usage: Usage, cost: Cost) {
-        self.rewrite(|written| {
+    fn settle(&self, usage: Usage, cost: Cost, now: Timestamp) {
+        self.lives_on(now);
+        self.rewrite(|State { written, is_settled }| {
             let used = amounts(usage, cost, add(written.before, written.reserved));
             let spent = [0, 1].map(|unit| used[unit].saturating_sub(written.before[unit]));
             written.spent = add(written.spent, spent);
             written.reserved = [0; 2];
+            *is_settled = true;
         });
     }
 
-    fn rewrite(&self, change: impl FnOnce(&mut Written)) {
-        let mut written = self.written.lock();
-        change(&mut written);
-        let in_turn = self.of.turn().and_then(|_turn| written.write(&self.file));
-        if let Err(error) = in_turn {
+    /// Changes the file in its turn, which is always taken before the lock of the state.
+    fn rewrite(&self, change: impl FnOnce(&mut State)) {
+        let turn = self.of.turn();
+        let mut state = self.state.lock();
+        change(&mut state);
+        if let Err(error) = turn.and_then(|_turn| state.written.write(&self.file)) {
             tracing::warn!(%error, "what a tree has spent of the day is not written down");
         }
     }
@@ -401,7 +474,8 @@ pub(crate) fn left(
             EventKind::Admitted(admitted) if event.run == root.run() => {
                 granted = admitted.grant.budget;
             }
-            EventKind::BudgetRaised { tokens, micro_usd } if event.run == root.run() => {
+            // A raise of any run is one of all runs above it.
+            EventKind::BudgetRaised { tokens, micro_usd } => {
                 granted.tokens = granted.tokens.map(|had| had.saturating_add(*tokens));
                 let more = |had: MicroUsd| {
                     MicroUsd::from_micros(had.as_micros().saturating_add(*micro_usd))
@@ -420,6 +494,10 @@ pub(crate) fn left(
         tokens: granted.tokens.max(given.tokens).map(|had| had.saturating_sub(tokens)),
     };
     Ok((left, (usage, cost)))
+}
+
+fn in_units(budget: BudgetGrant) -> Amounts {
+    [budget.usd.map_or(0, MicroUsd::as_micros), budget.tokens.unwrap_or(0)]
 }
 
 /// Returns what was used in both units; where that is not known, this.
@@ -445,11 +523,27 @@ fn add(one: Amounts, other: Amounts) -> Amounts {
     [one[0].saturating_add(other[0]), one[1].saturating_add(other[1])]
 }
 
+fn zoned(now: Timestamp) -> Zoned {
+    let micros = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
+    let at = jiff::Timestamp::from_microsecond(micros).unwrap_or(jiff::Timestamp::MAX);
+    at.to_zoned(TimeZone::system())
+}
+
+fn before(now: Timestamp, duration: Duration) -> Timestamp {
+    let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+    Timestamp::from_micros(now.as_micros().saturating_sub(micros))
+}
+
+/// Returns the time that is left of the local day; at the end of all time, one day.
+fn until_midnight(now: Timestamp) -> Duration {
+    let now = zoned(now);
+    let midnight = now.tomorrow().and_then(|tomorrow| tomorrow.start_of_day());
+    midnight.map_or(DAY, |midnight| now.duration_until(&midnight).unsigned_abs())
+}
+
 /// Returns the day in the time zone of the computer, as `20261127`.
 fn local_day(now: Timestamp) -> u32 {
-    let micros = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
-    let day = jiff::Timestamp::from_microsecond(micros).unwrap_or(jiff::Timestamp::MAX);
-    let day = day.to_zoned(TimeZone::system()).date();
+    let day = zoned(now).date();
     u32::from(day.year().unsigned_abs()) * 10_000
         + u32::from(day.month().unsigned_abs()) * 100
         + u32::from(day.day().unsigned_abs())
@@ -463,8 +557,6 @@ mod tests {
     use offshoot_model::RunId;
 
     use super::*;
-
-    const HOUR: Duration = Duration::from_secs(3_600);
 
     fn noon() -> Timestamp {
         Timestamp::from_micros(1_767_268_800_000_000)
@@ -492,15 +584,17 @@ mod tests {
         let of = budget(home.path());
         let over = reserve(&of, 3, noon()).expect("there are 5");
         let (usage, cost) = spent(2);
-        over.settle(usage, cost);
+        over.settle(usage, cost, noon());
         drop(over);
         let lives = reserve(&of, 3, noon()).expect("there are 3");
         assert!(reserve(&of, 1, noon()).is_err());
-        let tomorrow = noon().plus(24 * HOUR);
+        let tomorrow = noon().plus(DAY);
         assert!(reserve(&of, 3, tomorrow).is_err(), "what lives may be spent tomorrow");
         let _own = reserve(&of, 2, tomorrow).expect("what was spent yesterday is over");
-        let files = fs::read_dir(&of.folder).expect("it is there").count();
-        assert_eq!(files, 3, "what is over is removed: the turn, and two trees that live");
+        let files = || fs::read_dir(&of.folder).expect("it is there").count();
+        assert_eq!(files(), 4, "the turn, two trees that live, and one of yesterday");
+        assert!(reserve(&of, 1, noon().plus(2 * DAY)).is_err());
+        assert_eq!(files(), 3, "what is older is removed");
         drop(lives);
     }
 
@@ -508,7 +602,11 @@ mod tests {
     fn what_is_not_known_counts_as_all_that_was_reserved() {
         let home = tempfile::tempdir().expect("a folder");
         let of = budget(home.path());
-        reserve(&of, 3, noon()).expect("there are 5").settle(Usage::UNKNOWN, Cost::unknown());
+        reserve(&of, 3, noon()).expect("there are 5").settle(
+            Usage::UNKNOWN,
+            Cost::unknown(),
+            noon(),
+        );
         assert!(reserve(&of, 3, noon()).is_err());
         assert!(reserve(&of, 2, noon()).is_ok());
     }
@@ -527,9 +625,109 @@ mod tests {
         let again = of.reserve(Some(root), left, spent(1), noon()).expect("it was reserved before");
         assert!(reserve(&of, 2, noon()).is_err(), "1 is spent and 3 are reserved");
         let (usage, cost) = spent(2);
-        again.settle(usage, cost);
+        again.settle(usage, cost, noon());
         drop(again);
         assert!(reserve(&of, 4, noon()).is_err());
         assert!(reserve(&of, 3, noon()).is_ok(), "2 were spent in both lives");
+    }
+
+    #[test]
+    fn a_tree_that_did_not_go_on_leaves_what_it_had_spent() {
+        let home = tempfile::tempdir().expect("a folder");
+        let of = budget(home.path());
+        let root = RootId::new(RunId::from_bytes([1; 16]));
+        let first = reserve(&of, 4, noon()).expect("there are 5");
+        first.opened(root);
+        drop(first);
+        for _ in 0..2 {
+            let left = BudgetGrant { usd: Some(MicroUsd::from_micros(3_000_000)), tokens: None };
+            let again = of.reserve(Some(root), left, spent(1), noon()).expect("it is reserved");
+            let opened = DayShare::kept_by(Some(again), Err::<Session, _>("a full disk"));
+            assert!(opened.is_err());
+            assert!(reserve(&of, 2, noon()).is_err(), "1 is spent, and 3 are reserved");
+        }
+    }
+
+    #[test]
+    fn what_a_tree_of_yesterday_spends_after_midnight_counts_today() {
+        let home = tempfile::tempdir().expect("a folder");
+        let of = budget(home.path());
+        let tomorrow = noon().plus(DAY);
+        let [ends, dies, raised] = [1, 1, 1].map(|usd| reserve(&of, usd, noon()).expect("of 5"));
+        let (usage, cost) = spent(1);
+        ends.settle(usage, cost, tomorrow);
+        dies.lives_on(tomorrow);
+        let more = BudgetGrant { usd: Some(MicroUsd::from_micros(1_000_000)), tokens: None };
+        raised.reserve_more(more, tomorrow).expect("4 of 5");
+        drop((ends, dies, raised));
+        assert!(reserve(&of, 2, tomorrow).is_err(), "1 spent, 1 of one that died, 2 of another");
+        assert!(reserve(&of, 1, tomorrow).is_ok());
+        assert!(reserve(&of, 5, tomorrow.plus(DAY)).is_ok());
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_or_another_time_zone_forgets_nothing() {
+        let home = tempfile::tempdir().expect("a folder");
+        let of = budget(home.path());
+        let (usage, cost) = spent(3);
+        reserve(&of, 3, noon()).expect("there are 5").settle(usage, cost, noon());
+        for now in [before(noon(), DAY), before(noon(), 9 * DAY), noon().plus(DAY)] {
+            reserve(&of, 1, now).expect("there are 2").release();
+        }
+        assert!(reserve(&of, 3, before(noon(), DAY)).is_err());
+        assert!(reserve(&of, 3, noon()).is_err());
+    }
+
+    #[test]
+    fn a_raise_that_is_refused_is_given_back() {
+        let home = tempfile::tempdir().expect("a folder");
+        let of = budget(home.path());
+        let share = reserve(&of, 2, noon()).expect("there are 5");
+        let more = BudgetGrant { usd: Some(MicroUsd::from_micros(2_000_000)), tokens: None };
+        share.reserve_more(more, noon()).expect("there are 3");
+        assert!(reserve(&of, 2, noon()).is_err());
+        share.give_back(more);
+        reserve(&of, 3, noon()).expect("they are free again").release();
+        let (usage, cost) = spent(1);
+        share.settle(usage, cost, noon());
+        // Too late: the tree is over, and nothing is reserved for it.
+        share.reserve_more(more, noon()).expect("nothing is asked of the day");
+        share.give_back(more);
+        assert!(reserve(&of, 4, noon()).is_ok());
+    }
+
+    #[test]
+    fn a_raise_and_an_end_at_the_same_time_both_come_through() {
+        let home = tempfile::tempdir().expect("a folder");
+        let of = budget(home.path());
+        let share = reserve(&of, 1, noon()).expect("there are 5");
+        let more = BudgetGrant { usd: Some(MicroUsd::from_micros(1)), tokens: None };
+        std::thread::scope(|threads| {
+            for _ in 0..2 {
+                threads.spawn(|| (0..500).for_each(|_| drop(share.reserve_more(more, noon()))));
+                threads.spawn(|| (0..500).for_each(|_| share.give_back(more)));
+            }
+        });
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_opens_no_tree() {
+        let home = tempfile::tempdir().expect("a folder");
+        let of = budget(home.path());
+        reserve(&of, 1, noon()).expect("there are 5").release();
+        let circle = of.folder.join("circle.budget");
+        std::os::unix::fs::symlink(&circle, &circle).expect("a link");
+        assert!(matches!(reserve(&of, 1, noon()), Err(DayError::Folder { .. })));
+    }
+
+    #[test]
+    fn midnight_is_at_most_25_hours_away() {
+        let left = until_midnight(noon());
+        assert!(left > Duration::ZERO && left <= Duration::from_secs(25 * 60 * 60), "{left:?}");
+        assert!(local_day(noon().plus(left)) > local_day(noon()));
+        assert_eq!(
+            local_day(before(noon().plus(left), Duration::from_micros(1))),
+            local_day(noon())
+        );
     }
 }

@@ -44,13 +44,16 @@ impl TreeService {
         let run = self.named(caller, "run", &name).await?;
         let more = BudgetGrant { tokens, usd };
         if let Some(day) = &self.day {
-            // Where the raise itself is refused, the day has less left until the tree is over.
             day.reserve_more(more, SystemClock.now()).map_err(|error| {
                 let refusal = Refusal::new(RefusalCode::BudgetExhausted, error.to_string());
                 CallError::from(refusal.with_hint(error.hint()))
             })?;
         }
-        Ok(self.agents.raise_as_operator(run, more).await?)
+        let raised = self.agents.raise_as_operator(run, more).await;
+        if let (Some(day), Err(_)) = (&self.day, &raised) {
+            day.give_back(more);
+        }
+        Ok(raised?)
     }
 
     /// Writes into a session below the caller; for the operator, into any.
