@@ -23,7 +23,7 @@ use std::thread;
 use offshoot_model::RootId;
 use offshoot_policy::host_share::{Claim, due};
 use offshoot_spawner::{HostClaim, HostClaims, HostGrant, HostSlots};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -88,10 +88,14 @@ struct Sharer {
 #[derive(Default)]
 struct News {
     claim: Option<HostClaim>,
+    /// True if a claim was taken in which is not answered yet.
+    asked: bool,
     /// The files of which an owner has gone.
     closed: Vec<OsString>,
     /// True if another tree has written or gone.
     others: bool,
+    /// True if the last look ended with a fault.
+    failed: bool,
     /// True if the tree is over.
     over: bool,
 }
@@ -215,15 +219,20 @@ impl HostClaims for Claims {
 
 impl Sharer {
     fn run(mut self) {
+        let mut news = News::default();
         loop {
-            let news = self.news();
-            let is_over = news.as_ref().map_or(true, |news| news.over);
-            // After a fault the next claim and the next notice look again.
-            if let Err(error) = news.and_then(|news| self.answer(news)) {
-                tracing::warn!(%error, "slots of the host cannot be counted");
-            }
-            if is_over {
+            let looked = self.hear(&mut news).and_then(|()| match news.over {
+                true => Ok(()),
+                false => self.answer(&mut news),
+            });
+            if news.over {
                 break;
+            }
+            if let Err(error) = looked {
+                tracing::warn!(%error, "slots of the host cannot be counted, tried again in a second");
+                news.failed = true;
+            } else {
+                news = News::default();
             }
         }
         // The others are woken by this, and see that nothing is claimed any more.
@@ -233,30 +242,32 @@ impl Sharer {
         drop(unlocks);
     }
 
-    /// Waits until the tree claims something, or another tree has written or gone.
-    fn news(&mut self) -> io::Result<News> {
+    /// Waits until the tree claims something, or another tree has written or gone; after a fault, no longer than until the next try.
+    fn hear(&mut self, news: &mut News) -> io::Result<()> {
+        // The tree claims nothing twice, and no other tree may write: no event says that a fault is over.
+        let most = Timespec { tv_sec: 1, tv_nsec: 0 };
         let mut either =
             [PollFd::new(&self.changes, PollFlags::IN), PollFd::new(&self.woken, PollFlags::IN)];
-        match poll(&mut either, None) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
+        let waited = match poll(&mut either, news.failed.then_some(&most)) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(io::Error::from(error)),
+        };
         let mut bytes = [0; 64];
         while rustix::io::read(&self.woken, &mut bytes).is_ok_and(|read| read == bytes.len()) {}
-        let mut news = News::default();
-        self.read_notices(&mut news)?;
         loop {
             match self.claims.try_recv() {
                 Ok(claim) => {
                     let back = news.claim.map_or(0, |before: HostClaim| before.back);
                     news.claim = Some(HostClaim { back: back + claim.back, ..claim });
                 }
-                Err(mpsc::TryRecvError::Empty) => return Ok(news),
+                Err(mpsc::TryRecvError::Empty) => break,
                 Err(mpsc::TryRecvError::Disconnected) => {
-                    return Ok(News { over: true, ..news });
+                    news.over = true;
+                    break;
                 }
             }
         }
+        waited.and_then(|()| self.read_notices(news))
     }
 
     /// Reads what the kernel has noticed. What this tree itself has written is no news.
@@ -283,15 +294,15 @@ impl Sharer {
     }
 
     /// Takes what is due and free, and tells the tree.
-    fn answer(&mut self, news: News) -> io::Result<()> {
-        let News { claim, closed, others, over } = news;
-        if let Some(claim) = claim {
+    fn answer(&mut self, news: &mut News) -> io::Result<()> {
+        if let Some(claim) = news.claim.take() {
             self.take(claim);
+            news.asked = true;
         }
-        if over || (claim.is_none() && !others) {
+        if !news.asked && !news.others && !news.failed {
             return Ok(());
         }
-        for name in closed {
+        for name in std::mem::take(&mut news.closed) {
             // The kernel tells of a file that is closed just before its lock is free.
             if let Ok(file) = File::open(self.folder.join(name)) {
                 file.lock_shared()?;
@@ -301,7 +312,7 @@ impl Sharer {
         let shared = self.share();
         self.turn.unlock()?;
         let grant = shared?;
-        let asked = claim.is_some_and(|claim| claim.wants > self.own.holds - grant.more);
+        let asked = news.asked && self.own.wants > self.own.holds - grant.more;
         if asked || grant.more > 0 || grant.due != self.due {
             self.due = grant.due;
             // A tree that is over has no receiver.
@@ -331,11 +342,12 @@ impl Sharer {
         let taken = all.iter().fold(0_u32, |sum, claim| sum.saturating_add(claim.holds));
         let due = due(self.max, &all)[0];
         let more = due.saturating_sub(self.own.holds).min(self.max.saturating_sub(taken));
-        self.own.holds += more;
-        if self.own != self.written {
-            self.own.write(self.file.as_file())?;
-            self.written = self.own;
+        let own = Written { holds: self.own.holds + more, ..self.own };
+        if own != self.written {
+            own.write(self.file.as_file())?;
+            self.written = own;
         }
+        self.own = own;
         Ok(HostGrant { more, due })
     }
 }
@@ -352,8 +364,11 @@ fn live_claims(
         if Some(&*path) == own || !path.file_name().is_some_and(is_claim) {
             continue;
         }
-        // Gone meanwhile, or none of ours.
-        let Ok(file) = File::open(&path) else { continue };
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
         match file.try_lock_shared() {
             Ok(()) => left(&path),
             Err(TryLockError::WouldBlock) => claims.extend(Written::read(&file)),
@@ -389,6 +404,8 @@ fn is_claim(name: &std::ffi::OsStr) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use offshoot_model::RunId;
     use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -474,6 +491,20 @@ mod tests {
         drop(file);
         one.hears(2, 2).await;
         assert!(!left.exists(), "it is removed");
+    }
+
+    #[tokio::test]
+    async fn a_claim_is_answered_once_a_fault_is_over() {
+        let (home, folder) = folder();
+        let mut one = TestTree::open(&folder, 1, 2);
+        // A claim that cannot be read, and of which no other process hears when it goes.
+        let circle = home.path().join(FOLDER).join("circle.claim");
+        std::os::unix::fs::symlink(&circle, &circle).expect("a link");
+        one.claim(0, 2);
+        let early = tokio::time::timeout(Duration::from_millis(100), one.grants.recv()).await;
+        assert_eq!(early.ok(), None, "what others hold is not known");
+        fs::remove_file(&circle).expect("it is there");
+        one.hears(2, 2).await;
     }
 
     #[test]
