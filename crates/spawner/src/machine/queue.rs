@@ -19,10 +19,17 @@ use super::slots::{Part, Position, Slots};
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     lines: BTreeMap<(Part, Line), BTreeMap<Turn, Source>>,
-    /// Runs that have not started, by their parent. Invariant: each parent here has one turn, and at least one run.
-    children: BTreeMap<Option<RunIndex>, VecDeque<RunIndex>>,
+    /// Runs that have not started, by their parent.
+    children: BTreeMap<Option<RunIndex>, Children>,
     returning: usize,
     last_turn: Turn,
+}
+
+/// The children of one parent that have not started. Invariant: there is at least one, and their turn is in their line.
+#[derive(Debug)]
+struct Children {
+    turn: Turn,
+    runs: VecDeque<RunIndex>,
 }
 
 /// A line of one part.
@@ -36,7 +43,7 @@ enum Line {
 
 /// The place in a line: the lowest is served first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Turn(u64);
+pub(crate) struct Turn(u64);
 
 /// The holder of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +61,8 @@ enum Source {
 pub(crate) enum Next {
     /// A parent whose wait has succeeded.
     Returning(RunIndex),
-    /// A run that has not started.
-    New(RunIndex),
+    /// A run that has not started, and the turn that its parent has used up for it.
+    New(RunIndex, Turn),
 }
 
 /// A turn that was found, and where.
@@ -79,7 +86,7 @@ impl Queue {
 
     /// Returns the runs that have not started, and entries that are out of date.
     pub(crate) fn entries(&self) -> impl Iterator<Item = RunIndex> {
-        self.children.values().flatten().copied()
+        self.children.values().flat_map(|children| &children.runs).copied()
     }
 
     /// Returns the number of parents that wait for a slot to go on.
@@ -107,6 +114,26 @@ impl Queue {
         run: RunIndex,
     ) {
         self.line_of(slots, position, parent).push_front(run);
+    }
+
+    /// A run that was taken from its line, and could not start, gets its place back, and its parent the turn.
+    pub(crate) fn put_back(
+        &mut self,
+        slots: &Slots,
+        position: Position,
+        parent: Option<RunIndex>,
+        run: RunIndex,
+        turn: Turn,
+    ) {
+        let line = Line::New(position.depth);
+        if let Some(children) = self.children.get(&parent) {
+            self.remove(slots, position.part, line, children.turn);
+        }
+        self.insert(slots, position.part, line, turn, Source::ChildrenOf(parent));
+        let children = self.children.entry(parent);
+        let children = children.or_insert_with(|| Children { turn, runs: VecDeque::new() });
+        children.turn = turn;
+        children.runs.push_front(run);
     }
 
     /// A parent whose wait has succeeded takes its place.
@@ -156,17 +183,18 @@ impl Queue {
         let Source::ChildrenOf(parent) = source else {
             unreachable!("a line of new runs holds their parents, and a part is looked into")
         };
+        let next = self.new_turn();
         let children = self.children.get_mut(&parent).expect("a parent with a turn has children");
-        let run = children.pop_front().expect("a parent with a turn has children");
-        if children.is_empty() {
+        let run = children.runs.pop_front().expect("a parent with a turn has children");
+        if children.runs.is_empty() {
             self.children.remove(&parent);
         } else {
+            children.turn = next;
             // Before the old turn goes: a line that is never empty is not made anew.
-            let next = self.new_turn();
             self.insert(slots, part, line, next, source);
         }
         self.remove(slots, part, line, turn);
-        Some(Next::New(run))
+        Some(Next::New(run, turn))
     }
 
     fn line_of(
@@ -179,8 +207,9 @@ impl Queue {
             let turn = self.new_turn();
             let line = Line::New(position.depth);
             self.insert(slots, position.part, line, turn, Source::ChildrenOf(parent));
+            self.children.insert(parent, Children { turn, runs: VecDeque::new() });
         }
-        self.children.entry(parent).or_default()
+        &mut self.children.get_mut(&parent).expect("it was put there").runs
     }
 
     fn new_turn(&mut self) -> Turn {
@@ -262,11 +291,13 @@ mod tests {
     }
 
     fn order(queue: &mut Queue, slots: &Slots) -> Vec<usize> {
-        std::iter::from_fn(|| queue.pop(slots))
-            .map(|next| match next {
-                Next::Returning(run) | Next::New(run) => run.get(),
-            })
-            .collect()
+        std::iter::from_fn(|| next(queue, slots)).collect()
+    }
+
+    fn next(queue: &mut Queue, slots: &Slots) -> Option<usize> {
+        queue.pop(slots).map(|next| match next {
+            Next::Returning(run) | Next::New(run, _) => run.get(),
+        })
     }
 
     #[test]
@@ -293,8 +324,8 @@ mod tests {
         queue.push(&slots, at(1), None, run(10));
         queue.push(&slots, at(2), Some(run(10)), run(20));
         queue.push_returning(&slots, at(2), run(5));
-        assert_eq!(queue.pop(&slots), Some(Next::New(run(10))));
-        assert_eq!(queue.pop(&slots), None);
+        assert_eq!(next(&mut queue, &slots), Some(10));
+        assert_eq!(next(&mut queue, &slots), None);
         slots.give_back(lease);
         assert_eq!(order(&mut queue, &slots), [5, 20]);
     }
@@ -304,9 +335,34 @@ mod tests {
         let (mut queue, slots) = (Queue::default(), slots(None));
         queue.push(&slots, at(1), None, run(10));
         queue.push(&slots, at(1), None, run(11));
-        assert_eq!(queue.pop(&slots), Some(Next::New(run(10))));
+        assert_eq!(next(&mut queue, &slots), Some(10));
         queue.push_front(&slots, at(1), None, run(10));
         assert_eq!(order(&mut queue, &slots), [10, 11]);
+    }
+
+    #[test]
+    fn what_is_put_back_uses_up_no_turn() {
+        let (mut queue, mut slots) = (Queue::default(), slots(None));
+        let part = slots.add(Part::TREE, Caps { total: 9, per_level: None });
+        let position = Position { part, depth: 2 };
+        let (a, b) = (Some(run(1)), Some(run(2)));
+        for (parent, child) in [(a, 20), (a, 21), (b, 30), (b, 31)] {
+            queue.push(&slots, position, parent, run(child));
+        }
+        for _ in 0..3 {
+            let Some(Next::New(child, turn)) = queue.pop(&slots) else { panic!("four wait") };
+            assert_eq!(child, run(20), "it is its turn until it starts");
+            queue.put_back(&slots, position, a, child, turn);
+        }
+        assert_eq!(order(&mut queue, &slots), [20, 30, 21, 31]);
+        assert!(queue.is_empty());
+        // The last of its parent.
+        queue.push(&slots, position, a, run(20));
+        queue.push(&slots, position, b, run(30));
+        let Some(Next::New(child, turn)) = queue.pop(&slots) else { panic!("two wait") };
+        queue.put_back(&slots, position, a, child, turn);
+        assert_eq!(order(&mut queue, &slots), [20, 30]);
+        assert!(queue.is_empty());
     }
 
     #[test]
@@ -322,16 +378,16 @@ mod tests {
             queue.push(&slots, within(outer), b, run(20 + turn));
             queue.push(&slots, within(Part::TREE), c, run(30 + turn));
         }
-        assert_eq!(queue.pop(&slots), Some(Next::New(run(10))));
-        assert_eq!(queue.pop(&slots), Some(Next::New(run(20))));
+        assert_eq!(next(&mut queue, &slots), Some(10));
+        assert_eq!(next(&mut queue, &slots), Some(20));
         // What stands in the inner part is also within the outer one, and neither is served while that is full.
         let lease = slots.take(run(10), within(inner)).expect("no slot is free");
-        assert_eq!(queue.pop(&slots), Some(Next::New(run(30))));
-        assert_eq!(queue.pop(&slots), Some(Next::New(run(31))));
+        assert_eq!(next(&mut queue, &slots), Some(30));
+        assert_eq!(next(&mut queue, &slots), Some(31));
         slots.give_back(lease);
         let lease = slots.take(run(20), within(outer)).expect("no slot is free");
-        assert_eq!(queue.pop(&slots), Some(Next::New(run(32))));
-        assert_eq!(queue.pop(&slots), None);
+        assert_eq!(next(&mut queue, &slots), Some(32));
+        assert_eq!(next(&mut queue, &slots), None);
         assert!(queue.has_new(inner) && queue.has_new(outer) && queue.has_new(Part::TREE));
         slots.give_back(lease);
         assert_eq!(order(&mut queue, &slots), [11, 21, 12, 22]);

@@ -5,7 +5,7 @@ use offshoot_model::{BudgetGrant, EventKind, RunStatus};
 use offshoot_policy::breaker::Gate;
 use offshoot_policy::budget::Draw;
 
-use super::queue::Next;
+use super::queue::{Next, Turn};
 use super::run::{RunIndex, SlotState};
 use super::slots::Lease;
 use super::timer::Due;
@@ -30,19 +30,19 @@ impl Machine {
                 all_tried = !self.paused && !self.held;
                 break;
             };
-            let run = match next {
+            let (run, turn) = match next {
                 Next::Returning(run) => {
                     self.give_back_slot(run);
                     continue;
                 }
-                Next::New(run) => run,
+                Next::New(run, turn) => (run, turn),
             };
             if self.runs[run.get()].status() != RunStatus::Queued || self.waits_at_wall(run) {
                 continue;
             }
             if self.waits_for_memory(run) {
                 // Those behind it wait as well, so that a large run is not passed by small ones for ever.
-                self.put_back(run);
+                self.put_back_in_turn(run, turn);
                 break;
             }
             let drawn = match self.draw(run) {
@@ -50,7 +50,7 @@ impl Machine {
                 Draw::Take(amounts) => amounts,
                 // Behind a piece stand pieces alone, and none of them is better off.
                 Draw::Wait => {
-                    self.put_back(run);
+                    self.put_back_in_turn(run, turn);
                     break;
                 }
                 Draw::Never(shortage) => {
@@ -60,7 +60,7 @@ impl Machine {
             };
             // Asked last of all: what waits for the host alone could start.
             if !self.has_host_slot() {
-                self.put_back(run);
+                self.put_back_in_turn(run, turn);
                 self.waits_for_host_slot();
                 break;
             }
@@ -73,6 +73,12 @@ impl Machine {
         }
         self.memory_wait_over(all_tried);
         self.claim_host_slots();
+    }
+
+    /// A run that was taken from its line, and cannot start now, gets its place back.
+    fn put_back_in_turn(&mut self, run: RunIndex, turn: Turn) {
+        let entry = &self.runs[run.get()];
+        self.queue.put_back(&self.slots, entry.position, entry.parent, run, turn);
     }
 
     /// A run takes the place at the head of its line, as one that was there already.

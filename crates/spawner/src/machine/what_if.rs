@@ -333,7 +333,7 @@ impl<'a> Play<'a> {
     /// As the machine does at the end of each of its steps.
     fn schedule(&mut self) {
         while self.slots.any_free() {
-            let Some(Next::Returning(run) | Next::New(run)) = self.queue.pop(&self.slots) else {
+            let Some(Next::Returning(run) | Next::New(run, _)) = self.queue.pop(&self.slots) else {
                 return;
             };
             let position = self.runs[run.get()].position;
