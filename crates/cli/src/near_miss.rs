@@ -3,7 +3,7 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// A command that is not there, and the line that does what its name says.
-const COMMANDS: [(&str, &str); 21] = [
+const COMMANDS: [(&str, &str); 24] = [
     ("ps", "`offshoot list` lists runs"),
     ("ls", "`offshoot list` lists runs"),
     ("status", "`offshoot list` shows trees, `offshoot show RUN` explains one run"),
@@ -30,6 +30,12 @@ const COMMANDS: [(&str, &str); 21] = [
     ("errors", CAUSES),
     ("failures", CAUSES),
     ("why", CAUSES),
+    ("cost", COST),
+    ("costs", COST),
+    (
+        "slowest",
+        "`offshoot list --tree RUN --sort time` shows first what took longest; `offshoot stats RUN` says where the time went",
+    ),
     ("exec", "`offshoot run TASK -- COMMAND` runs a program as an agent"),
 ];
 
@@ -39,11 +45,14 @@ const AGAIN: &str = "`offshoot resume RUN --failed` runs the failed pieces of a 
 /// The way to learn why runs failed.
 const CAUSES: &str = "`offshoot stats RUN` sums up why runs failed, `offshoot tree RUN --failed` names each, `offshoot show RUN` explains one";
 
+/// The way to learn what something cost.
+const COST: &str = "`offshoot stats RUN` sums up what a tree cost, `offshoot list --tree RUN --sort cost` shows first what cost most";
+
 /// The way to find a run that hangs.
 const SILENT: &str = "`offshoot list --tree RUN --status running --sort silent` shows first what has been silent longest";
 
 /// An option that another command has, and the line that does what it says.
-const OPTIONS: [(&str, &str); 8] = [
+const OPTIONS: [(&str, &str); 10] = [
     ("--status", "`offshoot list --tree RUN --status STATUS` lists runs of a tree by status"),
     (
         "--failed",
@@ -51,16 +60,18 @@ const OPTIONS: [(&str, &str); 8] = [
     ),
     ("--running", SILENT),
     ("--hung", SILENT),
-    (
-        "--idle-timeout",
-        "the configuration sets how long a run may be silent: idleTimeoutSeconds in [agents.defaults.subagents], 0 for any time",
-    ),
     ("--tree", "RUN stands without an option: `offshoot COMMAND RUN`"),
     (
         "-n",
         "`offshoot logs RUN --tail N` prints the last lines, `offshoot list --limit N` so many runs",
     ),
     ("--lines", "`offshoot logs RUN --tail N` prints the last lines"),
+    (
+        "--grep",
+        "`offshoot logs RUN | grep WORD` prints lines with a word; with --tag each has its run",
+    ),
+    ("--last", "RUN `last` is the newest tree: `offshoot tree last`"),
+    ("-o", "results are printed: `offshoot export RUN --format html > FILE`"),
 ];
 
 /// Returns what to type instead, where the error is about such a command or option.
@@ -102,7 +113,9 @@ mod tests {
             ("logs last --lines 5", "--lines"),
             ("list --running", "--running"),
             ("list --hung", "--hung"),
-            ("map --idle-timeout 2h in -- cat", "--idle-timeout"),
+            ("logs last --grep x", "--grep"),
+            ("tree --last", "--last"),
+            ("export last -o x.html", "-o"),
         ] {
             let words = ["offshoot"].into_iter().chain(words.split(' '));
             let error = Arguments::try_parse_from(words).expect_err("it has no such option");

@@ -1,24 +1,20 @@
 //! The record of a data folder, for commands that look.
 
+mod naming;
+
 use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_display::{neutral, number};
-use offshoot_model::{
-    Ending, JsonText, Payload, RootId, RunId, RunStatus, SessionKey, Timestamp, Tree, ValueKind,
-};
+use offshoot_model::{Ending, JsonText, Payload, RootId, RunId, Timestamp, Tree, ValueKind};
 use offshoot_spawner::{Clock, SystemClock};
-use offshoot_store::{DataFolder, FIND_LIMIT, FoundRun, RootSummary, SqliteStore, Store, Watch};
+use offshoot_store::{DataFolder, FoundRun, RootSummary, SqliteStore, Store, Watch};
 
 use crate::code::{FailureCode, NoteCode};
-use crate::command::malformed_key;
-use crate::door::own;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::listing;
 
 /// The treatment of trees that have been over for long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,9 +24,6 @@ pub(crate) enum Archived {
     /// Archived trees are listed like all others.
     Shown,
 }
-
-/// The name of the root of the newest tree.
-const MAIN: &str = "main";
 
 /// A record that is there. Cheap enough to clone.
 #[derive(Clone)]
@@ -80,41 +73,6 @@ impl Record {
         })
     }
 
-    /// Opens the record in which a run is to be found, and finds it.
-    pub(crate) fn open_with(cx: &Invocation, text: &str) -> Result<(Self, FoundRun), Failure> {
-        let record = Self::open_for(cx, text)?;
-        let found = record.find(text)?;
-        Ok((record, found))
-    }
-
-    /// The same for a command that only looks: a label that runs of several trees have means that of the newest tree, where one run of
-    /// it has the label. That is said.
-    pub(crate) fn open_to_look(cx: &Invocation, text: &str) -> Result<(Self, FoundRun), Failure> {
-        let record = Self::open_for(cx, text)?;
-        let failure = match record.find(text) {
-            Ok(found) => return Ok((record, found)),
-            Err(failure) => failure,
-        };
-        let Some(found) = record.in_newest(text)? else { return Err(failure) };
-        cx.output.note(
-            NoteCode::NewestOfLabel,
-            format_args!(
-                "`{text}` stands in several trees, and means that of the newest here: {}",
-                found.run
-            ),
-        );
-        Ok((record, found))
-    }
-
-    /// Opens the record and finds a run to look at in it. Inside an agent it is that agent's own, or one below: what else is on record is not
-    /// for it.
-    pub(crate) fn open_own(cx: &Invocation, text: &str) -> Result<(Self, FoundRun), Failure> {
-        match own(text, cx)? {
-            Some(run) => Self::open_with(cx, &run.to_string()),
-            None => Self::open_to_look(cx, text),
-        }
-    }
-
     /// The store behind it.
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
         &self.store
@@ -130,94 +88,9 @@ impl Record {
         &self.sqlite
     }
 
-    /// Finds the one run that a user names.
-    pub(crate) fn find(&self, text: &str) -> Result<FoundRun, Failure> {
-        // A text that begins like a key must be a key: the error names its mistake, not a missing run.
-        if text.trim_start().to_ascii_lowercase().starts_with("agent:") {
-            SessionKey::parse(text).map_err(|error| malformed_key(&error))?;
-        }
-        let listed = text.strip_prefix('@').and_then(|number| number.parse().ok());
-        let named = match (text, listed) {
-            (_, Some(number)) => Some(listing::run(self, number)?),
-            ("last", None) => self.summaries()?.last().map(|newest| newest.root.run()),
-            _ => None,
-        };
-        let text = named.map_or_else(|| text.to_owned(), |run| run.to_string());
-        let mut found = self.store.find(&text)?;
-        // The name of the session of the newest root, unless a run has it as its label.
-        if found.is_empty()
-            && text == MAIN
-            && let Some(newest) = self.summaries()?.last()
-        {
-            found = self.store.find(&newest.root.run().to_string())?;
-        }
-        if found.len() > 1 {
-            self.leave_out_replaced(&mut found)?;
-        }
-        match found.len() {
-            0 => Err(Failure::input(FailureCode::NoSuchRun, format_args!("there is no run `{text}`")).hint(
-                "`offshoot list --all` shows all runs; a run is named by its id, a unique beginning of it, its session key, \
-                 its label, `last` or `main` for the newest root, or `@N` as the last listing printed it",
-            )),
-            1 => Ok(found.remove(0)),
-            many => Err(self.ambiguous(&text, many, &found)?),
-        }
-    }
-
-    /// Returns the one run of the newest tree that has this label.
-    fn in_newest(&self, label: &str) -> Result<Option<FoundRun>, Failure> {
-        let Some(RootSummary { root, .. }) = self.summaries()?.pop() else { return Ok(None) };
-        let tree = self.tree(root)?;
-        let mut labelled = tree
-            .nodes()
-            .filter(|node| node.label.as_deref() == Some(label) && node.replaced_by.is_none());
-        let run = labelled.next().map(|node| node.run);
-        match (run, labelled.next()) {
-            (Some(run), None) => self.find(&run.to_string()).map(Some),
-            _ => Ok(None),
-        }
-    }
-
-    /// Leaves out runs in place of which another one has run, where they are all of one tree: a label means the newest.
-    fn leave_out_replaced(&self, found: &mut Vec<FoundRun>) -> Result<(), Failure> {
-        let root = found[0].root;
-        if found.iter().all(|run| run.root == root) {
-            let tree = self.tree(root)?;
-            found.retain(|run| tree.get(run.run).is_none_or(|node| node.replaced_by.is_none()));
-        }
-        Ok(())
-    }
-
     /// True if a tree with this root is on record.
     pub(crate) fn has(&self, root: RunId) -> Result<bool, Failure> {
         Ok(self.store.admitted(RootId::new(root), root)?.is_some())
-    }
-
-    /// The error about a text that may mean any of these runs, which tells them apart.
-    fn ambiguous(&self, text: &str, many: usize, found: &[FoundRun]) -> Result<Failure, Failure> {
-        let now = SystemClock.now();
-        let mut list = String::new();
-        for run in found {
-            let admitted = self.store.admitted(run.root, run.run)?;
-            let ending = self.store.ending(run.root, run.run)?;
-            let status = match (ending, self.is_abandoned(run.root)?) {
-                (Some(ending), _) => ending.status().as_ref().to_owned(),
-                (None, true) => RunStatus::Lost.to_string(),
-                (None, false) => "not over".to_owned(),
-            };
-            let label = admitted.as_ref().and_then(|admitted| admitted.label.as_deref());
-            let label = label.map(neutral::line).unwrap_or_default();
-            let age = run.run.made_at().map(|at| number::duration(now.since(at)));
-            let age = age.map(|age| format!("  {age} ago")).unwrap_or_default();
-            list.push_str(&format!("\n  {}  {}  {status}{age}  {label}", run.run, run.key));
-            list.truncate(list.trim_end().len());
-        }
-        let more = if many >= FIND_LIMIT { " or more" } else { "" };
-        Ok(Failure::input(
-            FailureCode::AmbiguousRun,
-            format_args!("`{text}` may be any of {many}{more} runs:{list}"),
-        )
-        .hint("write more of the id, or the whole session key"))
     }
 
     /// A whole tree.
@@ -284,10 +157,12 @@ impl Record {
             }
         }
         if hidden > 0 {
-            let trees = if hidden == 1 { "tree is" } else { "trees are" };
+            let trees = if hidden == 1 { "archived tree is" } else { "archived trees are" };
             cx.output.note(
                 NoteCode::ArchivedHidden,
-                format_args!("{hidden} archived {trees} not shown: --all shows everything"),
+                format_args!(
+                    "{hidden} {trees} not shown, over for longer than archiveAfterMinutes: --all shows everything"
+                ),
             );
         }
         Ok(exit)

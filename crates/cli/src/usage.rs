@@ -35,13 +35,31 @@ pub(crate) fn end(mut error: clap::Error) -> Exit {
         let failure =
             Failure::input(FailureCode::Usage, text.strip_prefix("error: ").unwrap_or(text));
         // Where the JSON cannot be printed, the exit code still tells that the command failed.
-        output.json(&failure.maybe_hint(hint).to_json()).ok();
+        output
+            .json(
+                &failure
+                    .maybe_hint(hint.or_else(|| lacks_run(&error).then_some(RUN_MISSING)))
+                    .to_json(),
+            )
+            .ok();
     }
     output::print_usage(&error);
     if let Some(hint) = hint {
         output.hint(NoteCode::NearMiss, hint);
+    } else if lacks_run(&error) {
+        output.hint(NoteCode::NearMiss, RUN_MISSING);
     }
     if is_error { Exit::BadInput } else { Exit::Done }
+}
+
+/// The hint where a command is about one run, and none is named.
+const RUN_MISSING: &str = "RUN may be `last`, which is the newest tree, or a label, or `@N` as the last listing printed it";
+
+/// True where RUN alone is missing.
+fn lacks_run(error: &clap::Error) -> bool {
+    let missing = error.get(ContextKind::InvalidArg);
+    error.kind() == ErrorKind::MissingRequiredArgument
+        && matches!(missing, Some(ContextValue::Strings(names)) if *names == ["<RUN>"])
 }
 
 /// Returns the failure where an option or an argument does not take its value.
@@ -192,6 +210,17 @@ mod tests {
             let failure = refused(&[path], &[option, typed]);
             let hint = failure.complaints[0].hint.as_deref();
             assert_eq!(hint, Some(&*format!("the nearest is `{meant}`: {option} {meant}")));
+        }
+    }
+
+    #[test]
+    fn a_run_that_is_missing_is_told_from_other_arguments() {
+        let lacks = |path: &str| parse(&[path], &[]).is_err_and(|error| lacks_run(&error));
+        for path in ["show", "export", "logs"] {
+            assert!(lacks(path), "{path}");
+        }
+        for path in ["run", "merge", "prune", "history"] {
+            assert!(!lacks(path), "{path}");
         }
     }
 

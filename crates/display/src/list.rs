@@ -18,6 +18,8 @@ pub struct List<'a> {
     rows: Vec<Row<'a>>,
     style: Style,
     silences: &'a HashMap<RunId, Duration>,
+    /// True if amounts of nothing are shown too.
+    with_nothing: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -27,19 +29,24 @@ struct Row<'a> {
 }
 
 const COLUMNS: usize = HEADINGS.len();
-const HEADINGS: [&str; 12] = [
+const HEADINGS: [&str; 13] = [
     "", "RUN", "AGENT", "STATUS", "DEPTH", "AGE", "TIME", "SILENT", "TOKENS", "COST", "DONE",
-    "LABEL",
+    "FAILED", "LABEL",
 ];
 const STATUS: usize = 3;
 /// Columns of numbers, which stand below each other by their ends.
-const RIGHT: std::ops::RangeInclusive<usize> = 4..=10;
+const RIGHT: std::ops::RangeInclusive<usize> = 4..=11;
 const LAST: usize = COLUMNS - 1;
 
 impl<'a> List<'a> {
     /// No runs yet. `silences` has the time for which runs have been silent.
     pub fn new(style: Style, silences: &'a HashMap<RunId, Duration>) -> Self {
-        Self { rows: Vec::new(), style, silences }
+        Self { rows: Vec::new(), style, silences, with_nothing: false }
+    }
+
+    /// Shows tokens and cost in each line, where nothing was used too: for runs that are sorted by them.
+    pub fn with_nothing(self) -> Self {
+        Self { with_nothing: true, ..self }
     }
 
     /// Adds a run of a tree under this name, with what it and all below it have used. Times are told as of `now`.
@@ -55,11 +62,13 @@ impl<'a> List<'a> {
         let children = || tree.children(node).filter(|child| child.replaced_by.is_none());
         let all = children().count() as u64;
         let completed = children().filter(|child| child.status.is_success()).count() as u64;
+        let failed = children().filter(|child| child.status.is_failure()).count() as u64;
         let done =
             (all > 0).then(|| format!("{} of {}", number::count(completed), number::count(all)));
         let told = |time: Option<_>| time.map(number::duration).unwrap_or_default();
         let label = node.label.as_deref().map(neutral::line).unwrap_or_default();
-        let about = [Some(label.into_owned()), why(node)].into_iter().flatten();
+        let again = node.replaced_by.map(|_| "ran again".to_owned());
+        let about = [Some(label.into_owned()), why(node), again].into_iter().flatten();
         let about: Vec<String> =
             about.chain(held(tree, node)).filter(|text| !text.is_empty()).collect();
         let about = about.join("  ");
@@ -72,28 +81,31 @@ impl<'a> List<'a> {
             number::duration(now.since(node.admitted_at)),
             told(node.age(now)),
             told(self.silences.get(&node.run).copied()),
-            tokens(&subtree.usage),
-            cost(&subtree.cost),
+            tokens(&subtree.usage, self.with_nothing),
+            cost(&subtree.cost, self.with_nothing),
             done.unwrap_or_default(),
+            if failed > 0 { number::count(failed) } else { String::new() },
             about,
         ];
         self.rows.push(Row { node, cells });
     }
 }
 
-/// The number of tokens; nothing where none are known of.
-fn tokens(usage: &Usage) -> String {
+/// The number of tokens; nothing where none are known of, unless that is wanted.
+fn tokens(usage: &Usage, with_nothing: bool) -> String {
     match usage.total() {
+        TokenCount::Known(0) if with_nothing => "0".to_owned(),
+        TokenCount::Unknown if with_nothing => "unknown".to_owned(),
         TokenCount::Unknown | TokenCount::Known(0) => String::new(),
         TokenCount::Known(known) => number::count(known),
         TokenCount::AtLeast(bound) => format!("≥ {}", number::count(bound)),
     }
 }
 
-/// The cost; nothing where none is known of.
-fn cost(cost: &Cost) -> String {
+/// The cost; nothing where none is known of, unless that is wanted.
+fn cost(cost: &Cost, with_nothing: bool) -> String {
     let known = cost.dollars();
-    if known.as_micros() == 0 { String::new() } else { number::cost(cost) }
+    if known.as_micros() == 0 && !with_nothing { String::new() } else { number::cost(cost) }
 }
 
 impl fmt::Display for List<'_> {

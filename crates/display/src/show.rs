@@ -145,6 +145,11 @@ impl Story {
             | EventKind::Kept { .. }
             | EventKind::Waiting
             | EventKind::Returned => {}
+            // An answer is merged anew after pieces ran again: the last one stands.
+            kind @ EventKind::Merged(_) => {
+                self.notes.retain(|(word, _)| *word != kind.name());
+                self.notes.push((kind.name(), neutral::line(&kind.text()).into_owned()));
+            }
             kind => self.notes.push((kind.name(), neutral::line(&kind.text()).into_owned())),
         }
     }
@@ -298,10 +303,15 @@ fn trace(tree: &Tree, node: &Node) -> String {
     lines.join("\n→ ")
 }
 
-/// Counts the children of a run by their status.
+/// Counts the children of a run by their status, and those whose place another one has taken apart.
 fn children(tree: &Tree, node: &Node) -> String {
     let mut counts: Vec<(RunStatus, u64)> = Vec::new();
+    let mut again = 0;
     for child in tree.children(node) {
+        if child.replaced_by.is_some() {
+            again += 1;
+            continue;
+        }
         match counts.iter_mut().find(|(status, _)| *status == child.status) {
             Some((_, count)) => *count += 1,
             None => counts.push((child.status, 1)),
@@ -309,7 +319,11 @@ fn children(tree: &Tree, node: &Node) -> String {
     }
     counts.sort_unstable();
     let counts = counts.iter().map(|(status, count)| format!("{} {status}", number::count(*count)));
-    counts.collect::<Vec<_>>().join(", ")
+    let counts = counts.collect::<Vec<_>>().join(", ");
+    match again {
+        0 => counts,
+        again => format!("{counts}; {} before them ran again", number::count(again)),
+    }
 }
 
 /// Counts the requests of a run to models by their ends, and those that were refused by their codes.

@@ -48,6 +48,9 @@ pub struct StatsPage {
     pub refusals: BTreeMap<String, u64>,
     /// Failures by cause, the most frequent first.
     pub causes: Vec<Cause>,
+    /// The run at work that has taken longest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub longest: Option<Longest>,
     /// From the admission to the first slot.
     pub queue: Percentiles,
     /// From the first slot to the end, without waits for children.
@@ -77,10 +80,24 @@ pub struct Cause {
     pub code: String,
     /// The words of the first of them whose place no other run has taken.
     pub example: String,
+    /// The words that all of them share, with `…` in place of those in which they differ.
+    pub words: String,
     /// The run of the example.
     pub run_id: RunId,
     /// The name of that run for people.
     pub name: String,
+}
+
+/// A run at work.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Longest {
+    /// The run.
+    pub run_id: RunId,
+    /// The name of that run for people.
+    pub name: String,
+    /// Milliseconds since its first slot, without waits for children.
+    pub ms: u64,
 }
 
 /// Times of many runs, in milliseconds. Absent where there is none.
@@ -135,6 +152,8 @@ struct Sums {
 #[derive(Clone, Debug, Default)]
 struct CauseSum {
     runs: u64,
+    /// The words of all of them; none in place of those in which they differ.
+    words: Vec<Option<String>>,
     /// The first of those that still count: the code of the reason, the words, the run and its name.
     examples: Vec<(&'static str, String, RunId, String)>,
 }
@@ -265,8 +284,9 @@ impl Stats {
         }
     }
 
-    /// Returns the numbers.
-    pub fn page(mut self) -> StatsPage {
+    /// Returns the numbers, as of this moment.
+    pub fn page(mut self, now: Timestamp) -> StatsPage {
+        let longest = self.longest(now);
         for run in std::mem::take(&mut self.runs).into_values() {
             self.sums.spend(&run, run.used, run.status);
         }
@@ -290,6 +310,7 @@ impl Stats {
             held: self.open.held(),
             refusals: self.sums.refusals,
             causes,
+            longest,
             queue: Percentiles::of(self.sums.queue),
             run: Percentiles::of(self.sums.run),
             wait: Percentiles::of(self.sums.wait),
@@ -299,6 +320,16 @@ impl Stats {
             depths: self.sums.depths,
             opportunities: None,
         }
+    }
+
+    fn longest(&self, now: Timestamp) -> Option<Longest> {
+        let works = |run: &&Counted| matches!(run.status, RunStatus::Starting | RunStatus::Running);
+        let at_work = self.runs.iter().filter(|(_, run)| works(run));
+        let time = |run: &Counted| Some(now.since(run.started?).saturating_sub(run.waited));
+        let times = at_work.filter_map(|(id, run)| Some((id, run, time(run)?)));
+        let (id, run, time) = times.max_by_key(|(_, _, time)| *time)?;
+        let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Some(Longest { run_id: *id, name: run.name.clone(), ms })
     }
 
     /// Takes out the time for which a tree had no supervisor: nothing worked in it, and nothing waited for a slot.
@@ -364,6 +395,7 @@ impl Stats {
             let example = format!("{}  {example}", ending.status().as_ref().replace('_', " "));
             let sum = self.sums.causes.entry(cause.clone()).or_default();
             sum.runs += 1;
+            sum.share(&example);
             if sum.examples.len() < EXAMPLES {
                 sum.examples.push((code, example, event.run, run.name));
             }
@@ -414,9 +446,27 @@ impl Sums {
 }
 
 impl CauseSum {
+    /// Takes in the words of one more failure.
+    fn share(&mut self, example: &str) {
+        if self.examples.is_empty() {
+            self.words = example.split(' ').map(|word| Some(word.to_owned())).collect();
+            return;
+        }
+        let words: Vec<&str> = example.split(' ').collect();
+        if words.len() != self.words.len() {
+            return;
+        }
+        for (shared, word) in self.words.iter_mut().zip(words) {
+            *shared = shared.take().filter(|shared| shared == word);
+        }
+    }
+
     fn cause(self) -> Option<Cause> {
+        let words = self.words.iter().map(|word| word.as_deref().unwrap_or("…"));
+        let words = words.collect::<Vec<_>>().join(" ");
         let (code, example, run_id, name) = self.examples.into_iter().next()?;
-        Some(Cause { runs: self.runs, code: code.to_owned(), example, run_id, name })
+        let words = if self.runs == 1 { example.clone() } else { words };
+        Some(Cause { runs: self.runs, code: code.to_owned(), example, words, run_id, name })
     }
 }
 
@@ -467,6 +517,10 @@ impl fmt::Display for StatsPage {
         }
         write!(f, "\nqueued for   {}", self.queue)?;
         write!(f, "\nworked for   {}", self.run)?;
+        if let Some(Longest { run_id, name, ms }) = &self.longest {
+            let time = number::milliseconds(*ms);
+            write!(f, "\nat work      longest: {name} for {time} ({run_id})")?;
+        }
         if self.wait.count > 0 {
             write!(f, "\nwaited for   {}", self.wait)?;
         }
@@ -488,9 +542,12 @@ impl fmt::Display for StatsPage {
         }
         for (at, cause) in self.causes.iter().enumerate() {
             let word = if at == 0 { "failures" } else { "" };
-            let Cause { runs, example, run_id, name, .. } = cause;
-            write!(f, "\n{word:11}  {} × {example}", number::count(*runs))?;
+            let Cause { runs, example, words, run_id, name, .. } = cause;
+            write!(f, "\n{word:11}  {} × {words}", number::count(*runs))?;
             write!(f, "\n{:11}      e.g. {run_id}  {name}", "")?;
+            if words != example {
+                write!(f, ": {example}")?;
+            }
         }
         Ok(())
     }

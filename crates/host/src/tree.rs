@@ -6,7 +6,7 @@ use offshoot_door::{Client, ClientError, OperatorCommand, Server, SharedTickets}
 use offshoot_model::{BudgetGrant, Ending};
 use offshoot_spawner::{
     AbandonedTree, Clock, FanAnswer, Piece, RootSpec, Session, SpawnerError, SystemClock,
-    TicketIssuer,
+    TicketIssuer, Unanswered,
 };
 use offshoot_store::SqliteStore;
 use tokio::task::JoinHandle;
@@ -175,8 +175,13 @@ impl Abandoned {
     }
 
     /// Counts the pieces without an answer: see [`AbandonedTree::unanswered`].
-    pub fn unanswered(&self, total: usize) -> (usize, usize) {
+    pub fn unanswered(&self, total: usize) -> Unanswered {
         self.tree.unanswered(total)
+    }
+
+    /// Names the pieces that would not run: see [`AbandonedTree::staying`].
+    pub fn staying(&self) -> impl Iterator<Item = u32> {
+        self.tree.staying()
     }
 
     /// Gives more time or budget: see [`AbandonedTree::give`].

@@ -50,4 +50,9 @@ impl RunStatus {
     pub const fn is_success(self) -> bool {
         matches!(self, Self::Completed)
     }
+
+    /// True of an end that the run came to by itself and that is no success: it failed, or took too long.
+    pub const fn is_failure(self) -> bool {
+        matches!(self, Self::Failed | Self::TimedOut)
+    }
 }

@@ -23,6 +23,11 @@ pub(crate) struct LimitArguments {
     #[arg(long, value_name = "DURATION", value_parser = seconds_text)]
     pub(crate) timeout: Option<String>,
 
+    /// Time for which an agent may run without a sign of life, such as 30m; 0 is no limit [default: as configured, 600 s built in]
+    #[arg(long, value_name = "DURATION", value_parser = seconds_text)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) idle_timeout: Option<String>,
+
     /// Time that the whole tree may take, such as 2h; what is not over then is ended, and 0 is no limit
     #[arg(long, value_name = "DURATION", value_parser = seconds_text)]
     pub(crate) deadline: Option<String>,
@@ -91,6 +96,7 @@ impl LimitArguments {
         [
             ("--max-concurrent", "maxConcurrent", self.max_concurrent.as_deref()),
             ("--timeout", "runTimeoutSeconds", self.timeout.as_deref()),
+            ("--idle-timeout", "idleTimeoutSeconds", self.idle_timeout.as_deref()),
             ("--deadline", "deadlineSeconds", self.deadline.as_deref()),
             ("--budget-usd", "budget.usd", self.budget_usd.as_deref()),
             ("--budget-tokens", "budget.tokens", self.budget_tokens.as_deref()),

@@ -61,11 +61,14 @@ pub(crate) enum SortColumn {
     /// The time since the admission
     Age,
     /// The cost of it and everything below it
+    #[value(alias = "dollars", alias = "usd")]
     Cost,
     /// The tokens that it and everything below it have used
     Tokens,
     /// The time from its start to its end, or to now
+    #[value(alias = "duration", alias = "runtime")]
     Time,
     /// The time since its last event, while it runs
+    #[value(alias = "idle", alias = "silence")]
     Silent,
 }

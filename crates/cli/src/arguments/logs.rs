@@ -18,7 +18,7 @@ use super::value::{duration, whole};
 Examples:
   offshoot logs 0198c7
   offshoot logs 0198c7 --follow --subtree
-  offshoot logs 0198c7 --stderr --tail 20
+  offshoot logs 0198c7 --stderr --tail 20 --timestamps
   offshoot logs 0198c7 --since 10m --json | jq -r .text")]
 pub(crate) struct LogsArguments {
     /// A run id, its unique beginning, a session key, a label, `last`, `main` or `@N`
@@ -48,6 +48,10 @@ pub(crate) struct LogsArguments {
     /// The runs below it too
     #[arg(long)]
     pub(crate) subtree: bool,
+
+    /// Begin each line with the time at which it was said
+    #[arg(short, long)]
+    pub(crate) timestamps: bool,
 
     /// Begin each line with the label of its run, or its agent; lines of several runs have that always
     #[arg(long)]

@@ -5,6 +5,7 @@ use offshoot_model::MicroUsd;
 
 use super::FormatArgument;
 use super::value::{seconds, usd, whole};
+use crate::wording::command_line;
 
 /// Go on with a tree that was stopped, or whose supervisor was killed
 ///
@@ -19,6 +20,7 @@ use super::value::{seconds, usd, whole};
 Examples:
   offshoot resume
   offshoot resume 0198c7
+  offshoot resume 0198c7 --failed --dry-run
   offshoot resume 0198c7 --failed
   offshoot resume 0198c7 --failed --cancelled --only notes.txt:3
   offshoot resume 0198c7 --deadline 2h --budget-usd 5")]
@@ -30,6 +32,10 @@ pub(crate) struct ResumeArguments {
 
     #[command(flatten)]
     pub(crate) choice: ResumeChoice,
+
+    /// Print which pieces would run, and run nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 
     #[command(flatten)]
     pub(crate) format: FormatArgument,
@@ -61,4 +67,22 @@ pub(crate) struct ResumeChoice {
     /// Tokens the whole tree may use, with what it has used; must be given where they were used up
     #[arg(long, value_name = "N", value_parser = whole(0_u64, "20000"))]
     pub(crate) budget_tokens: Option<u64>,
+}
+
+impl ResumeChoice {
+    /// Returns the options as they are typed, with a space before each.
+    pub(crate) fn typed(&self) -> String {
+        let Self { failed, cancelled, only, deadline, budget_usd, budget_tokens } = self;
+        let mut words = Vec::new();
+        words.extend(failed.then(|| " --failed".to_owned()));
+        words.extend(cancelled.then(|| " --cancelled".to_owned()));
+        words.extend(
+            only.as_ref()
+                .map(|only| format!(" --only {}", command_line(std::slice::from_ref(only)))),
+        );
+        words.extend(deadline.map(|seconds| format!(" --deadline {seconds}s")));
+        words.extend(budget_usd.map(|usd| format!(" --budget-usd {usd}")));
+        words.extend(budget_tokens.map(|tokens| format!(" --budget-tokens {tokens}")));
+        words.concat()
+    }
 }

@@ -146,6 +146,10 @@ pub(crate) enum NoteCode {
     RunSaid,
     /// A label stands in several trees, and means the newest.
     NewestOfLabel,
+    /// A command that changes something was given a label that runs of several trees have, of which one is not over.
+    LiveOfLabel,
+    /// A command that looks was given the beginning of the ids of a root and of runs below it.
+    RootOfBeginning,
     /// A listing leaves out archived trees.
     ArchivedHidden,
     /// Another process holds a file of the record.

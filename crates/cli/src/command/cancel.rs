@@ -18,14 +18,18 @@ use crate::work::engine::block_on;
 pub(crate) fn run(arguments: &CancelArguments, cx: &Invocation) -> Result<(), Failure> {
     let CancelArguments { run, only, all: _ } = arguments;
     let Some(run) = run else { return all(cx) };
-    let alive = if may_be_below(cx) { None } else { Some(alive(run, *only, cx)?) };
+    let found = if may_be_below(cx) { None } else { Some(alive(run, *only, cx)?) };
+    let (run, alive) = match found {
+        Some((run, alive)) => (run.to_string(), Some(alive)),
+        None => (run.clone(), None),
+    };
     if let Some(Alive { open: 0, .. }) = alive {
         cx.output
             .note(NoteCode::NothingToCancel, "nothing changed: the run and all below it are over");
         return Ok(());
     }
     block_on(async {
-        let (supervisor, run) = reach(run, cx).await?;
+        let (supervisor, run) = reach(&run, cx).await?;
         // Also where nothing is left to ask: the last attempt of a run whose time is over may not be its last.
         end(&supervisor, RunName(run), *only).await?;
         match alive {
@@ -84,9 +88,9 @@ struct Alive {
     stopping: u64,
 }
 
-/// Counts the runs that are not over: the run, and with `only` no other, else all below it too.
-fn alive(run: &str, only: bool, cx: &Invocation) -> Result<Alive, Failure> {
-    let (record, found) = Record::open_with(cx, run)?;
+/// Finds a run, and counts the runs that are not over: the run, and with `only` no other, else all below it too.
+fn alive(run: &str, only: bool, cx: &Invocation) -> Result<(RunId, Alive), Failure> {
+    let (record, found) = Record::open_to_act(cx, run)?;
     let (mut tree, mut stopping) = (Tree::new(), HashSet::new());
     for event in record.store().events(found.root, 0) {
         let event = event?;
@@ -98,10 +102,11 @@ fn alive(run: &str, only: bool, cx: &Invocation) -> Result<Alive, Failure> {
         }
         tree.apply(&event);
     }
-    Ok(tree.get(found.run).map_or_else(Alive::default, |node| match only {
+    let alive = tree.get(found.run).map_or_else(Alive::default, |node| match only {
         true => itself(node, Alive::default(), &stopping),
         false => below(&tree, node, &stopping),
-    }))
+    });
+    Ok((found.run, alive))
 }
 
 fn below(tree: &Tree, node: &Node, stopping: &HashSet<RunId>) -> Alive {

@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &ExportArguments, cx: &Invocation) -> Result<(), Fa
     // Before anything is read: a supervisor that ends meanwhile has written it all.
     let lost = record.is_abandoned(found.root)?;
     if !lost {
-        settle(arguments, cx)?;
+        settle(found.run, cx)?;
     }
     for event in record.store().events(found.root, 0) {
         let event = event?;
@@ -94,7 +94,7 @@ pub(crate) fn run(arguments: &ExportArguments, cx: &Invocation) -> Result<(), Fa
         tree.lose(found.root);
         stats.lose(found.root);
     }
-    let stats = stats.page();
+    let stats = stats.page(SystemClock.now());
     let missing = || {
         Failure::input(FailureCode::NoRunRecord, format_args!("run {} has no record", found.run))
             .hint("`offshoot list --all` shows what is recorded")
@@ -132,9 +132,9 @@ pub(crate) fn run(arguments: &ExportArguments, cx: &Invocation) -> Result<(), Fa
 }
 
 /// Has the supervisor write what was said up to now. Where it cannot be asked, the end of what runs is missing.
-fn settle(arguments: &ExportArguments, cx: &Invocation) -> Result<(), Failure> {
+fn settle(run: RunId, cx: &Invocation) -> Result<(), Failure> {
     block_on(async {
-        let Ok((client, _)) = reach(&arguments.run, cx).await else { return Ok(()) };
+        let Ok((client, _)) = reach(&run.to_string(), cx).await else { return Ok(()) };
         if let Err(error) = client.call(AskedOutput::default()).await {
             tracing::debug!(%error, "the supervisor has written nothing");
         }

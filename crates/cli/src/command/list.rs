@@ -61,6 +61,8 @@ struct Listed {
     children_ended: usize,
     /// The number of them that completed.
     children_completed: usize,
+    /// The number of them that are that failed or took too long.
+    children_failed: usize,
     #[serde(serialize_with = "offshoot_model::rfc3339")]
     admitted_at: Timestamp,
     #[serde(serialize_with = "offshoot_model::rfc3339")]
@@ -118,7 +120,11 @@ pub(crate) fn run(arguments: &ListArguments, cx: &Invocation) -> Result<Exit, Fa
         }
     } else if let Some(record) = &record {
         let ids = beginnings(record.sqlite().runs()?.into_iter());
-        let mut list = List::new(Style::Colour, &silences);
+        let list = List::new(Style::Colour, &silences);
+        let mut list = match arguments.sort {
+            Some(SortColumn::Cost | SortColumn::Tokens) => list.with_nothing(),
+            _ => list,
+        };
         for node in &nodes {
             let id = ids.get(&node.run).map_or_else(|| node.run.to_string(), String::clone);
             list.add(&tree, &subtrees, node, &id, now);
@@ -223,6 +229,7 @@ fn list(tree: &Tree, subtrees: &Subtrees<'_>, node: &Node, silence: Option<Durat
         children: children().count(),
         children_ended: children().filter(|child| child.status.is_terminal()).count(),
         children_completed: children().filter(|child| child.status.is_success()).count(),
+        children_failed: children().filter(|child| child.status.is_failure()).count(),
         admitted_at: node.admitted_at,
         started_at: node.started_at,
         ended_at: node.ended_at,

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, IsTerminal, Write};
 
-use offshoot_display::neutral;
+use offshoot_display::{neutral, number};
 use offshoot_door::{Client, Output as AskedOutput};
 use offshoot_model::{EventKind, Node, RunId, RunStatus, Stream, Timestamp, Tree};
 use offshoot_spawner::{Clock, SystemClock};
@@ -54,6 +54,8 @@ struct Printer<'a> {
     arguments: &'a LogsArguments,
     cx: &'a Invocation,
     since: Option<Timestamp>,
+    /// The time of the last line that is older.
+    older: Option<Timestamp>,
     /// Lines that were not printed yet; the last ones alone where no more are wanted.
     held: VecDeque<SaidLine>,
     /// The attempts of which lines were printed last; the first where none was.
@@ -74,10 +76,19 @@ pub(crate) fn run(arguments: &LogsArguments, cx: &Invocation) -> Result<(), Fail
     let mut printer = Printer::new(arguments, cx);
     block_on(print(&record, scope, reader, &mut printer))?;
     if !printer.printed && !cx.output.wants_json() {
-        cx.output.note(
-            NoteCode::NothingSaid,
-            format_args!("nothing that run {run} said is kept, or nothing of that kind"),
-        );
+        match printer.older {
+            Some(at) => cx.output.note(
+                NoteCode::NothingSaid,
+                format_args!(
+                    "run {run} has said nothing since then: its last line is of {}, and --since leaves it out",
+                    number::moment(at)
+                ),
+            ),
+            None => cx.output.note(
+                NoteCode::NothingSaid,
+                format_args!("nothing that run {run} said is kept, or nothing of that kind"),
+            ),
+        }
     }
     Ok(())
 }
@@ -138,7 +149,7 @@ async fn settled(
 ) -> Result<Option<u64>, Failure> {
     let client = match supervisor {
         Some(client) => client,
-        None => match reach(&printer.arguments.run, printer.cx).await {
+        None => match reach(&scope.found.run.to_string(), printer.cx).await {
             Ok((client, _)) => supervisor.insert(client),
             // It has just gone.
             Err(_) if record.is_abandoned(scope.found.root)? => return Ok(said),
@@ -200,6 +211,7 @@ impl<'a> Printer<'a> {
             arguments,
             cx,
             since,
+            older: None,
             held: VecDeque::new(),
             attempts: HashMap::new(),
             width: 0,
@@ -213,7 +225,11 @@ impl<'a> Printer<'a> {
             Text::Said(stream, _) => self.arguments.wants(stream),
             Text::Missing(_) => true,
         };
-        if !is_wanted || self.since.is_some_and(|since| line.at < since) {
+        if !is_wanted {
+            return;
+        }
+        if self.since.is_some_and(|since| line.at < since) {
+            self.older = self.older.max(Some(line.at));
             return;
         }
         self.held.push_back(line);
@@ -265,6 +281,9 @@ impl<'a> Printer<'a> {
             writeln!(out, "{tagged}{}", line.heading())?;
         }
         out.write_all(tagged.as_bytes())?;
+        if self.arguments.timestamps {
+            write!(out, "{}  ", number::moment(line.at))?;
+        }
         match &line.text {
             Text::Said(_, text) if io::stdout().is_terminal() => {
                 writeln!(out, "{}", neutral::block(&String::from_utf8_lossy(text)))

@@ -41,9 +41,15 @@ fn all(paused: bool, cx: &Invocation) -> Result<(), Failure> {
 
 /// `pause RUN` and `unpause RUN`: the tree of one run.
 fn one(run: &str, paused: bool, cx: &Invocation) -> Result<(), Failure> {
-    let before = paused_since(run, cx)?;
+    let found = if may_be_below(cx) { None } else { Some(Record::open_to_act(cx, run)?) };
+    let (run, before) = match &found {
+        Some((record, found)) => {
+            (found.run.to_string(), record.tree(found.root)?.paused(found.root))
+        }
+        None => (run.to_owned(), None),
+    };
     block_on(async {
-        let (supervisor, run) = reach(run, cx).await?;
+        let (supervisor, run) = reach(&run, cx).await?;
         let changed = set(&supervisor, paused, before).await?;
         match (before, paused) {
             (None, true) => cx.output.note(
@@ -71,13 +77,4 @@ pub(super) async fn set(
         (Some(since), false) => format!("the tree goes on; it was paused since {since}"),
         (None, false) => "nothing changed: the tree was not paused".to_owned(),
     })
-}
-
-/// Returns since when the tree of a run is paused, as its record says.
-fn paused_since(run: &str, cx: &Invocation) -> Result<Option<Timestamp>, Failure> {
-    if may_be_below(cx) {
-        return Ok(None);
-    }
-    let (record, found) = Record::open_with(cx, run)?;
-    Ok(record.tree(found.root)?.paused(found.root))
 }

@@ -2,7 +2,7 @@
 
 use offshoot_model::RootId;
 
-use crate::arguments::ResumeArguments;
+use crate::arguments::{ResumeArguments, ResumeChoice};
 use crate::code::{FailureCode, NoteCode};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -14,7 +14,7 @@ use crate::work::resume;
 pub(crate) fn run(arguments: &ResumeArguments, cx: &Invocation) -> Result<Exit, Failure> {
     let root = match &arguments.run {
         Some(text) => {
-            let found = Record::open_with(cx, text)?.1;
+            let found = Record::open_tree(cx, text)?.1;
             let is_piece = found.run != found.root.run();
             if is_piece && arguments.choice.only.is_none() {
                 cx.output.hint(
@@ -24,17 +24,20 @@ pub(crate) fn run(arguments: &ResumeArguments, cx: &Invocation) -> Result<Exit, 
             }
             found.root
         }
-        None => only_abandoned(cx)?,
+        None => only_abandoned(&arguments.choice, cx)?,
     };
-    resume::resume(root, &arguments.choice, cx)
+    resume::resume(root, &arguments.choice, arguments.dry_run, cx)
 }
 
 /// The one tree that lost its supervisor.
-fn only_abandoned(cx: &Invocation) -> Result<RootId, Failure> {
+fn only_abandoned(choice: &ResumeChoice, cx: &Invocation) -> Result<RootId, Failure> {
     let abandoned = Record::open(cx)?.map(|record| record.abandoned()).transpose()?;
     match abandoned.unwrap_or_default().as_slice() {
         [] => Err(Failure::input(FailureCode::NothingAbandoned, "no tree has lost its supervisor: there is nothing to resume")
-            .hint("`offshoot resume last` goes on with the newest tree where it was stopped; `offshoot list --all` shows what has run")),
+            .hint(format_args!(
+                "`offshoot resume last{}` goes on with the newest tree; `offshoot list` shows the others",
+                choice.typed()
+            ))),
         [root] => Ok(*root),
         many => {
             let named: Vec<String> = many.iter().map(|root| root.run().to_string()).collect();

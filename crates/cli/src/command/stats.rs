@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &StatsArguments, cx: &Invocation) -> Result<(), Fai
             read(record, root, Within::new(root.run(), root.run()), &mut stats)
         })?;
     }
-    let mut page = stats.page();
+    let mut page = stats.page(SystemClock.now());
     page.opportunities = found;
     cx.output.result(&page, || cx.output.line(&page))
 }

@@ -167,7 +167,7 @@ pub(crate) async fn reach(name: &str, cx: &Invocation) -> Result<(Client, String
     if let Some(supervisor) = above(cx).await? {
         return Ok((supervisor, name.to_owned()));
     }
-    let run = Record::open_with(cx, name)?.1.run;
+    let run = Record::open_to_act(cx, name)?.1.run;
     Ok((supervisor_of(run, cx).await?, RunName::from(run).0))
 }
 

@@ -356,6 +356,10 @@ fn tell_how_to_go_on(
         cx.output.hint(NoteCode::HowToGoOn, format_args!(
             "the results are kept: `offshoot resume {id} --failed` asks again, `offshoot merge --children {id} --strategy STRATEGY` merges them in another way"
         ));
+    } else if answer.is_success() && !answer.failed.is_empty() && not_paid(answer).is_none() {
+        cx.output.hint(NoteCode::HowToGoOn, format_args!(
+            "`offshoot stats {id}` sums up why pieces failed, `offshoot resume {id} --failed` runs them again"
+        ));
     } else if let Some(options) = options_to_go_on(answer, reason) {
         cx.output.hint(
             NoteCode::HowToGoOn,

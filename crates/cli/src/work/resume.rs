@@ -1,9 +1,12 @@
 //! Going on with a tree that lost its supervisor or was stopped: what it was opened with is read from its record, what it read is
 //! compared with what is there now, and whatever holds it more strictly today holds it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use offshoot_config::{Config, Origin};
+use offshoot_display::neutral;
+use offshoot_display::number::count;
 use offshoot_host::runtimes::EXEC;
 use offshoot_host::{Abandoned, HostError};
 use offshoot_merge::OnFailure;
@@ -11,9 +14,10 @@ use offshoot_model::{
     Admitted, AgentId, BudgetGrant, MicroUsd, Payload, PiecesAgain, RootId, RunStatus,
 };
 use offshoot_policy::budget::Unit;
-use offshoot_spawner::{NotReopened, Piece, RootSpec, RunSpec, SpawnerError};
+use offshoot_spawner::{NotReopened, Piece, RootSpec, RunSpec, SpawnerError, Unanswered};
 use offshoot_split::{Cut, Split};
 use offshoot_store::Store;
+use serde_json::json;
 
 use super::earlier;
 use super::engine::{self, Engine};
@@ -38,6 +42,7 @@ use crate::wording;
 pub(crate) fn resume(
     root: RootId,
     choice: &ResumeChoice,
+    dry_run: bool,
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
     let record = Record::open_for(cx, &root.to_string())?;
@@ -83,7 +88,9 @@ pub(crate) fn resume(
             let Some(tree) = abandoned else {
                 let status = engine.store.ending(root, root.run())?.map(|ending| ending.status());
                 return match status.filter(|status| !is_plain || !status.is_success()) {
-                    None => finished(&engine, root, 0, interrupts, cx),
+                    None => {
+                        finished(&engine, root, &Unanswered::default(), dry_run, interrupts, cx)
+                    }
                     Some(status) => {
                         let (agent, runtime) = (plan.agent.clone(), Arc::clone(&plan.runtime));
                         let why = NotReopened::Agent { agent, runtime, status };
@@ -94,6 +101,9 @@ pub(crate) fn resume(
                     }
                 };
             };
+            if dry_run {
+                return would_go_on(&plan, root, cx);
+            }
             cx.output.note(NoteCode::Resuming, format_args!("resuming tree {root}"));
             let spec = RootSpec { context: plan.context.clone(), ..prepared.root(task, label) };
             return single::run(&engine, spec, Some(tree), interrupts, cx).await;
@@ -115,9 +125,12 @@ pub(crate) fn resume(
             Some(tree) => tree,
             None => match reopened(&engine, root, choice, &terms, pieces.len()).await? {
                 Ok(tree) => tree,
-                Err(stay) => return finished(&engine, root, stay, interrupts, cx),
+                Err(stay) => return finished(&engine, root, &stay, dry_run, interrupts, cx),
             },
         };
+        if dry_run {
+            return would_run(&tree, root, &pieces, choice.only.as_deref(), cx);
+        }
         cx.output.note(NoteCode::Resuming, format_args!("resuming tree {root}"));
         let outcomes = Outcomes::default();
         let order =
@@ -174,14 +187,14 @@ fn check_label(only: &str, pieces: &[Piece]) -> Result<(), Failure> {
     Err(Failure::input(FailureCode::NoSuchLabel, message).maybe_hint(hint))
 }
 
-/// A tree that is over and goes on as chosen. Where nothing of it would run, the number of its pieces that have no answer.
+/// A tree that is over and goes on as chosen. Where nothing of it would run, its pieces that have no answer.
 async fn reopened(
     engine: &Engine,
     root: RootId,
     choice: &ResumeChoice,
     terms: &AnswerRules,
     pieces: usize,
-) -> Result<Result<Abandoned, usize>, Failure> {
+) -> Result<Result<Abandoned, Unanswered>, Failure> {
     let &ResumeChoice { failed, cancelled, ref only, deadline, budget_usd, budget_tokens } = choice;
     let again = PiecesAgain {
         failed,
@@ -193,15 +206,18 @@ async fn reopened(
         HostError::Spawner(SpawnerError::NotReopened(why)) => not_reopened(&why, root),
         error => error.into(),
     })?;
-    let (again, stay) = tree.unanswered(pieces);
+    let unanswered = tree.unanswered(pieces);
+    let Unanswered { again, failed, cancelled } = unanswered;
     let ending = engine.store.ending(root, root.run())?;
     // Where the answer stands, only what is asked for runs again: by its end, or by what it lacked.
     let stands = ending.is_some_and(|ending| ending.status().is_success());
     // A merge that was refused its runs has left none on record that would run again. It is made where no piece is missing for it.
-    let is_whole = stay == 0 || terms.on_failure != OnFailure::Fail;
+    let is_whole = failed + cancelled == 0 || terms.on_failure != OnFailure::Fail;
     let only_merges = again == 0 && is_whole && !stands && terms.merging.asking().is_some();
     if again == 0 && !only_merges || stands && *choice == ResumeChoice::default() {
-        return Ok(Err(stay + again));
+        // What runs again without an option are those that were cancelled.
+        let cancelled = cancelled + again;
+        return Ok(Err(Unanswered { again: 0, failed, cancelled }));
     }
     let budget = BudgetGrant { tokens: budget_tokens, usd: budget_usd };
     tree.give(deadline, budget).map_err(|error| match error {
@@ -338,25 +354,95 @@ fn as_it_was(
 fn finished(
     engine: &Engine,
     root: RootId,
-    unanswered: usize,
+    unanswered: &Unanswered,
+    dry_run: bool,
     interrupts: Interrupts,
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
+    let &Unanswered { failed, cancelled, .. } = unanswered;
+    let missing = match failed + cancelled {
+        0 => String::new(),
+        1 => ", although 1 piece of it did not complete".to_owned(),
+        many => format!(", although {} pieces of it did not complete", count(many as u64)),
+    };
     cx.output.note(
         NoteCode::NothingToResume,
-        format_args!("tree {root} is over: nothing is left to resume"),
+        format_args!("tree {root} is over: nothing is left to resume{missing}"),
     );
-    if unanswered > 0 {
-        let pieces = if unanswered == 1 { "piece that has" } else { "pieces that have" };
-        cx.output.hint(NoteCode::RunMissing, format_args!(
-            "`offshoot resume {root} --failed --cancelled` runs the {unanswered} {pieces} no answer"
-        ));
+    if !missing.is_empty() {
+        let options = match (failed, cancelled) {
+            (_, 0) => " --failed",
+            (0, _) => " --cancelled",
+            _ => " --failed --cancelled",
+        };
+        let pieces = if failed + cancelled == 1 { "it" } else { "them" };
+        cx.output.hint(
+            NoteCode::RunMissing,
+            format_args!("`offshoot resume {root}{options}` runs {pieces} again"),
+        );
+    }
+    if dry_run {
+        return Ok(Exit::Done);
     }
     let envelope = single::recorded(engine, root)?.ok_or_else(|| {
         Failure::input(FailureCode::NoTreeRecord, format_args!("tree {root} has no record"))
             .hint("`offshoot list --all` shows what is recorded")
     })?;
     super::report::run(engine, root, &envelope, false, interrupts.interrupted(), cx)
+}
+
+/// `--dry-run` of a tree whose root is an agent.
+fn would_go_on(plan: &Plan, root: RootId, cx: &Invocation) -> Result<Exit, Failure> {
+    let (agent, runtime) = (&plan.agent, &plan.runtime);
+    let planned = json!({ "root": root, "agent": agent, "runtime": runtime });
+    cx.output.result(&planned, || {
+        cx.output.line(format_args!("would go on: tree {root}, the agent {agent} on {runtime}"))
+    })?;
+    Ok(Exit::Done)
+}
+
+/// `--dry-run` of a tree of pieces: those that would run.
+fn would_run(
+    tree: &Abandoned,
+    root: RootId,
+    pieces: &[Piece],
+    only: Option<&str>,
+    cx: &Invocation,
+) -> Result<Exit, Failure> {
+    /// As many pieces are named to people.
+    const NAMED: usize = 20;
+    let staying: HashSet<u32> = tree.staying().collect();
+    let label = |(place, piece): (usize, &Piece)| match &piece.request.label {
+        Some(label) => label.to_string(),
+        None => format!("piece {}", place + 1),
+    };
+    let runs = |(place, piece): &(usize, &Piece)| {
+        let is_wanted = only.is_none() || piece.request.label.as_deref() == only;
+        is_wanted && u32::try_from(*place).is_ok_and(|place| !staying.contains(&place))
+    };
+    let again: Vec<String> = pieces.iter().enumerate().filter(runs).map(label).collect();
+    let Unanswered { failed, cancelled, .. } = tree.unanswered(pieces.len());
+    let without = failed + cancelled;
+    let kept = staying.len().saturating_sub(without);
+    let planned = json!({ "root": root, "pieces": pieces.len(), "run": again, "kept": kept, "without": without });
+    cx.output.result(&planned, || {
+        let number = |many: usize| count(many as u64);
+        cx.output.line(format_args!(
+            "would go on: tree {root}\n  run: {} of {} pieces\n  kept: {} answers\n  stay without an answer: {}",
+            number(again.len()),
+            number(pieces.len()),
+            number(kept),
+            number(without),
+        ))?;
+        for label in again.iter().take(NAMED) {
+            cx.output.line(format_args!("  {}", neutral::line(label)))?;
+        }
+        match again.len().saturating_sub(NAMED) {
+            0 => Ok(()),
+            more => cx.output.line(format_args!("  {} more", number(more))),
+        }
+    })?;
+    Ok(Exit::Done)
 }
 
 fn cut_again(

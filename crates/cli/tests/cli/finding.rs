@@ -3,6 +3,7 @@
 use std::fs::{self, File, Permissions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command};
 
 use offshoot_test_support::named_pipe;
 use serde_json::json;
@@ -105,6 +106,64 @@ fn a_label_of_several_trees_is_looked_at_in_the_newest_and_changes_nothing() {
     place.run(&["-q", "run", "other", "--", "true"]).expect_code(0);
     place.run(&["show", "beans"]).expect_code(2);
     assert_eq!(place.run(&["show", "in:3", "--json"]).expect_code(0).json()["status"], "completed");
+}
+
+/// A map of one piece that waits for its pipe, beside an older tree whose piece has the same label.
+fn twice_labelled() -> (Place, Child, Command) {
+    let place = Place::new();
+    place.file("in", "bean\n");
+    let map = ["-q", "map", "--split", "lines:1", "in", "--", "sh", "-c"];
+    place.run(&[&map[..], &["echo old"]].concat()).expect_code(0);
+    named_pipe(place.path().join("go"));
+    let mut up = pipe(&place, "up");
+    let script = "echo new; echo up > up; read go < go";
+    let mut command = place.command(&[&map[..], &[script]].concat());
+    let child = command.spawn().expect("the program was built for this test");
+    up.read_exact(&mut [0; 3]).expect("the piece writes into it");
+    // It is on record when it is told, and so is all that was recorded before.
+    place.run(&["pause", "last"]).expect_code(0);
+    place.run(&["unpause", "last"]).expect_code(0);
+    (place, child, command)
+}
+
+#[test]
+fn a_label_means_the_live_run_among_those_that_are_over() {
+    let (place, child, command) = twice_labelled();
+    for command in ["logs", "show", "history", "events", "export"] {
+        let looked = place.run(&[command, "in:1"]).expect_code(0);
+        assert!(looked.stderr.contains("means that of the newest here"), "{}", looked.stderr);
+    }
+    let paused = place.run(&["pause", "in:1"]).expect_code(0);
+    assert!(paused.stderr.contains("the one run of them that is not over"), "{}", paused.stderr);
+    place.run(&["unpause", "in:1"]).expect_code(0);
+    let cancelled = place.run(&["cancel", "main: in:1"]).expect_code(0);
+    assert_eq!(cancelled.stderr.matches("that is not over").count(), 1, "{}", cancelled.stderr);
+    assert!(cancelled.stderr.contains("1 run is asked to end"), "{}", cancelled.stderr);
+    place.finish(child, &command, &[]).expect_code(1);
+}
+
+#[test]
+fn a_run_is_found_by_what_rows_print_and_by_a_part_of_its_label() {
+    let place = with_failures();
+    let printed = place.run(&["show", "main: in:4", "--json"]).expect_code(0).json();
+    assert_eq!(printed["label"], "in:4");
+    place.run(&["show", "other: in:4"]).expect_code(2);
+    let part = place.run(&["show", ":4"]).expect_code(2);
+    assert!(
+        part.stderr.contains("labels of the newest tree with this in them: `in:4`;"),
+        "{}",
+        part.stderr
+    );
+    // The beginning of an id that a root and its pieces share.
+    let root = place.run(&["show", "last", "--json"]).expect_code(0).json()["runId"].clone();
+    let root = root.as_str().expect("an id").to_owned();
+    let shown = place.run(&["show", &root[..8], "--json"]).expect_code(0);
+    assert_eq!(shown.json()["runId"], *root);
+    assert!(shown.stderr.contains("it means the root"), "{}", shown.stderr);
+    let act = place.run(&["cancel", &root[..8]]).expect_code(2).stderr;
+    let first = act.lines().nth(1).expect("a list");
+    assert!(first.contains(&root), "the root comes first: {act}");
+    place.run(&["resume", &root[..8], "--failed", "--dry-run"]).expect_code(0);
 }
 
 #[test]

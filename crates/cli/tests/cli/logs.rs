@@ -46,6 +46,16 @@ fn both_streams_are_kept_of_one_that_succeeds_and_of_one_that_fails() {
         let line: Value = serde_json::from_str(lines.stdout().trim()).expect("a line of JSON");
         assert_eq!((&line["text"], &line["stream"]), (&"answer".into(), &"stdout".into()));
         assert_eq!((&line["attempt"], &line["runId"]), (&1.into(), &id.as_str().into()));
+        let timed = place.run(&["logs", &id, "--stderr", "--tail", "1", "-t"]).expect_code(0);
+        let (time, line) = timed.stdout().split_once("  ").expect("a time stands before the line");
+        assert!(time.ends_with('Z') && time.starts_with("20"), "{time}");
+        assert_eq!(line, "line 200\n");
+        let late = place.run(&["logs", &id, "--since", "0s"]).expect_code(0);
+        assert!(
+            late.stderr.contains("has said nothing since then: its last line is of 20"),
+            "{}",
+            late.stderr
+        );
         // The record has none of it but the last words of a failure.
         let events = place.run(&["events", &id, "--json"]).expect_code(0);
         assert!(!events.stdout().contains("line 150"), "{}", events.stdout());

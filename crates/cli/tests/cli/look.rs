@@ -88,7 +88,7 @@ fn a_run_is_named_by_id_beginning_or_key() {
         assert_eq!(shown["runId"], id.as_str(), "{name}");
     }
     // All ids of one tree begin with the moment at which they were minted.
-    table.row(&place.run(&["show", &id[..8]]));
+    table.row(&place.run(&["cancel", &id[..8]]));
     table.row(&place.run(&["show", "ffffffff"]));
     table.row(&place.run(&["show", "agent:main:subagent:"]));
     table.row(&place.run(&["tree", "main"]));

@@ -134,6 +134,42 @@ fn a_tree_that_was_cancelled_goes_on() {
 }
 
 #[test]
+fn a_dry_run_names_what_would_run_and_runs_nothing() {
+    let place = place(5);
+    place.run(&map(FAILS, &["--on-failure", "skip"])).expect_code(0);
+    let root = root(&place);
+    let before = place.run(&["events", &root]).expect_code(0).stdout().to_owned();
+    let planned = place.run(&["resume", "last", "--failed", "--dry-run"]).expect_code(0);
+    let expected = format!(
+        "would go on: tree {root}\n  run: 2 of 5 pieces\n  kept: 3 answers\n  stay without an answer: 0\n  in:2\n  in:3\n"
+    );
+    assert_eq!(planned.stdout(), expected);
+    let only = ["resume", "last", "--failed", "--only", "in:3", "--dry-run", "--json"];
+    let only = place.run(&only).expect_code(0).json();
+    assert_eq!(only["run"], serde_json::json!(["in:3"]));
+    assert_eq!((&only["kept"], &only["without"]), (&3.into(), &1.into()));
+    assert_eq!(place.run(&["events", &root]).expect_code(0).stdout(), before);
+    // Without an option nothing runs, and the answer that is there is said to lack two.
+    for more in [&[][..], &["--dry-run"]] {
+        let over = place.run(&[&["resume", "last"], more].concat()).expect_code(0);
+        let said = format!(
+            "tree {root} is over: nothing is left to resume, although 2 pieces of it did not complete"
+        );
+        assert!(over.stderr.contains(&said), "{}", over.stderr);
+        let hint = format!("hint: `offshoot resume {root} --failed` runs them again");
+        assert!(over.stderr.contains(&hint), "{}", over.stderr);
+        assert_eq!(over.stdout().is_empty(), !more.is_empty());
+    }
+    // A name that is left out is not a choice that is left out.
+    let none = place.run(&["resume", "--failed", "--budget-usd", "2"]).expect_code(2);
+    let hint = "`offshoot resume last --failed --budget-usd 2.00` goes on with the newest tree";
+    assert!(none.stderr.contains(hint), "{}", none.stderr);
+    place.file("go", "");
+    let resumed = place.run(&["resume", "last", "--failed"]).expect_code(0);
+    check_whole(&place, &resumed, 5, &[2, 3]);
+}
+
+#[test]
 fn what_failed_runs_again_by_name_or_all_of_it() {
     let place = place(5);
     let failed = place.run(&map(FAILS, &[])).expect_code(1);
@@ -142,7 +178,7 @@ fn what_failed_runs_again_by_name_or_all_of_it() {
     assert!(failed.stderr.contains(&hint), "{}", failed.stderr);
 
     let plain = place.run(&["resume", &root]).expect_code(1);
-    assert!(plain.stderr.contains("runs the 2 pieces that have no answer"), "{}", plain.stderr);
+    assert!(plain.stderr.contains("although 2 pieces of it did not complete"), "{}", plain.stderr);
     assert_eq!(all_ran(&place, 5), [1; 5]);
 
     place.file("go", "");

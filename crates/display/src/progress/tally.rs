@@ -1,6 +1,6 @@
 //! Counting runs.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::iter;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::line::why;
 use crate::style::Style;
 use crate::{name, number, used};
 
-/// The number of runs that are done, running, queued and failed, the time, and what was used. A root that only holds pieces is not
+/// The number of runs that are done, running, queued, failed and cancelled, the time, and what was used. A root that only holds pieces is not
 /// counted. Remembers only runs that are not over. Shown as
 /// `12 of 100 done  4 running  84 queued  1 failed  in 3.7 s  27.1 s left  3.2/s  12,340 tokens  $0.04`, and where one takes much
 /// longer than those before it, its name.
@@ -29,6 +29,8 @@ pub struct Tally {
     waiting: u64,
     completed: u64,
     failed: u64,
+    /// Runs that were cancelled, whose places may be taken again.
+    cancelled: HashSet<RunId>,
     /// Runs that are over and had started, those among them whose place was taken again: they say how long one takes.
     worked: u64,
     first_start: Option<Timestamp>,
@@ -59,6 +61,8 @@ struct Live {
     status: RunStatus,
     started: Option<Timestamp>,
     last_sign: Timestamp,
+    /// The time after which it is ended without a sign of life.
+    idle_limit: Option<Duration>,
     used: (Usage, Cost),
 }
 
@@ -97,7 +101,8 @@ impl Tally {
 
     /// Takes in one event; gives the failure it tells of. Runs that were stopped are counted by [`stopped`](Self::stopped).
     pub(super) fn apply(&mut self, event: &Event) -> Option<Failure> {
-        if matches!(event.kind, EventKind::Reopened) && self.first_start.is_some() {
+        let goes_on = matches!(event.kind, EventKind::Reopened | EventKind::RootReopened(_));
+        if goes_on && self.first_start.is_some() {
             // Not since the last moment that was told: while the record is read back that is now.
             self.dead += event.at.since(self.last_event);
         }
@@ -167,7 +172,7 @@ impl Tally {
 
     /// Runs that are over, well or not.
     pub fn ended(&self) -> u64 {
-        self.completed + self.failed
+        self.completed + self.failed + self.cancelled.len() as u64
     }
 
     /// Runs that completed.
@@ -175,7 +180,7 @@ impl Tally {
         self.completed
     }
 
-    /// Runs that are over and did not complete.
+    /// Runs that are over and did not complete, without those that were cancelled.
     pub fn failed(&self) -> u64 {
         self.failed
     }
@@ -186,9 +191,9 @@ impl Tally {
         self.expected.unwrap_or(0).max(admitted)
     }
 
-    /// Returns the part of the total that is over, in percent; 0 of nothing.
+    /// Returns the part of the total that completed or failed, in percent; 0 of nothing. What was cancelled is not done.
     pub fn percent(&self) -> u64 {
-        (self.ended() * 100).checked_div(self.total()).unwrap_or(0)
+        ((self.completed + self.failed) * 100).checked_div(self.total()).unwrap_or(0)
     }
 
     /// From the first start to the last event, or the last moment that was told; less the time in which no supervisor held the tree.
@@ -252,16 +257,20 @@ impl Tally {
         if admitted.parent.is_none() && admitted.runtime.is_none() {
             return;
         }
-        if admitted.instead.is_some() {
+        if let Some(before) = admitted.instead
+            && !self.cancelled.remove(&before)
+        {
             // What came of its place before does not count any more.
             self.failed = self.failed.saturating_sub(1);
         }
         let name = name(&admitted.agent, admitted.label.as_deref());
+        let seconds = Some(admitted.grant.idle_timeout_seconds).filter(|seconds| *seconds > 0);
         let live = Live {
             name,
             status: RunStatus::Queued,
             started: None,
             last_sign: at,
+            idle_limit: seconds.map(Duration::from_secs),
             used: (Usage::default(), Cost::NONE),
         };
         if self.live.insert(run, live).is_none() {
@@ -288,7 +297,10 @@ impl Tally {
                 None
             }
             Some(why) => {
-                self.failed += 1;
+                match ending.status() {
+                    RunStatus::Cancelled => drop(self.cancelled.insert(run)),
+                    _ => self.failed += 1,
+                }
                 Some(Failure { name: live.name, status: ending.status(), why })
             }
         }
@@ -386,6 +398,7 @@ impl fmt::Display for Tally {
             // Runs that are expected and not yet admitted count as queued.
             (total - self.ended() - self.running - self.waiting, "queued"),
             (self.failed, "failed"),
+            (self.cancelled.len() as u64, "cancelled"),
         ];
         for (count, word) in counts {
             if count > 0 {
@@ -413,6 +426,9 @@ impl fmt::Display for Tally {
                 slow.name,
                 number::duration(age)
             )?;
+            if let Some(limit) = slow.idle_limit {
+                write!(f, " of at most {}", number::duration(limit))?;
+            }
         }
         match rate {
             None => {}

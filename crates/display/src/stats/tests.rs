@@ -32,7 +32,7 @@ fn everything_is_counted_once() {
     let events = scenario::everything();
     events.iter().for_each(|event| stats.apply(event));
     stats.lose(events.last().expect("much has happened").root);
-    let page = stats.page();
+    let page = stats.page(Timestamp::EPOCH);
     insta::assert_snapshot!("stats", page);
     let tree = offshoot_model::Tree::of(&events);
     let runs = tree.nodes().count() as u64 - 2;
@@ -50,7 +50,7 @@ fn everything_is_counted_once() {
 fn refusals_are_summed_by_their_codes() {
     let mut stats = Stats::default();
     scenario::everything().iter().for_each(|event| stats.apply(event));
-    let page = stats.page();
+    let page = stats.page(Timestamp::EPOCH);
     // One by itself, and 12,345 in one event.
     let json = serde_json::to_value(&page).expect("plain data");
     assert_eq!(json["refusals"]["depth_limit"], 12_346);
@@ -88,7 +88,7 @@ fn dead_time_is_no_work() {
     tell(3603, piece.run, EventKind::Starting);
     let completed = Reason::Completed { exit_code: Some(0) };
     tell(3605, piece.run, EventKind::Ended(Box::new(Ending::of(completed))));
-    let page = stats.page();
+    let page = stats.page(Timestamp::EPOCH);
     assert_eq!(page.queue.p50, Some(1000));
     // One second before the death, two after the second start: what stood in line between has no slot.
     assert_eq!(page.run.p50, Some(3000));

@@ -16,7 +16,7 @@ const HOSTILE: &str =
 fn numbers(events: &[Event]) -> StatsPage {
     let mut stats = Stats::default();
     events.iter().for_each(|event| stats.apply(event));
-    stats.page()
+    stats.page(Timestamp::EPOCH)
 }
 
 static NONE_SILENT: LazyLock<HashMap<RunId, Duration>> = LazyLock::new(HashMap::new);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use offshoot_display::{Export, List, Show, Stats, Style, TreeText};
-use offshoot_model::{Event, EventKind, Node, RunStatus, Tree};
+use offshoot_model::{Event, EventKind, Node, RunStatus, Timestamp, Tree};
 use offshoot_test_support::scenario;
 
 /// A map that is paused, with a breaker that is open.
@@ -61,7 +61,7 @@ fn a_tree_says_once_that_it_is_paused() {
 fn numbers_say_which_trees_are_held_back() {
     let mut stats = Stats::default();
     a_held_map().iter().for_each(|event| stats.apply(event));
-    let page = stats.clone().page();
+    let page = stats.clone().page(Timestamp::EPOCH);
     let text = page.to_string();
     assert!(text.contains(&format!("\nheld         main: count words: {PAUSED}")), "{text}");
     assert!(text.contains(&format!("\n             main: count words: {HELD}")), "{text}");
@@ -71,7 +71,7 @@ fn numbers_say_which_trees_are_held_back() {
     assert_eq!(json["held"][0]["openBreakers"][0]["agent"], "main");
     // No supervisor holds it: nothing of it goes on anyway.
     stats.lose(a_held_map()[0].root);
-    assert!(!stats.page().to_string().contains("held"));
+    assert!(!stats.page(Timestamp::EPOCH).to_string().contains("held"));
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn graphs_say_what_is_held_back() {
     let tree = Tree::of(&events);
     let mut stats = Stats::default();
     events.iter().for_each(|event| stats.apply(event));
-    let stats = stats.page();
+    let stats = stats.page(Timestamp::EPOCH);
     let runs = tree.nodes().find(|node| node.started_at.is_some() && !node.runs_nothing());
     let run = runs.expect("one has started").run;
     let silences = HashMap::from([(run, Duration::from_millis(61_000))]);

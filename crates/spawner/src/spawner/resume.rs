@@ -14,7 +14,7 @@ use crate::announce;
 use crate::clock::Onward;
 use crate::error::SpawnerError;
 use crate::handle::{HELD_BYTES, Piece, Session};
-use crate::machine::{EndedPiece, Library, Recall, Recalled, RunIndex, Waiting};
+use crate::machine::{EndedPiece, Library, Recall, Recalled, RunIndex, Unanswered, Waiting};
 use crate::request::{Prepared, Unresolved};
 use crate::run_spec::RunSpec;
 use crate::runtimes::Runtimes;
@@ -110,10 +110,16 @@ impl AbandonedTree {
         self.root
     }
 
-    /// Returns the number of pieces that would run of so many, and of those that have no answer and would stay without one.
-    pub fn unanswered(&self, total: usize) -> (usize, usize) {
-        let (again, stay) = self.recall.unanswered();
-        (again + total.saturating_sub(self.recall.pieces()), stay)
+    /// Counts the pieces without an answer, of so many in all.
+    pub fn unanswered(&self, total: usize) -> Unanswered {
+        let over = self.recall.unanswered();
+        let never_started = total.saturating_sub(self.recall.pieces());
+        Unanswered { again: over.again + never_started, ..over }
+    }
+
+    /// Returns the places of the pieces that would not run, counted from 0 in the order of the request.
+    pub fn staying(&self) -> impl Iterator<Item = u32> {
+        self.recall.staying()
     }
 
     /// Gives a tree that is over so many seconds from here on, and this budget for the whole tree with what it has used, in each

@@ -63,6 +63,17 @@ pub enum NotReopened {
     Unbounded(Unit),
 }
 
+/// The pieces of a tree that have no answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unanswered {
+    /// The number of those that would run.
+    pub again: usize,
+    /// The number of those that failed and would stay without an answer.
+    pub failed: usize,
+    /// The number of those that were cancelled and would stay without an answer.
+    pub cancelled: usize,
+}
+
 /// The decision to reopen a root.
 pub(super) struct Reopening {
     event: RootReopened,
@@ -141,12 +152,24 @@ impl Recall {
         Ok(())
     }
 
-    /// Counts the pieces without an answer: those that are over and are to run again, and those that are over and stay as they are.
-    pub(crate) fn unanswered(&self) -> (usize, usize) {
-        let over = self.over.values().filter(|piece| piece.has_failed || piece.was_cancelled);
-        let (mut again, mut stay) = (0, 0);
-        over.for_each(|piece| if piece.again { again += 1 } else { stay += 1 });
-        (again, stay)
+    /// Counts the pieces without an answer that are over.
+    pub(crate) fn unanswered(&self) -> Unanswered {
+        let mut count = Unanswered::default();
+        for piece in self.over.values() {
+            match piece {
+                OverPiece { has_failed: false, was_cancelled: false, .. } => {}
+                OverPiece { again: true, .. } => count.again += 1,
+                OverPiece { has_failed: true, .. } => count.failed += 1,
+                OverPiece { .. } => count.cancelled += 1,
+            }
+        }
+        count
+    }
+
+    /// Returns the places of pieces that are over and do not run again, with an answer or without one.
+    pub(crate) fn staying(&self) -> impl Iterator<Item = u32> {
+        let staying = self.over.iter().filter(|(_, piece)| !piece.again && !piece.merges);
+        staying.map(|(&place, _)| place)
     }
 
     /// Returns the number of pieces that are over or were taken up again, whatever became of them.

@@ -1,0 +1,257 @@
+//! The run that a user means by a text.
+//!
+//! A text may mean several runs: the beginning of an id is shared by runs that were made in the same minute, and a label by runs of several
+//! trees. A command that only looks then takes the likeliest one and says so. A command that changes something takes a label alone that one
+//! live run has. Anything else is refused, with the runs that may be meant.
+
+use std::collections::BTreeSet;
+
+use offshoot_display::{neutral, number};
+use offshoot_model::{RootId, RunStatus, SessionKey};
+use offshoot_spawner::{Clock, SystemClock};
+use offshoot_store::{FIND_LIMIT, FoundRun};
+
+use super::Record;
+use crate::code::{FailureCode, NoteCode};
+use crate::command::malformed_key;
+use crate::door::own;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::listing;
+
+/// The name of the root of the newest tree.
+const MAIN: &str = "main";
+
+impl Record {
+    /// Opens the record in which a run is to be found, and finds it.
+    pub(crate) fn open_with(cx: &Invocation, text: &str) -> Result<(Self, FoundRun), Failure> {
+        let record = Self::open_for(cx, text)?;
+        let found = record.find(text)?;
+        Ok((record, found))
+    }
+
+    /// The same for a command that only looks. Of several runs that may be meant it is the one of the newest tree; of a root and runs below
+    /// it whose ids begin in the same way, the root. That is said.
+    pub(crate) fn open_to_look(cx: &Invocation, text: &str) -> Result<(Self, FoundRun), Failure> {
+        let record = Self::open_for(cx, text)?;
+        let candidates = record.candidates(text)?;
+        let found = match candidates.as_slice() {
+            [_, _, ..] => match record.in_newest(&candidates)? {
+                Some(found) => {
+                    let means = "stands in several trees, and means that of the newest here";
+                    cx.output.note(
+                        NoteCode::NewestOfLabel,
+                        format_args!("`{text}` {means}: {}", found.run),
+                    );
+                    Some(found)
+                }
+                None => record.only_root(text, cx)?,
+            },
+            _ => None,
+        };
+        let found = found.map_or_else(|| record.only(text, candidates), Ok)?;
+        Ok((record, found))
+    }
+
+    /// The same for a command that changes something. Of several runs with the label it is the only one that is not over. That is said.
+    pub(crate) fn open_to_act(cx: &Invocation, text: &str) -> Result<(Self, FoundRun), Failure> {
+        let record = Self::open_for(cx, text)?;
+        let mut candidates = record.candidates(text)?;
+        if candidates.len() > 1 && record.roots_from(text)?.is_empty() {
+            let mut live = Vec::new();
+            for run in &candidates {
+                let is_over = record.store.ending(run.root, run.run)?.is_some();
+                if !is_over && !record.is_abandoned(run.root)? {
+                    live.push(run.clone());
+                }
+            }
+            if let [run] = live.as_slice() {
+                cx.output.note(
+                    NoteCode::LiveOfLabel,
+                    format_args!(
+                        "`{text}` stands in several trees, and means the one run of them that is not over: {}",
+                        run.run
+                    ),
+                );
+                candidates = live;
+            }
+        }
+        let found = record.only(text, candidates)?;
+        Ok((record, found))
+    }
+
+    /// Opens the record and finds a run to look at in it. Inside an agent it is that agent's own, or one below: what else is on record is not
+    /// for it.
+    pub(crate) fn open_own(cx: &Invocation, text: &str) -> Result<(Self, FoundRun), Failure> {
+        match own(text, cx)? {
+            Some(run) => Self::open_with(cx, &run.to_string()),
+            None => Self::open_to_look(cx, text),
+        }
+    }
+
+    /// Opens the record and finds the tree in which a run is: all runs that may be meant are of one.
+    pub(crate) fn open_tree(cx: &Invocation, text: &str) -> Result<(Self, FoundRun), Failure> {
+        let record = Self::open_for(cx, text)?;
+        let mut candidates = record.candidates(text)?;
+        let mut roots: BTreeSet<RootId> = candidates.iter().map(|found| found.root).collect();
+        roots.extend(record.roots_from(text)?);
+        if roots.len() == 1 && candidates.len() > 1 {
+            let root = roots.first().map(|root| root.run().to_string());
+            candidates = record.store.find(&root.unwrap_or_default())?;
+        }
+        let found = record.only(text, candidates)?;
+        Ok((record, found))
+    }
+
+    /// Finds the one run that a user names.
+    pub(crate) fn find(&self, text: &str) -> Result<FoundRun, Failure> {
+        self.only(text, self.candidates(text)?)
+    }
+
+    /// Returns the runs that may be meant, the newest first, and no more than can be told apart.
+    fn candidates(&self, text: &str) -> Result<Vec<FoundRun>, Failure> {
+        // A text that begins like a key must be a key: the error names its mistake, not a missing run.
+        if text.trim_start().to_ascii_lowercase().starts_with("agent:") {
+            SessionKey::parse(text).map_err(|error| malformed_key(&error))?;
+        }
+        let listed = text.strip_prefix('@').and_then(|number| number.parse().ok());
+        let named = match (text, listed) {
+            (_, Some(number)) => Some(listing::run(self, number)?),
+            ("last", None) => self.summaries()?.last().map(|newest| newest.root.run()),
+            _ => None,
+        };
+        let text = named.map_or_else(|| text.to_owned(), |run| run.to_string());
+        let mut found = self.store.find(&text)?;
+        // As rows print it: `AGENT: LABEL`.
+        if found.is_empty()
+            && let Some((agent, label)) = text.split_once(": ")
+        {
+            found = self.store.find(label)?;
+            found.retain(|run| run.key.agent_str() == agent);
+        }
+        // The name of the session of the newest root, unless a run has it as its label.
+        if found.is_empty()
+            && text == MAIN
+            && let Some(newest) = self.summaries()?.last()
+        {
+            found = self.store.find(&newest.root.run().to_string())?;
+        }
+        if found.len() > 1 && found.iter().all(|run| run.root == found[0].root) {
+            self.leave_out_replaced(&mut found)?;
+        }
+        Ok(found)
+    }
+
+    /// Returns the one run that is meant, or refuses.
+    fn only(&self, text: &str, mut candidates: Vec<FoundRun>) -> Result<FoundRun, Failure> {
+        match candidates.len() {
+            0 => Err(self.unknown(text)?),
+            1 => Ok(candidates.remove(0)),
+            many => Err(self.ambiguous(text, many, &candidates)?),
+        }
+    }
+
+    /// Returns the one of these runs that is of the newest tree.
+    fn in_newest(&self, candidates: &[FoundRun]) -> Result<Option<FoundRun>, Failure> {
+        let Some(newest) = self.summaries()?.pop() else { return Ok(None) };
+        let is_newest = |found: &&FoundRun| found.root == newest.root;
+        let mut found: Vec<_> = candidates.iter().filter(is_newest).cloned().collect();
+        if found.len() > 1 {
+            self.leave_out_replaced(&mut found)?;
+        }
+        let only = if found.len() == 1 { found.pop() } else { None };
+        Ok(only)
+    }
+
+    /// Returns the one root whose id begins so.
+    fn only_root(&self, text: &str, cx: &Invocation) -> Result<Option<FoundRun>, Failure> {
+        let roots = self.roots_from(text)?;
+        let [root] = roots.as_slice() else { return Ok(None) };
+        cx.output.note(
+            NoteCode::RootOfBeginning,
+            format_args!("the ids of several runs begin with `{text}`; it means the root: {root}"),
+        );
+        Ok(self.store.find(&root.run().to_string())?.pop())
+    }
+
+    /// Returns the roots whose ids begin with this text, the oldest first.
+    fn roots_from(&self, text: &str) -> Result<Vec<RootId>, Failure> {
+        let digits = |text: &str| text.trim().replace('-', "").to_ascii_lowercase();
+        let beginning = digits(text);
+        if beginning.is_empty() {
+            return Ok(Vec::new());
+        }
+        let roots = self.summaries()?.into_iter().map(|summary| summary.root);
+        Ok(roots.filter(|root| digits(&root.to_string()).starts_with(&beginning)).collect())
+    }
+
+    /// Leaves out runs of a tree in place of which another one has run: a label means the newest.
+    fn leave_out_replaced(&self, found: &mut Vec<FoundRun>) -> Result<(), Failure> {
+        let tree = self.tree(found[0].root)?;
+        found.retain(|run| tree.get(run.run).is_none_or(|node| node.replaced_by.is_none()));
+        Ok(())
+    }
+
+    /// Returns the error about a text that means no run, with labels of the newest tree that have it in them.
+    fn unknown(&self, text: &str) -> Result<Failure, Failure> {
+        /// More names do not help.
+        const NAMED: usize = 3;
+        let failure =
+            Failure::input(FailureCode::NoSuchRun, format_args!("there is no run `{text}`"));
+        let tree = self.summaries()?.last().map(|newest| self.tree(newest.root)).transpose()?;
+        let labels = tree.iter().flat_map(|tree| tree.nodes()).filter_map(|node| {
+            let label = node.label.as_deref().filter(|label| label.contains(text));
+            label.filter(|_| node.replaced_by.is_none())
+        });
+        let similar: Vec<String> =
+            labels.take(NAMED + 1).map(|label| format!("`{}`", neutral::line(label))).collect();
+        let similar = match similar.len() {
+            0 => String::new(),
+            1..=NAMED => {
+                format!("labels of the newest tree with this in them: {}; ", similar.join(", "))
+            }
+            _ => format!(
+                "labels of the newest tree with this in them: {}, …; ",
+                similar[..NAMED].join(", ")
+            ),
+        };
+        Ok(failure.hint(format_args!(
+            "{similar}`offshoot list --all` shows all runs; a run is named by its id, a unique beginning of it, its session key, \
+             its label, `last` or `main` for the newest root, or `@N` as the last listing printed it"
+        )))
+    }
+
+    /// The error about a text that may mean any of these runs, which tells them apart.
+    fn ambiguous(&self, text: &str, many: usize, found: &[FoundRun]) -> Result<Failure, Failure> {
+        let now = SystemClock.now();
+        let mut list = String::new();
+        // Roots are older than the runs below them, of which there may be more than are listed.
+        let mut found = found.to_vec();
+        for root in self.roots_from(text)?.into_iter().rev() {
+            found.retain(|run| run.run != root.run());
+            found.splice(0..0, self.store.find(&root.run().to_string())?);
+        }
+        let many = many.max(found.len());
+        for run in found.iter().take(FIND_LIMIT) {
+            let admitted = self.store.admitted(run.root, run.run)?;
+            let ending = self.store.ending(run.root, run.run)?;
+            let status = match (ending, self.is_abandoned(run.root)?) {
+                (Some(ending), _) => ending.status().as_ref().to_owned(),
+                (None, true) => RunStatus::Lost.to_string(),
+                (None, false) => "not over".to_owned(),
+            };
+            let label = admitted.as_ref().and_then(|admitted| admitted.label.as_deref());
+            let label = label.map(neutral::line).unwrap_or_default();
+            let age = run.run.made_at().map(|at| number::duration(now.since(at)));
+            let age = age.map(|age| format!("  {age} ago")).unwrap_or_default();
+            list.push_str(&format!("\n  {}  {}  {status}{age}  {label}", run.run, run.key));
+            list.truncate(list.trim_end().len());
+        }
+        let more = if many >= FIND_LIMIT { " or more" } else { "" };
+        Ok(Failure::input(
+            FailureCode::AmbiguousRun,
+            format_args!("`{text}` may be any of {many}{more} runs:{list}"),
+        )
+        .hint("write more of the id, or the whole session key"))
+    }
+}
