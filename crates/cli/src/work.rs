@@ -17,6 +17,7 @@ pub(crate) mod earlier;
 pub(crate) mod engine;
 pub(crate) mod heads;
 pub(crate) mod input;
+pub(crate) mod input_tokens;
 pub(crate) mod interrupt;
 pub(crate) mod job_log;
 pub(crate) mod junit;

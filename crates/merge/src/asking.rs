@@ -91,9 +91,6 @@ const BEST_OF: &str = "best-of";
 /// The tokens of a group, where no other number is given: a quarter of the smallest context window that is common today.
 const TOKENS: NonZeroU64 = NonZeroU64::new(32_000).unwrap();
 
-/// The bytes of a token, by which tokens are estimated. English prose has about four, code and other languages fewer.
-const TOKEN_BYTES: u64 = 4;
-
 /// Summaries up to so many tokens may be longer than what they summarize: a sentence about two numbers is.
 const SHORT: u64 = 256;
 
@@ -142,15 +139,22 @@ impl Asking {
         Ok(Self { way: way(number.unwrap_or(TOKENS)), asked: asked(text, rest)? })
     }
 
-    /// Returns an estimate of the tokens of so many bytes. No tokenizer is asked: each model has its own.
-    pub const fn estimated_tokens(bytes: u64) -> u64 {
-        bytes.div_ceil(TOKEN_BYTES)
+    /// Returns the most tokens of a group; none where groups have a number of members, or all are one.
+    pub const fn token_limit(&self) -> Option<u64> {
+        match self.way {
+            AskingWay::Summarize(tokens) | AskingWay::BestOf(tokens) => Some(tokens.get()),
+            AskingWay::Once | AskingWay::Reduce(_) => None,
+        }
     }
 
-    /// Returns the reason why an answer of so many bytes about results of so many bytes is none: it is a summary that is longer than
+    /// True if an answer of so many bytes may be too long. No token is shorter than a byte.
+    pub const fn may_be_too_long(&self, bytes: u64) -> bool {
+        matches!(self.way, AskingWay::Summarize(_)) && bytes > SHORT
+    }
+
+    /// Returns the reason why an answer of so many tokens about results of so many tokens is none: it is a summary that is longer than
     /// what it summarizes.
     pub fn too_long(&self, answer: u64, results: u64) -> Option<String> {
-        let (answer, results) = (Self::estimated_tokens(answer), Self::estimated_tokens(results));
         let is_too_long =
             matches!(self.way, AskingWay::Summarize(_)) && answer > results.max(SHORT);
         is_too_long.then(|| {

@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &FanoutArguments, cx: &Invocation) -> Result<Exit, 
             PlannedAgent { label, bytes, runs: Some(runs), wave: wave + 1, needs }
         };
         let agents: Vec<_> = (1..).zip(&plan.tasks).zip(waves).map(agent).collect();
-        return nested::dry_run(&plan, &agents, &config, &prepared, cx);
+        return nested::dry_run(&plan, &agents, "", &config, &prepared, cx);
     }
     consent::ask(plan.tasks.len(), &prepared, &config, arguments.pieces.yes, cx)?;
     let outcomes = Outcomes::of(&arguments.pieces, &terms, cx)?;

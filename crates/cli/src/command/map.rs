@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
             .collect();
         let plan = Plan { stages, ..plan(&prepared, &config, how, &cut, &terms, work, cx) };
         let agents = stages::planned(agents, &plan);
-        return nested::dry_run(&plan, &agents, &config, &prepared, cx);
+        return nested::dry_run(&plan, &agents, &task, &config, &prepared, cx);
     }
     let yes = arguments.pieces.yes;
     consent::ask(cut.pieces.len() * (1 + stages.len()), &prepared, &config, yes, cx)?;

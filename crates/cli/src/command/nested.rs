@@ -171,17 +171,18 @@ pub(super) fn map(
     })
 }
 
-/// Prints a plan, under the limits of the tree that would be opened, or inside an agent of its own tree.
+/// Prints a plan of which each agent is told `task`, under the limits of the tree that would be opened, or inside an agent of its own tree.
 pub(super) fn dry_run(
     plan: &Plan,
     agents: &[PlannedAgent],
+    task: &str,
     config: &Config,
     prepared: &Prepared,
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
     let status = inside(cx, async |supervisor| Ok(supervisor.call(Status {}).await?))?;
     let (inside, is_paid) = (status.as_ref(), prepared.is_paid);
-    DryRun { plan, agents, config, is_paid, inside }.print(cx)
+    DryRun { plan, agents, task, config, is_paid, inside }.print(cx)
 }
 
 /// Returns what all children of a map or a fanout have in common. The budget is that of all of them.

@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &RunArguments, cx: &Invocation) -> Result<Exit, Fai
             wave: 1,
             needs: Vec::new(),
         };
-        return nested::dry_run(&plan, &[agent], &config, &prepared, cx);
+        return nested::dry_run(&plan, &[agent], task, &config, &prepared, cx);
     }
     engine::block_on(async {
         let interrupts = Interrupts::listen()?;

@@ -4,17 +4,19 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use offshoot_config::Config;
-use offshoot_display::number;
+use offshoot_display::{neutral, number};
 use offshoot_host::runtimes::is_metered;
 use offshoot_host::{SlotsTaken, known_walls};
-use offshoot_model::Timestamp;
+use offshoot_model::{Timestamp, Window};
 use offshoot_process::HostMemory;
 use offshoot_spawner::{Clock, SystemClock};
 use serde::Serialize;
 
 use super::dry_run::PlannedAgent;
 use super::plan::Plan;
+use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::record::Record;
 
 /// The bounds of a plan.
 #[serde_with::skip_serializing_none]
@@ -31,6 +33,9 @@ pub(crate) struct Ahead {
     memory: Option<Memory>,
     /// The accounts of which no run starts before a reset.
     walls: Vec<Wall>,
+    /// The windows of quotas that have not begun anew since they were last told of, as the newest tree here heard of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    windows: Vec<Window>,
     /// The runtimes whose requests to models are reserved before they leave.
     metered: Vec<Arc<str>>,
 }
@@ -58,6 +63,19 @@ struct Wall {
     window: Option<Arc<str>>,
     #[serde(serialize_with = "offshoot_model::rfc3339")]
     until: Timestamp,
+}
+
+/// Returns the windows of the accounts of these runtimes of which the newest tree has heard.
+fn windows(
+    runtimes: &BTreeSet<Arc<str>>,
+    now: Timestamp,
+    cx: &Invocation,
+) -> Result<Vec<Window>, Failure> {
+    let Some(record) = Record::open(cx)? else { return Ok(Vec::new()) };
+    let Some(newest) = record.summaries()?.pop() else { return Ok(Vec::new()) };
+    let tree = record.tree(newest.root)?;
+    let windows = tree.windows(newest.root, now);
+    Ok(windows.filter(|window| runtimes.contains(&window.account.runtime)).cloned().collect())
 }
 
 impl Ahead {
@@ -101,7 +119,9 @@ impl Ahead {
                 window: wall.window,
                 until: wall.until,
             });
+        let windows = windows(&runtimes, now, cx).unwrap_or_default();
         Self {
+            windows,
             at_once: first.map_or(all, |(_, most)| most),
             bound_by: first.map(|(key, _)| key),
             host,
@@ -118,6 +138,11 @@ impl Ahead {
             let window = window.as_deref().map(|window| format!(" ({window})")).unwrap_or_default();
             let until = number::moment(*until);
             lines.push(format!("quota: no run of {runtime} starts before {until}{window}"));
+        }
+        for Window { account, window, left, until } in &self.windows {
+            let (left, until) = (left / 10_000, number::moment(*until));
+            let of = neutral::line(&format!("{window} of {account}")).into_owned();
+            lines.push(format!("quota: {left} % of {of} were left, until {until}"));
         }
         if let Some(key) = self.bound_by {
             lines.push(format!("at once: {}, as many as {key} lets run", self.at_once));

@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::ahead::Ahead;
+use super::input_tokens::InputTokens;
 use super::plan::Plan;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -51,6 +52,8 @@ pub(crate) struct PlannedCommand {
 pub(crate) struct DryRun<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) agents: &'a [PlannedAgent],
+    /// The words that each agent is told.
+    pub(crate) task: &'a str,
     pub(crate) config: &'a Config,
     /// True if some run may cost money.
     pub(crate) is_paid: bool,
@@ -69,6 +72,9 @@ struct Printed<'a> {
     limits: Value,
     budget: Option<Budget>,
     cost: Cost,
+    /// The tokens that its agents read; none where no model is asked that is known of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<InputTokens>,
     /// The bounds of this computer; none inside an agent, whose supervisor has them.
     #[serde(skip_serializing_if = "Option::is_none")]
     ahead: Option<Ahead>,
@@ -117,6 +123,8 @@ impl DryRun<'_> {
     pub(crate) fn print(&self, cx: &Invocation) -> Result<Exit, Failure> {
         let ahead = || Ahead::look(self.plan, self.agents, self.config, cx);
         let ahead = self.inside.is_none().then(ahead);
+        let input = || InputTokens::of(self.plan, self.agents, self.task, self.config);
+        let input = self.may_cost().then(input).flatten();
         if cx.output.wants_json() {
             let limits = match self.inside {
                 Some(status) => json!({ "tree": status }),
@@ -130,6 +138,7 @@ impl DryRun<'_> {
                 limits,
                 budget: self.budget(),
                 cost: Cost { may_cost: self.may_cost(), at_most_usd: self.most_usd() },
+                input,
                 ahead,
             };
             cx.output.document(&printed, Document::DryRun)?;
@@ -153,6 +162,7 @@ impl DryRun<'_> {
         if let Some(budget) = self.budget().filter(|_| self.may_cost()) {
             cx.output.line(budget.line())?;
         }
+        input.iter().try_for_each(|input| cx.output.line(input.line()))?;
         cx.output.line(self.cost_line())?;
         ahead.iter().flat_map(Ahead::lines).try_for_each(|line| cx.output.line(line))?;
         Ok(Exit::Done)

@@ -1,6 +1,11 @@
 //! The bounds that a plan meets first, as a dry run says them.
 
+use std::fs;
+
+use offshoot_fake_model_api::{Reply, Rule};
+
 use crate::command::Place;
+use crate::openai;
 
 #[test]
 fn a_dry_run_says_what_the_plan_meets_first() {
@@ -35,4 +40,38 @@ fn a_dry_run_says_what_the_plan_meets_first() {
     // A reset that is over holds nothing back.
     wall("1");
     assert!(!plan(&[]).stdout().contains("quota: "));
+}
+
+#[test]
+fn a_dry_run_tells_the_tokens_that_a_model_would_read_and_their_price() {
+    let (place, api) = openai::stage([Rule::always(Reply::text("hello"))], "");
+    let config = fs::read_to_string(place.path().join("c.toml")).expect("it was written");
+    let prices = "[prices.small]\ninputPerMillion = 3\noutputPerMillion = 15\n";
+    place.file("c.toml", format!("{config}\n{prices}"));
+    place.file("in", "The quick brown fox jumps over the lazy dog.\n".repeat(2_000));
+    let words = ["--config", "c.toml", "map", "--dry-run", "--runtime", "openai"];
+    let plan = |more: &[&str]| {
+        place.run(
+            &[&words[..], &["--split", "lines:200"], more, &["in", "--task", "Count the foxes."]]
+                .concat(),
+        )
+    };
+    let planned = plan(&[]).expect_code(0);
+    // 10 tasks of 4 tokens, and 2,000 lines of 10 or 11.
+    let input = &plan(&["--json"]).expect_code(0).json()["input"];
+    let tokens = input["tokens"].as_u64().expect("tokens");
+    assert!((20_040..=22_140).contains(&tokens), "{input}");
+    assert_eq!((&input["model"], &input["tokenizer"]), (&"small".into(), &"o200k_base".into()));
+    let usd = input["microUsd"].as_f64().expect("a price");
+    assert!((usd - tokens as f64 * 3e-6).abs() < 2e-6 || usd as u64 == tokens * 3, "{input}");
+    assert!(planned.stdout().contains("(tokenizer o200k_base), $0.06"), "{}", planned.text());
+    assert!(
+        planned.stdout().contains("at the price of small; what runtimes"),
+        "{}",
+        planned.text()
+    );
+    assert!(api.conversations().is_empty());
+    // A program of the operator's own reads no tokens that are known of.
+    let own = place.run(&["map", "--dry-run", "in", "--", "cat"]).expect_code(0);
+    assert!(!own.stdout().contains("to read"), "{}", own.text());
 }

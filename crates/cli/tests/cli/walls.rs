@@ -289,6 +289,9 @@ fn what_is_left_of_a_window_is_shown() {
     assert_eq!(left, [600_000, 590_000, 170_000]);
     let shown = stage.place.run(&["show", "last"]).expect_code(0);
     assert!(shown.stdout().contains("17 % of five_hour of claude"), "{}", shown.stdout());
+    let planned = run(&stage, &[MAP, &["--dry-run"]].concat()).expect_code(0);
+    let said = "quota: 17 % of five_hour of claude";
+    assert!(planned.stdout().contains(said), "{}", planned.stdout());
     stage.place.run(&["audit", "last"]).expect_code(0);
 }
 

@@ -14,10 +14,10 @@ pub struct Group {
 }
 
 impl Asking {
-    /// Returns the groups of a level, from 1, of results of so many bytes, in their order. Each level after the first has fewer than
+    /// Returns the groups of a level, from 1, of results of so many tokens, in their order. Each level after the first has fewer than
     /// the one before, so that the last one has a single group: the answer of that is the answer.
-    pub fn groups(&self, level: u32, sizes: &[u64]) -> Vec<Group> {
-        let results = sizes.len();
+    pub fn groups(&self, level: u32, tokens: &[u64]) -> Vec<Group> {
+        let results = tokens.len();
         match self.way {
             AskingWay::Once if results == 0 => Vec::new(),
             AskingWay::Once => vec![Group { members: 0..results, asks: true }],
@@ -27,18 +27,18 @@ impl Asking {
                 let members = ends.map(|start| start..results.min(start.saturating_add(arity)));
                 members.map(|members| Group { asks: members.len() > 1, members }).collect()
             }
-            AskingWay::BestOf(tokens) => {
-                let members = within(tokens.get(), sizes, 2);
+            AskingWay::BestOf(most) => {
+                let members = within(most.get(), tokens, 2);
                 members.map(|members| Group { asks: members.len() > 1, members }).collect()
             }
-            AskingWay::Summarize(tokens) => {
+            AskingWay::Summarize(most) => {
                 // What is too long by itself is made shorter before it stands beside others.
                 let least = if level == 1 { 1 } else { 2 };
-                let is_long = |place: usize| Self::estimated_tokens(sizes[place]) > tokens.get();
+                let is_long = |place: usize| tokens[place] > most.get();
                 let asks = |members: &Range<usize>| {
                     members.len() > 1 || level == 1 && (results == 1 || is_long(members.start))
                 };
-                let members = within(tokens.get(), sizes, least);
+                let members = within(most.get(), tokens, least);
                 members.map(|members| Group { asks: asks(&members), members }).collect()
             }
         }
@@ -46,13 +46,13 @@ impl Asking {
 }
 
 /// Groups of neighbours that have at most so many tokens together, or at least so many members.
-fn within(tokens: u64, sizes: &[u64], least: usize) -> impl Iterator<Item = Range<usize>> {
+fn within(most: u64, tokens: &[u64], least: usize) -> impl Iterator<Item = Range<usize>> {
     let mut start = 0;
     std::iter::from_fn(move || {
         let (mut end, mut sum) = (start, 0_u64);
-        while let Some(&size) = sizes.get(end) {
-            sum = sum.saturating_add(Asking::estimated_tokens(size));
-            if sum > tokens && end - start >= least {
+        while let Some(&more) = tokens.get(end) {
+            sum = sum.saturating_add(more);
+            if sum > most && end - start >= least {
                 break;
             }
             end += 1;
@@ -71,8 +71,7 @@ mod tests {
 
     fn groups(text: &str, level: u32, tokens: &[u64]) -> Vec<(Range<usize>, bool)> {
         let asking: Asking = text.parse().expect(text);
-        let sizes: Vec<u64> = tokens.iter().map(|tokens| 4 * tokens).collect();
-        let groups = asking.groups(level, &sizes).into_iter();
+        let groups = asking.groups(level, tokens).into_iter();
         groups.map(|group| (group.members, group.asks)).collect()
     }
 

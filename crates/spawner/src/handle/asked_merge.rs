@@ -7,6 +7,7 @@ mod session;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::{self, Read as _};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -153,8 +154,8 @@ impl AskedMerge {
         let mut items: Vec<Named> = std::mem::take(&mut self.results).into_values().collect();
         let mut reason = None;
         for level in 1.. {
-            let sizes: Vec<u64> = items.iter().map(|(_, payload)| payload.size()).collect();
-            let groups = self.asking.groups(level, &sizes);
+            let tokens = self.tokens(&items).await?;
+            let groups = self.asking.groups(level, &tokens);
             let asked = (1..).zip(&groups).filter(|(_, group)| group.asks);
             let asked: Vec<About> = asked
                 .map(|(number, group)| About { level, number, members: group.members.clone() })
@@ -188,15 +189,41 @@ impl AskedMerge {
     /// Asks about these groups, and returns an answer in place of each.
     async fn merged(&mut self, items: &[Named], asked: &[About]) -> Result<Vec<Named>, MergeError> {
         let answers = self.ask(items, asked, false).await?;
-        let named = |(about, answer): (&About, Payload)| {
-            let results = items[about.members.clone()].iter().map(|(_, result)| result.size());
+        let mut named = Vec::with_capacity(asked.len());
+        for (about, answer) in asked.iter().zip(answers) {
             let label = self.asking.label(about.level, about.number);
-            match self.asking.too_long(answer.size(), results.sum()) {
-                Some(why) => Err(self.not_answered(label, why)),
-                None => Ok((label.into(), answer)),
+            if self.asking.may_be_too_long(answer.size()) {
+                let results = self.counted(&items[about.members.clone()]).await?;
+                let own = self.counted(&[(Arc::from(""), answer.clone())]).await?;
+                if let Some(why) = self.asking.too_long(own.iter().sum(), results.iter().sum()) {
+                    return Err(self.not_answered(label, why));
+                }
             }
-        };
-        asked.iter().zip(answers).map(named).collect()
+            named.push((label.into(), answer));
+        }
+        Ok(named)
+    }
+
+    /// Returns the tokens by which results are grouped. Where all fit by their bytes, and where no limit asks for them, these stand for
+    /// tokens: no token is shorter.
+    async fn tokens(&self, items: &[Named]) -> Result<Vec<u64>, MergeError> {
+        let bytes: Vec<u64> = items.iter().map(|(_, payload)| payload.size()).collect();
+        let all = bytes.iter().fold(0_u64, |sum, bytes| sum.saturating_add(*bytes));
+        match self.asking.token_limit() {
+            Some(most) if all > most => self.counted(items).await,
+            _ => Ok(bytes),
+        }
+    }
+
+    /// Counts the tokens of results.
+    async fn counted(&self, items: &[Named]) -> Result<Vec<u64>, MergeError> {
+        let (store, items) = (Arc::clone(&self.store), items.to_vec());
+        let count = move || items.iter().map(|(_, payload)| tokens(&*store, payload)).collect();
+        let counted: io::Result<Vec<u64>> =
+            tokio::task::spawn_blocking(count).await.expect("counting tokens does not panic");
+        counted.map_err(|error| MergeError::Elsewhere {
+            message: format!("the results cannot be read: {}", error_chain(&error)),
+        })
     }
 
     /// Asks about these groups, and returns the result of each that was chosen. Where the answer is no choice, once more.
@@ -355,6 +382,25 @@ impl AskedMerge {
 impl fmt::Display for AskedMerge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.asking.fmt(f)
+    }
+}
+
+/// Counts the tokens of a result, which is read part by part where it is long.
+fn tokens(store: &dyn Store, payload: &Payload) -> io::Result<u64> {
+    let value = match payload {
+        Payload::Text(text) => return Ok(offshoot_tokens::count(text.as_bytes())),
+        Payload::Json(json) => return Ok(offshoot_tokens::count(json.as_str().as_bytes())),
+        Payload::Stored(value) => value,
+    };
+    let (mut counter, mut part) = (offshoot_tokens::Counter::default(), vec![0; 64 * 1024]);
+    let mut reader = store.open(value).map_err(io::Error::other)?;
+    loop {
+        match reader.read(&mut part) {
+            Ok(0) => return Ok(counter.finish()),
+            Ok(read) => counter.push(&part[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
 }
 
