@@ -1,5 +1,6 @@
 //! `offshoot doctor`.
 
+mod found;
 mod prove;
 
 use std::path::PathBuf;
@@ -50,7 +51,9 @@ pub(crate) fn run(arguments: &DoctorArguments, cx: &Invocation) -> Result<Exit, 
     let mut supervisors = registry.supervisors();
     supervisors.sort_by_key(|supervisor| (supervisor.process.pid, supervisor.socket.clone()));
     let found: Vec<Checked> = supervisors.into_iter().map(look).collect();
+    let on_computer = if cx.output.wants_json() { Vec::new() } else { found::lines(cx)? };
     cx.output.result(&found, || {
+        on_computer.iter().try_for_each(|line| cx.output.line(line))?;
         if found.is_empty() {
             cx.output.note(NoteCode::NoTreeRuns, "no tree of this user is running");
         }

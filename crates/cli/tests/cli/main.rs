@@ -18,6 +18,7 @@ mod day;
 mod delegate;
 mod delegation;
 mod disk;
+mod doctor;
 mod door;
 mod door_methods;
 mod dry_run;

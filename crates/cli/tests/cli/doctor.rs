@@ -1,0 +1,41 @@
+//! `offshoot doctor`: what is found on the computer.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+
+use crate::command::Place;
+
+#[test]
+fn doctor_says_which_programs_there_are_and_how_they_log_in() {
+    let place = Place::new();
+    for (name, script) in [
+        ("claude", "echo '2.1.330 (Claude Code)'"),
+        ("codex", "echo codex-cli 0.169.0"),
+        ("gemini", "exit 1"),
+    ] {
+        let program = place.file(&format!("bin/{name}"), format!("#!/bin/sh\n{script}\n"));
+        let mode = Permissions::from_mode(0o755);
+        fs::set_permissions(program, mode).expect("the mode cannot be set");
+    }
+    place.file("home/.claude/.credentials.json", "{\"secret\": \"never-read\"}");
+    let mut doctor = place.command(&["doctor"]);
+    let path = format!("{}:/usr/bin:/bin", place.path().join("bin").display());
+    doctor.env("PATH", path).env("CODEX_API_KEY", "never-shown");
+    let said = place.outcome(doctor, &[]).expect_code(0);
+    let text = said.stdout();
+    for wanted in [
+        "claude 2.1.330 at ",
+        "logged in, by ",
+        "codex 0.169.0 at ",
+        ": a key is in CODEX_API_KEY",
+        "gemini (says no version) at ",
+        ": no login and no key found (GEMINI_API_KEY, GOOGLE_API_KEY)",
+        "git ",
+        ": nothing recorded yet, ",
+        " free",
+        "descriptors: ",
+    ] {
+        assert!(text.contains(wanted), "{wanted}: {}", said.text());
+    }
+    assert!(!said.text().contains("never-"), "{}", said.text());
+}
