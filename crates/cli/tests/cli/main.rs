@@ -80,6 +80,7 @@ mod stages;
 mod trace;
 mod trust;
 mod usage;
+mod wall_sample;
 mod walls;
 mod watch;
 mod wrap;
