@@ -21,6 +21,8 @@ const COUNTS: &str = "OFFSHOOT_FAULT_COUNTS";
 const WANTED: &str = "OFFSHOOT_FAULTS";
 /// The number of commands of git that are killed.
 const POINTS: &str = "OFFSHOOT_TEST_KILLS";
+/// The number of trees of the simulation.
+const TREES: &str = "OFFSHOOT_TEST_TREES";
 
 /// The arguments of a soak.
 #[derive(Debug, PartialEq, Eq)]
@@ -63,6 +65,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result {
     let states = ["test", "--release", "--package", "offshoot-spawner", "--lib", "every_state"];
     let states = [&states[..], &["--", "--nocapture"]].concat();
     let states = cargo::run(&states, &variables);
+    let trees = ["test", "--release", "--package", "offshoot-spawner", "--lib", "thousand_trees"];
+    let trees = cargo::run(&trees, &[(COUNTS, path), (TREES, "10000")]);
     let counts = read(&fs::read_to_string(&file).unwrap_or_default())?;
     let table = table(&counts);
     println!("{table}");
@@ -70,6 +74,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result {
     faults?;
     folders?;
     states?;
+    trees?;
     let lost: u64 = counts.iter().map(|count| count.tried - count.survived).sum();
     if counts.is_empty() || lost > 0 {
         return Err(format!("{lost} points of {} kinds were lost", counts.len()).into());

@@ -355,6 +355,7 @@ impl Audit {
                 run.state = SlotState::Lent;
                 run.clock.pause(event.at);
                 self.slots.give_back(depth, &above);
+                self.breakers.rests(&run.admitted.agent, event.run);
                 None
             }
             (EventKind::Waiting, _) => misplaced("without a slot to lend"),

@@ -18,6 +18,8 @@ struct Breaker {
     /// Until when none may start, once there were too many; then one may, and decides.
     until: Option<Timestamp>,
     probe: Option<RunId>,
+    /// Those that were watched and wait for others, or have waited.
+    rested: Vec<RunId>,
 }
 
 impl Breakers {
@@ -45,6 +47,13 @@ impl Breakers {
         broken
     }
 
+    /// A run of this agent waits for others: where it is watched, the next one that starts is watched in its place.
+    pub(crate) fn rests(&mut self, agent: &AgentId, run: RunId) {
+        if let Some(breaker) = self.0.get_mut(agent) {
+            breaker.rested.extend(breaker.probe.take_if(|probe| *probe == run));
+        }
+    }
+
     /// A run of this agent has ended that had started.
     pub(crate) fn ended(
         &mut self,
@@ -62,16 +71,21 @@ impl Breakers {
         let breaker = self.0.entry(agent.clone()).or_default();
         match (breaker.until, reason.is_runtime_fault()) {
             // Runs from before tell what was: only the one that is watched decides.
-            (Some(_), _) if breaker.probe != Some(run) => {}
+            (Some(_), _) if breaker.probe != Some(run) && !breaker.rested.contains(&run) => {}
             (None, true) => {
                 breaker.faults = breaker.faults.saturating_add(1);
                 if breaker.faults >= failures {
                     breaker.until = Some(at.plus(cooldown));
                 }
             }
-            (Some(_), true) => (breaker.until, breaker.probe) = (Some(at.plus(cooldown)), None),
+            (Some(_), true) => {
+                *breaker = Breaker { until: Some(at.plus(cooldown)), ..Breaker::default() };
+            }
             (_, false) if works => *breaker = Breaker::default(),
-            (_, false) => breaker.probe = None,
+            (_, false) => {
+                breaker.probe.take_if(|probe| *probe == run);
+                breaker.rested.retain(|rested| *rested != run);
+            }
         }
     }
 }

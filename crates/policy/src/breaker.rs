@@ -10,7 +10,7 @@
 //!
 //! Only faults of the runtime count: a task that exits with 1, runs out of time or is cancelled says nothing about
 //! whether the next one can run. A run that was stopped from outside proves nothing either way: after such a probe the
-//! next one probes.
+//! next one probes. So it does while a probe waits for others, which may be held back themselves.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -75,7 +75,7 @@ pub enum BreakerChange {
     ProbeAgain,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 enum State {
     #[default]
     Closed,
@@ -83,6 +83,8 @@ enum State {
         until: Timestamp,
         /// After the cool-down.
         probe: Option<RunId>,
+        /// Probes that wait for others, or have waited. The end of each decides as well.
+        rested: Vec<RunId>,
     },
 }
 
@@ -103,6 +105,12 @@ impl Breakers {
     /// A run of this kind wants to start. Where it may, and is to be watched, it is the probe from now on.
     pub fn start(&mut self, agent: &AgentId, run: RunId, now: Timestamp) -> Gate {
         self.by_agent.get_mut(agent).map_or(Gate::Closed, |breaker| breaker.start(run, now))
+    }
+
+    /// Takes in that a run of this kind gives up its slot to wait for others. Where it is the probe, another one may probe: it may wait for a run
+    /// that the breaker holds back. Returns true if it was.
+    pub fn rests(&mut self, agent: &AgentId, run: RunId) -> bool {
+        self.by_agent.get_mut(agent).is_some_and(|breaker| breaker.rests(run))
     }
 
     /// Takes in that nothing runs any more: the run that was the probe has told nothing.
@@ -156,8 +164,20 @@ impl Breaker {
     }
 
     fn interrupt(&mut self) {
-        if let State::Open { probe, .. } = &mut self.state {
+        if let State::Open { probe, rested, .. } = &mut self.state {
             *probe = None;
+            rested.clear();
+        }
+    }
+
+    fn rests(&mut self, run: RunId) -> bool {
+        match &mut self.state {
+            State::Open { probe, rested, .. } => {
+                let was_probe = probe.take_if(|probe| *probe == run);
+                rested.extend(was_probe);
+                was_probe.is_some()
+            }
+            State::Closed => false,
         }
     }
 
@@ -184,8 +204,10 @@ impl Breaker {
                 Evidence::Nothing => None,
             },
             // Runs from before it opened tell what was, not what is: only the probe decides.
-            State::Open { probe, .. } if *probe != Some(run) => None,
-            State::Open { probe, .. } => Some(match evidence {
+            State::Open { probe, rested, .. } if *probe != Some(run) && !rested.contains(&run) => {
+                None
+            }
+            State::Open { probe, rested, .. } => Some(match evidence {
                 Evidence::Fault => {
                     self.faults = self.faults.saturating_add(1);
                     self.open(limits, now)
@@ -195,7 +217,8 @@ impl Breaker {
                     BreakerChange::Closed
                 }
                 Evidence::Nothing => {
-                    *probe = None;
+                    probe.take_if(|probe| *probe == run);
+                    rested.retain(|rested| *rested != run);
                     BreakerChange::ProbeAgain
                 }
             }),
@@ -204,7 +227,7 @@ impl Breaker {
 
     fn open(&mut self, limits: BreakerLimits, now: Timestamp) -> BreakerChange {
         let until = now.plus(limits.cooldown);
-        self.state = State::Open { until, probe: None };
+        self.state = State::Open { until, probe: None, rested: Vec::new() };
         BreakerChange::Opened { faults: self.faults, until }
     }
 }

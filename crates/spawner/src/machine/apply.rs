@@ -171,9 +171,12 @@ impl Machine {
             EventKind::Paused => self.paused = true,
             // A new supervisor goes on.
             EventKind::Unpaused | EventKind::Reopened => self.paused = false,
+            EventKind::Waiting => {
+                let entry = &self.runs[run.get()];
+                self.books.breakers.rests(&entry.agent, entry.id);
+            }
             EventKind::Admitted(_)
             | EventKind::RootReopened(_)
-            | EventKind::Waiting
             | EventKind::Refused { times: Some(_), .. }
             | EventKind::Started { .. }
             | EventKind::Progress { .. }

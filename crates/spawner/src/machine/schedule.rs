@@ -189,7 +189,13 @@ impl Machine {
 
     fn take_back(&mut self, run: RunIndex, lease: Lease) {
         self.slots.give_back(lease);
+        let entry = &self.runs[run.get()];
+        let watched = self.books.breakers.gate(&entry.agent, self.now);
+        let is_probe = watched == Gate::Probing { probe: entry.id };
         self.record(run, EventKind::Waiting);
+        if is_probe {
+            self.reconsider();
+        }
     }
 
     fn hold(&mut self, run: RunIndex, lease: Lease, started: bool) {
