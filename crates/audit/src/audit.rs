@@ -550,7 +550,7 @@ impl Audit {
             self.breach(event, Rule::States, message);
         }
         self.slots.clear();
-        self.breakers.clear();
+        self.breakers.interrupt();
         self.walls.clear_probes();
         for (id, run) in &mut self.runs {
             // Its part of the pool is on record, and its start is not.

@@ -18,14 +18,17 @@ struct Breaker {
     /// Until when none may start, once there were too many; then one may, and decides.
     until: Option<Timestamp>,
     probe: Option<RunId>,
-    /// Those that were watched and wait for others, or have waited.
+    /// The runs that were watched and wait for others, or have waited.
     rested: Vec<RunId>,
 }
 
 impl Breakers {
-    /// A new supervisor knows of no faults.
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
+    /// A new supervisor knows the faults from the record, and watches no run yet.
+    pub(crate) fn interrupt(&mut self) {
+        for breaker in self.0.values_mut() {
+            breaker.probe = None;
+            breaker.rested.clear();
+        }
     }
 
     /// Checks if a run of this agent may be admitted now; in words why not.

@@ -142,7 +142,10 @@ impl Machine {
         };
         let (id, agent, parent) = (entry.id, entry.agent.clone(), entry.parent);
         self.live -= 1;
-        match std::mem::replace(&mut live.phase, SlotState::Lent) {
+        let phase = std::mem::replace(&mut live.phase, SlotState::Lent);
+        // A run that only holds pieces has no runtime of which it could tell.
+        let has_run = live.started_at.is_some() && phase != SlotState::Holder;
+        match phase {
             SlotState::Holding { lease, .. } => self.slots.give_back(lease),
             SlotState::Queued => self.queued -= 1,
             SlotState::Lent | SlotState::Returning { .. } | SlotState::Holder => {}
@@ -150,9 +153,9 @@ impl Machine {
         if let Some(parent) = parent.and_then(|parent| self.runs[parent.get()].live_mut()) {
             parent.live_children.remove(&run);
         }
-        let breaker = match live.started_at {
-            Some(_) => self.probed(id, &agent, &live.under, &ending.reason),
-            None => None,
+        let breaker = match has_run {
+            true => self.probed(id, &agent, &live.under, &ending.reason),
+            false => None,
         };
         let notices = self.books.ledger.settle(id, ending);
         let needed_by = self.no_longer_needed(run);

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use offshoot_model::{Event, EventKind, RunId};
+use offshoot_model::{Event, EventKind, RequestEnding, RunId};
 
 /// One thing that an agent was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,6 +49,7 @@ impl Memory {
         let run = match &event.kind {
             EventKind::Used { .. }
             | EventKind::Refused { .. }
+            | EventKind::RequestSettled { ending: RequestEnding::Answered, .. }
             | EventKind::Kept { .. }
             | EventKind::ObservationOpened { .. }
             | EventKind::ObservationClosed { .. }
