@@ -453,9 +453,8 @@ impl CauseSum {
             return;
         }
         let words: Vec<&str> = example.split(' ').collect();
-        if words.len() != self.words.len() {
-            return;
-        }
+        // What has more words than others shares the first ones at most.
+        self.words.truncate(words.len());
         for (shared, word) in self.words.iter_mut().zip(words) {
             *shared = shared.take().filter(|shared| shared == word);
         }

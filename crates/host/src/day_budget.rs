@@ -12,8 +12,8 @@
 //! goes on over midnight counts in the new day with what is reserved for it, and at its end with what it has spent since it was opened:
 //! its supervisor writes the new day into its file when the day turns.
 //!
-//! Processes may have different time zones, and a clock may be set back. So a file of a day to come counts as one of today, and only files
-//! that are older than yesterday are removed.
+//! Processes may have different time zones, and a clock may be set back. So a file of tomorrow counts as one of today, and only files that
+//! are older than yesterday are removed.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
@@ -202,7 +202,6 @@ impl DayBudget {
             }
         }
         let asked = asked.map(Option::unwrap_or_default);
-        let before = amounts(before.0, before.1, [0; 2]);
         self.reserve_in_turn(root, asked, before, now)?
     }
 
@@ -211,10 +210,13 @@ impl DayBudget {
         &self,
         root: Option<RootId>,
         asked: Amounts,
-        before: Amounts,
+        (usage, cost): (Usage, Cost),
         now: Timestamp,
     ) -> Result<Result<DayShare, DayError>, DayError> {
         let day = local_day(now);
+        let before = amounts(usage, cost, [0; 2]);
+        // What is not known counts as all that was reserved.
+        let at_most = amounts(usage, cost, [u64::MAX; 2]);
         let reserve = || -> io::Result<Result<DayShare, DayError>> {
             DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
             let _turn = self.turn()?;
@@ -223,7 +225,7 @@ impl DayBudget {
             let earlier = own.as_ref().map(|(_, written)| *written);
             let spent = earlier.filter(|earlier| earlier.day >= day).map_or([0; 2], |earlier| {
                 // The life before has used so much of what was reserved for it.
-                let used = |unit: usize| before[unit].saturating_sub(earlier.before[unit]);
+                let used = |unit: usize| at_most[unit].saturating_sub(earlier.before[unit]);
                 add(earlier.spent, [0, 1].map(|unit| used(unit).min(earlier.reserved[unit])))
             });
             if let Err(error) = self.check(add(taken, spent), asked) {
@@ -264,7 +266,8 @@ impl DayBudget {
         now: Timestamp,
         except: Option<&Path>,
     ) -> io::Result<Others> {
-        let (today, old) = (local_day(now), local_day(before(now, 2 * DAY)));
+        let (today, tomorrow) = (local_day(now), local_day(now.plus(DAY)));
+        let old = local_day(before(now, 2 * DAY));
         let mut others = Others::default();
         for entry in fs::read_dir(&self.folder)? {
             let path = entry?.path();
@@ -274,7 +277,7 @@ impl DayBudget {
             let file = match File::open(&path) {
                 Ok(file) => file,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(error),
+                Err(error) => return Err(of_file(&path, &error)),
             };
             let lives = match file.try_lock_shared() {
                 Ok(()) => false,
@@ -282,9 +285,20 @@ impl DayBudget {
                 Err(TryLockError::Error(error)) => return Err(error),
             };
             let Some(written) = Written::read(&file) else { continue };
-            let is_of_today = written.day >= today;
+            let is_of_today = (today..=tomorrow).contains(&written.day);
             if !lives && root.is_some() && written.root == root {
-                others.own = Some((path, written));
+                // A tree that went on while its last supervisor was still ending has two.
+                let Some((kept, other)) = others.own.take() else {
+                    others.own = Some((path, written));
+                    continue;
+                };
+                let is_later = other.before.iter().sum::<u64>() < written.before.iter().sum();
+                let (own, less) =
+                    if is_later { ((path, written), other) } else { ((kept, other), written) };
+                others.own = Some(own);
+                if (today..=tomorrow).contains(&less.day) {
+                    others.taken = add(others.taken, add(less.reserved, less.spent));
+                }
             } else if is_of_today || lives {
                 let spent = if is_of_today { written.spent } else { [0; 2] };
                 others.taken = add(others.taken, add(written.reserved, spent));
@@ -356,6 +370,7 @@ impl DayShare {
     /// Reserves more, for a budget that is raised. For a tree that is over nothing is reserved.
     pub(crate) fn reserve_more(&self, more: BudgetGrant, now: Timestamp) -> Result<(), DayError> {
         let more = in_units(more);
+        self.lives_on(now);
         let look = || {
             let _turn = self.of.turn()?;
             let others = self.of.others(None, now, Some(&self.path))?;
@@ -367,7 +382,7 @@ impl DayShare {
             let checked = self.of.check(add(others.taken, own), more);
             if checked.is_ok() {
                 let reserved = add(state.written.reserved, more);
-                let written = Written { day: local_day(now), reserved, ..state.written };
+                let written = Written { reserved, ..state.written };
                 written.write(&self.file)?;
                 state.written = written;
             }
@@ -494,6 +509,10 @@ pub(crate) fn left(
         tokens: granted.tokens.max(given.tokens).map(|had| had.saturating_sub(tokens)),
     };
     Ok((left, (usage, cost)))
+}
+
+fn of_file(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 fn in_units(budget: BudgetGrant) -> Amounts {

@@ -302,7 +302,7 @@ impl Sharer {
         if !news.asked && !news.others && !news.failed {
             return Ok(());
         }
-        for name in std::mem::take(&mut news.closed) {
+        for name in &news.closed {
             // The kernel tells of a file that is closed just before its lock is free.
             if let Ok(file) = File::open(self.folder.join(name)) {
                 file.lock_shared()?;
@@ -366,8 +366,19 @@ fn live_claims(
         }
         let file = match File::open(&path) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(error),
+            // Gone meanwhile, or of another user, whose trees are not counted here.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
+                ) =>
+            {
+                continue;
+            }
+            Err(error) => {
+                let text = format!("{}: {error}", path.display());
+                return Err(io::Error::new(error.kind(), text));
+            }
         };
         match file.try_lock_shared() {
             Ok(()) => left(&path),

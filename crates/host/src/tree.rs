@@ -180,8 +180,13 @@ impl Abandoned {
     }
 
     /// Names the pieces that would not run: see [`AbandonedTree::staying`].
-    pub fn staying(&self) -> impl Iterator<Item = u32> {
+    pub fn staying(&self) -> Vec<(u32, bool)> {
         self.tree.staying()
+    }
+
+    /// Returns the label by which pieces were chosen: see [`AbandonedTree::only`].
+    pub fn only(&self) -> Option<&Arc<str>> {
+        self.tree.only()
     }
 
     /// Gives more time or budget: see [`AbandonedTree::give`].

@@ -37,7 +37,7 @@ struct NotOnBranch {
 
 /// Brings what a run has changed to the files of the current folder.
 pub(crate) fn run(arguments: &ApplyArguments, cx: &Invocation) -> Result<Exit, Failure> {
-    let (record, found) = Record::open_own(cx, &arguments.run)?;
+    let (record, found) = Record::open_own_to_act(cx, &arguments.run)?;
     let run = found.run;
     let Some(ending) = record.ending(found.root, run)? else {
         return Err(record::not_over(&record, &found)?);

@@ -22,6 +22,20 @@ use crate::listing;
 /// The name of the root of the newest tree.
 const MAIN: &str = "main";
 
+/// The runs that a text may mean, the newest first.
+struct Candidates {
+    runs: Vec<FoundRun>,
+    /// True if the text is the beginning of an id, and no label.
+    by_id: bool,
+    /// True if there may be more of them than were looked at.
+    is_cut: bool,
+}
+
+/// Returns a text as the digits of an id are compared.
+fn digits(text: &str) -> String {
+    text.trim().replace('-', "").to_ascii_lowercase()
+}
+
 impl Record {
     /// Opens the record in which a run is to be found, and finds it.
     pub(crate) fn open_with(cx: &Invocation, text: &str) -> Result<(Self, FoundRun), Failure> {
@@ -35,8 +49,8 @@ impl Record {
     pub(crate) fn open_to_look(cx: &Invocation, text: &str) -> Result<(Self, FoundRun), Failure> {
         let record = Self::open_for(cx, text)?;
         let candidates = record.candidates(text)?;
-        let found = match candidates.as_slice() {
-            [_, _, ..] => match record.in_newest(&candidates)? {
+        let found = match candidates.runs.as_slice() {
+            [_, _, ..] => match record.in_newest(&candidates.runs)? {
                 Some(found) => {
                     let means = "stands in several trees, and means that of the newest here";
                     cx.output.note(
@@ -53,13 +67,14 @@ impl Record {
         Ok((record, found))
     }
 
-    /// The same for a command that changes something. Of several runs with the label it is the only one that is not over. That is said.
+    /// The same for a command that changes something. Of several runs with a label it is the only one that is not over. That is said. The
+    /// beginning of an id that several runs share means none.
     pub(crate) fn open_to_act(cx: &Invocation, text: &str) -> Result<(Self, FoundRun), Failure> {
         let record = Self::open_for(cx, text)?;
         let mut candidates = record.candidates(text)?;
-        if candidates.len() > 1 && record.roots_from(text)?.is_empty() {
+        if candidates.runs.len() > 1 && !candidates.is_cut && !candidates.by_id {
             let mut live = Vec::new();
-            for run in &candidates {
+            for run in &candidates.runs {
                 let is_over = record.store.ending(run.root, run.run)?.is_some();
                 if !is_over && !record.is_abandoned(run.root)? {
                     live.push(run.clone());
@@ -73,11 +88,20 @@ impl Record {
                         run.run
                     ),
                 );
-                candidates = live;
+                candidates.runs = live;
             }
         }
         let found = record.only(text, candidates)?;
         Ok((record, found))
+    }
+
+    /// Opens the record and finds a run whose changes are to be brought here. Inside an agent it is that agent's own, or one below.
+    pub(crate) fn open_own_to_act(
+        cx: &Invocation,
+        text: &str,
+    ) -> Result<(Self, FoundRun), Failure> {
+        let own = own(text, cx)?.map(|run| run.to_string());
+        Self::open_with(cx, own.as_deref().unwrap_or(text))
     }
 
     /// Opens the record and finds a run to look at in it. Inside an agent it is that agent's own, or one below: what else is on record is not
@@ -93,11 +117,13 @@ impl Record {
     pub(crate) fn open_tree(cx: &Invocation, text: &str) -> Result<(Self, FoundRun), Failure> {
         let record = Self::open_for(cx, text)?;
         let mut candidates = record.candidates(text)?;
-        let mut roots: BTreeSet<RootId> = candidates.iter().map(|found| found.root).collect();
-        roots.extend(record.roots_from(text)?);
-        if roots.len() == 1 && candidates.len() > 1 {
+        let mut roots: BTreeSet<RootId> = record.roots_from(text)?.into_iter().collect();
+        if !candidates.is_cut {
+            roots.extend(candidates.runs.iter().map(|found| found.root));
+        }
+        if roots.len() == 1 && candidates.runs.len() > 1 {
             let root = roots.first().map(|root| root.run().to_string());
-            candidates = record.store.find(&root.unwrap_or_default())?;
+            candidates.runs = record.store.find(&root.unwrap_or_default())?;
         }
         let found = record.only(text, candidates)?;
         Ok((record, found))
@@ -108,8 +134,8 @@ impl Record {
         self.only(text, self.candidates(text)?)
     }
 
-    /// Returns the runs that may be meant, the newest first, and no more than can be told apart.
-    fn candidates(&self, text: &str) -> Result<Vec<FoundRun>, Failure> {
+    /// Returns the runs that may be meant.
+    fn candidates(&self, text: &str) -> Result<Candidates, Failure> {
         // A text that begins like a key must be a key: the error names its mistake, not a missing run.
         if text.trim_start().to_ascii_lowercase().starts_with("agent:") {
             SessionKey::parse(text).map_err(|error| malformed_key(&error))?;
@@ -122,11 +148,13 @@ impl Record {
         };
         let text = named.map_or_else(|| text.to_owned(), |run| run.to_string());
         let mut found = self.store.find(&text)?;
+        let mut is_cut = found.len() >= FIND_LIMIT;
         // As rows print it: `AGENT: LABEL`.
         if found.is_empty()
             && let Some((agent, label)) = text.split_once(": ")
         {
             found = self.store.find(label)?;
+            is_cut = found.len() >= FIND_LIMIT;
             found.retain(|run| run.key.agent_str() == agent);
         }
         // The name of the session of the newest root, unless a run has it as its label.
@@ -139,15 +167,19 @@ impl Record {
         if found.len() > 1 && found.iter().all(|run| run.root == found[0].root) {
             self.leave_out_replaced(&mut found)?;
         }
-        Ok(found)
+        let beginning = digits(&text);
+        let by_id =
+            found.iter().any(|found| digits(&found.run.to_string()).starts_with(&beginning));
+        Ok(Candidates { runs: found, by_id, is_cut })
     }
 
     /// Returns the one run that is meant, or refuses.
-    fn only(&self, text: &str, mut candidates: Vec<FoundRun>) -> Result<FoundRun, Failure> {
-        match candidates.len() {
-            0 => Err(self.unknown(text)?),
-            1 => Ok(candidates.remove(0)),
-            many => Err(self.ambiguous(text, many, &candidates)?),
+    fn only(&self, text: &str, candidates: Candidates) -> Result<FoundRun, Failure> {
+        let Candidates { mut runs, is_cut, .. } = candidates;
+        match runs.len() {
+            0 if !is_cut => Err(self.unknown(text)?),
+            1 => Ok(runs.remove(0)),
+            many => Err(self.ambiguous(text, many, &runs)?),
         }
     }
 
@@ -176,7 +208,6 @@ impl Record {
 
     /// Returns the roots whose ids begin with this text, the oldest first.
     fn roots_from(&self, text: &str) -> Result<Vec<RootId>, Failure> {
-        let digits = |text: &str| text.trim().replace('-', "").to_ascii_lowercase();
         let beginning = digits(text);
         if beginning.is_empty() {
             return Ok(Vec::new());
@@ -227,7 +258,7 @@ impl Record {
         let mut list = String::new();
         // Roots are older than the runs below them, of which there may be more than are listed.
         let mut found = found.to_vec();
-        for root in self.roots_from(text)?.into_iter().rev() {
+        for root in self.roots_from(text)?.into_iter().rev().take(FIND_LIMIT) {
             found.retain(|run| run.run != root.run());
             found.splice(0..0, self.store.find(&root.run().to_string())?);
         }

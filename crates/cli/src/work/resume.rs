@@ -1,7 +1,7 @@
 //! Going on with a tree that lost its supervisor or was stopped: what it was opened with is read from its record, what it read is
 //! compared with what is there now, and whatever holds it more strictly today holds it.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use offshoot_config::{Config, Origin};
@@ -129,7 +129,8 @@ pub(crate) fn resume(
             },
         };
         if dry_run {
-            return would_run(&tree, root, &pieces, choice.only.as_deref(), cx);
+            tree.check_inputs(&pieces).map_err(|error| engine::broken(&error))?;
+            return would_run(&tree, root, &pieces, cx);
         }
         cx.output.note(NoteCode::Resuming, format_args!("resuming tree {root}"));
         let outcomes = Outcomes::default();
@@ -362,8 +363,8 @@ fn finished(
     let &Unanswered { failed, cancelled, .. } = unanswered;
     let missing = match failed + cancelled {
         0 => String::new(),
-        1 => ", although 1 piece of it did not complete".to_owned(),
-        many => format!(", although {} pieces of it did not complete", count(many as u64)),
+        1 => ", although 1 run of it did not complete".to_owned(),
+        many => format!(", although {} runs of it did not complete", count(many as u64)),
     };
     cx.output.note(
         NoteCode::NothingToResume,
@@ -382,6 +383,9 @@ fn finished(
         );
     }
     if dry_run {
+        let nothing: [&str; 0] = [];
+        let planned = json!({ "root": root, "run": nothing, "without": failed + cancelled });
+        cx.output.result(&planned, || Ok(()))?;
         return Ok(Exit::Done);
     }
     let envelope = single::recorded(engine, root)?.ok_or_else(|| {
@@ -406,24 +410,23 @@ fn would_run(
     tree: &Abandoned,
     root: RootId,
     pieces: &[Piece],
-    only: Option<&str>,
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
     /// As many pieces are named to people.
     const NAMED: usize = 20;
-    let staying: HashSet<u32> = tree.staying().collect();
+    let staying: HashMap<u32, bool> = tree.staying().into_iter().collect();
+    let only = tree.only().map(|only| &**only);
     let label = |(place, piece): (usize, &Piece)| match &piece.request.label {
         Some(label) => label.to_string(),
         None => format!("piece {}", place + 1),
     };
     let runs = |(place, piece): &(usize, &Piece)| {
         let is_wanted = only.is_none() || piece.request.label.as_deref() == only;
-        is_wanted && u32::try_from(*place).is_ok_and(|place| !staying.contains(&place))
+        is_wanted && u32::try_from(*place).is_ok_and(|place| !staying.contains_key(&place))
     };
     let again: Vec<String> = pieces.iter().enumerate().filter(runs).map(label).collect();
-    let Unanswered { failed, cancelled, .. } = tree.unanswered(pieces.len());
-    let without = failed + cancelled;
-    let kept = staying.len().saturating_sub(without);
+    let kept = staying.values().filter(|has_answer| **has_answer).count();
+    let without = pieces.len().saturating_sub(again.len() + kept);
     let planned = json!({ "root": root, "pieces": pieces.len(), "run": again, "kept": kept, "without": without });
     cx.output.result(&planned, || {
         let number = |many: usize| count(many as u64);

@@ -143,6 +143,30 @@ fn a_label_means_the_live_run_among_those_that_are_over() {
 }
 
 #[test]
+fn a_label_of_more_runs_than_are_looked_at_means_none_of_them_to_an_act() {
+    let place = Place::new();
+    named_pipe(place.path().join("go"));
+    let mut up = pipe(&place, "up");
+    let run = ["-q", "run", "--label", "review", "x", "--", "sh", "-c"];
+    let mut command = place.command(&[&run[..], &["echo up > up; read go < go"]].concat());
+    let child = command.spawn().expect("the program was built for this test");
+    up.read_exact(&mut [0; 3]).expect("it writes into it");
+    for _ in 0..20 {
+        place.run(&[&run[..], &["exit 0"]].concat()).expect_code(0);
+    }
+    for act in [&["cancel", "review"][..], &["pause", "review"], &["resume", "review"]] {
+        let refused = place.run(act).expect_code(2);
+        assert!(
+            refused.stderr.contains("`review` may be any of 20 or more runs"),
+            "{}",
+            refused.stderr
+        );
+    }
+    fs::write(place.path().join("go"), "go\n").expect("it is read");
+    place.finish(child, &command, &[]).expect_code(0);
+}
+
+#[test]
 fn a_run_is_found_by_what_rows_print_and_by_a_part_of_its_label() {
     let place = with_failures();
     let printed = place.run(&["show", "main: in:4", "--json"]).expect_code(0).json();

@@ -153,13 +153,17 @@ fn a_dry_run_names_what_would_run_and_runs_nothing() {
     for more in [&[][..], &["--dry-run"]] {
         let over = place.run(&[&["resume", "last"], more].concat()).expect_code(0);
         let said = format!(
-            "tree {root} is over: nothing is left to resume, although 2 pieces of it did not complete"
+            "tree {root} is over: nothing is left to resume, although 2 runs of it did not complete"
         );
         assert!(over.stderr.contains(&said), "{}", over.stderr);
         let hint = format!("hint: `offshoot resume {root} --failed` runs them again");
         assert!(over.stderr.contains(&hint), "{}", over.stderr);
         assert_eq!(over.stdout().is_empty(), !more.is_empty());
     }
+    assert_eq!(
+        place.run(&["resume", "last", "--dry-run", "--json"]).json()["run"],
+        serde_json::json!([])
+    );
     // A name that is left out is not a choice that is left out.
     let none = place.run(&["resume", "--failed", "--budget-usd", "2"]).expect_code(2);
     let hint = "`offshoot resume last --failed --budget-usd 2.00` goes on with the newest tree";
@@ -167,6 +171,24 @@ fn a_dry_run_names_what_would_run_and_runs_nothing() {
     place.file("go", "");
     let resumed = place.run(&["resume", "last", "--failed"]).expect_code(0);
     check_whole(&place, &resumed, 5, &[2, 3]);
+}
+
+#[test]
+fn a_dry_run_counts_pieces_that_never_started() {
+    let (place, status) = Doomed::start(place(6), &map(HANGS, &[])).interrupt();
+    assert_eq!(status.code(), Some(130));
+    let planned = |more: &[&str]| {
+        let planned = place.run(&[&["resume", "last", "--dry-run", "--json"], more].concat());
+        let planned = planned.expect_code(0).json();
+        (planned["run"].clone(), planned["kept"].clone(), planned["without"].clone())
+    };
+    let all = serde_json::json!(["in:4", "in:5", "in:6"]);
+    assert_eq!(planned(&[]), (all, 3.into(), 0.into()));
+    let one = serde_json::json!(["in:5"]);
+    assert_eq!(planned(&["--only", "in:5"]), (one, 3.into(), 2.into()));
+    // What was read is compared before, as the resume would.
+    place.file("in", "1\n2\n3\nfour\n5\n6\n");
+    place.run(&["resume", "last", "--dry-run"]).expect_code(2);
 }
 
 #[test]
@@ -178,7 +200,7 @@ fn what_failed_runs_again_by_name_or_all_of_it() {
     assert!(failed.stderr.contains(&hint), "{}", failed.stderr);
 
     let plain = place.run(&["resume", &root]).expect_code(1);
-    assert!(plain.stderr.contains("although 2 pieces of it did not complete"), "{}", plain.stderr);
+    assert!(plain.stderr.contains("although 2 runs of it did not complete"), "{}", plain.stderr);
     assert_eq!(all_ran(&place, 5), [1; 5]);
 
     place.file("go", "");

@@ -111,6 +111,59 @@ fn what_a_tree_of_yesterday_spends_after_midnight_counts_today() {
 }
 
 #[test]
+fn what_is_not_known_of_a_tree_that_goes_on_is_not_forgotten() {
+    let home = tempfile::tempdir().expect("a folder");
+    let of = budget(home.path());
+    let root = RootId::new(RunId::from_bytes([1; 16]));
+    let first = reserve(&of, 3, noon()).expect("there are 5");
+    first.opened(root);
+    drop(first);
+    let left = |usd: u64| BudgetGrant { usd: Some(MicroUsd::from_micros(usd)), tokens: None };
+    let unknown = (Usage::UNKNOWN, Cost::unknown());
+    let again = of.reserve(Some(root), left(3_000_000), unknown, noon());
+    assert!(matches!(again, Err(DayError::Over { .. })), "3 may be spent, and 2 are left");
+    let again = of.reserve(Some(root), left(2_000_000), unknown, noon());
+    drop(again.expect("2 are left"));
+    assert!(reserve(&of, 1, noon()).is_err());
+}
+
+#[test]
+fn two_files_of_one_tree_both_count() {
+    let home = tempfile::tempdir().expect("a folder");
+    let of = budget(home.path());
+    let root = RootId::new(RunId::from_bytes([1; 16]));
+    let first = reserve(&of, 2, noon()).expect("there are 5");
+    first.opened(root);
+    let (usage, cost) = spent(2);
+    first.settle(usage, cost, noon());
+    // Its supervisor is over and not gone yet, and the next one goes on.
+    let left = BudgetGrant { usd: Some(MicroUsd::from_micros(1_000_000)), tokens: None };
+    let second = of.reserve(Some(root), left, spent(2), noon()).expect("3 are left");
+    let (usage, cost) = spent(3);
+    second.settle(usage, cost, noon());
+    drop((first, second));
+    let third = of.reserve(Some(root), left, spent(3), noon()).expect("2 are left");
+    assert!(reserve(&of, 2, noon()).is_err(), "3 are spent, and 1 is reserved");
+    drop(third);
+}
+
+#[test]
+fn a_raise_in_the_morning_does_not_count_what_was_spent_yesterday() {
+    let home = tempfile::tempdir().expect("a folder");
+    let of = budget(home.path());
+    let root = RootId::new(RunId::from_bytes([1; 16]));
+    let first = reserve(&of, 4, noon()).expect("there are 5");
+    first.opened(root);
+    drop(first);
+    let left = BudgetGrant { usd: Some(MicroUsd::from_micros(1_000_000)), tokens: None };
+    let again = of.reserve(Some(root), left, spent(3), noon()).expect("it was reserved");
+    // Its computer has slept since: no event has told the new day.
+    let more = BudgetGrant { usd: Some(MicroUsd::from_micros(4_000_000)), tokens: None };
+    again.reserve_more(more, noon().plus(DAY)).expect("1 is reserved today");
+    assert!(reserve(&of, 1, noon().plus(DAY)).is_err());
+}
+
+#[test]
 fn a_clock_that_is_set_back_or_another_time_zone_forgets_nothing() {
     let home = tempfile::tempdir().expect("a folder");
     let of = budget(home.path());
@@ -152,7 +205,15 @@ fn a_raise_and_an_end_at_the_same_time_both_come_through() {
             threads.spawn(|| (0..500).for_each(|_| drop(share.reserve_more(more, noon()))));
             threads.spawn(|| (0..500).for_each(|_| share.give_back(more)));
         }
+        threads.spawn(|| {
+            let (usage, cost) = spent(2);
+            share.settle(usage, cost, noon());
+        });
     });
+    drop(share);
+    // Whatever came before or after the end: 2 are spent, and nothing is reserved.
+    assert!(reserve(&of, 4, noon()).is_err());
+    assert!(reserve(&of, 3, noon()).is_ok());
 }
 
 #[test]

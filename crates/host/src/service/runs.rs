@@ -49,6 +49,7 @@ impl TreeService {
                 CallError::from(refusal.with_hint(error.hint()))
             })?;
         }
+        // Where the one who asked goes before the answer, the raise may have come through: it stays reserved.
         let raised = self.agents.raise_as_operator(run, more).await;
         if let (Some(day), Err(_)) = (&self.day, &raised) {
             day.give_back(more);

@@ -117,9 +117,14 @@ impl AbandonedTree {
         Unanswered { again: over.again + never_started, ..over }
     }
 
-    /// Returns the places of the pieces that would not run, counted from 0 in the order of the request.
-    pub fn staying(&self) -> impl Iterator<Item = u32> {
+    /// Returns the places of the pieces that would not run, counted from 0 in the order of the request, and true of those with an answer.
+    pub fn staying(&self) -> Vec<(u32, bool)> {
         self.recall.staying()
+    }
+
+    /// Returns the label of the only pieces that may start of those that never did, where they were chosen by one.
+    pub fn only(&self) -> Option<&Arc<str>> {
+        self.recall.only()
     }
 
     /// Gives a tree that is over so many seconds from here on, and this budget for the whole tree with what it has used, in each

@@ -166,10 +166,18 @@ impl Recall {
         count
     }
 
-    /// Returns the places of pieces that are over and do not run again, with an answer or without one.
-    pub(crate) fn staying(&self) -> impl Iterator<Item = u32> {
+    /// Returns the places of pieces that do not run again, and true of those with an answer. They are over, or end with the supervisor that
+    /// they lost.
+    pub(crate) fn staying(&self) -> Vec<(u32, bool)> {
         let staying = self.over.iter().filter(|(_, piece)| !piece.again && !piece.merges);
-        staying.map(|(&place, _)| place)
+        let staying = staying.map(|(&place, piece)| (place, piece.past.has_answer()));
+        let ending = self.ending().into_iter().map(|place| (place, false));
+        staying.chain(ending).collect()
+    }
+
+    /// Returns the label of the only pieces that may run of those that were never admitted, where they were chosen by one.
+    pub(crate) fn only(&self) -> Option<&Arc<str>> {
+        self.only.as_ref()
     }
 
     /// Returns the number of pieces that are over or were taken up again, whatever became of them.

@@ -58,6 +58,11 @@ impl Past {
         }
     }
 
+    /// Returns true if the piece has an answer.
+    pub(super) fn has_answer(&self) -> bool {
+        matches!(self, Self::Completed(_) | Self::OnRecord { has_failed: false, .. })
+    }
+
     /// Returns true if the piece failed.
     pub(crate) fn has_failed(&self) -> bool {
         match self {

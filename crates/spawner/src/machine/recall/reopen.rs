@@ -140,6 +140,16 @@ impl Recall {
     }
 }
 
+impl Recall {
+    /// Returns the places of the pieces that end because nothing can go on with them.
+    pub(super) fn ending(&self) -> Vec<u32> {
+        let fates = fates(&self.machine, &self.about);
+        let ends =
+            fates.iter().filter(|(_, fate)| matches!(fate, Fate::Ends | Fate::WithoutRuntime));
+        ends.filter_map(|(run, _)| self.about[run].admitted.place).collect()
+    }
+}
+
 /// Decides the fate of each run that lives. Parents stand before their children, so theirs is known.
 fn fates(machine: &Machine, about: &HashMap<RunIndex, About>) -> HashMap<RunIndex, Fate> {
     let mut fates: HashMap<RunIndex, Fate> = HashMap::new();
