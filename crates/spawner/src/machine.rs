@@ -101,6 +101,8 @@ pub(crate) struct Machine {
     live: usize,
     /// Runs in line for their first slot.
     queued: usize,
+    /// True while another supervisor takes the tree over, and nothing of it runs.
+    takes_over: bool,
     /// Runs in line whose agent's breaker is open, or whose account has used up a quota. They stand in no queue, so that no search
     /// has to step over them; the next change of the breaker or the quota puts them back.
     held_back: Vec<RunIndex>,
@@ -150,6 +152,7 @@ impl Machine {
             seq: 0,
             live: 0,
             queued: 0,
+            takes_over: false,
             held_back: Vec::new(),
             unclaimed: BTreeSet::new(),
             needs: Needs::default(),

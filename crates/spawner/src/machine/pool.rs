@@ -41,7 +41,9 @@ impl Machine {
             return false;
         }
         // A late report of an attempt that is over: the next one draws its part when it starts.
-        if self.runs[run.get()].live().is_some_and(|live| live.phase == SlotState::Queued) {
+        let is_queued =
+            self.runs[run.get()].live().is_some_and(|live| live.phase == SlotState::Queued);
+        if is_queued || self.takes_over {
             return true;
         }
         let more = self.more(run, unit, self.books.ledger.taken(id, unit), true);

@@ -47,6 +47,10 @@ const REGRESSIONS: &[u64] = &[
     3_040,
     // The audit forgot the faults of before a crash, which the engine knows from the record.
     14_542,
+    // A piece that stood in line drew from its pool for what its child was charged after a crash, and the others waited for its end.
+    17_559,
+    // A request that was answered shows that its run has what its last turn brought.
+    16_110,
 ];
 
 /// Tests try so many trees. `cargo xtask soak` tries ten times as many.

@@ -62,7 +62,9 @@ impl Recall {
             about.started |= changes.contains_key(&machine.id(*run));
         }
         handed_over.into_iter().for_each(|run| machine.clean_up(run));
-        // Requests to models that were under way may have been answered, and are charged at their bounds.
+        // Requests to models that were under way may have been answered, and are charged at their bounds. No piece draws more of its pool
+        // for that: it draws its part when it starts, and nothing would give back what it drew before.
+        machine.takes_over = true;
         let mut runs: Vec<RunIndex> = about.keys().copied().collect();
         runs.sort_unstable();
         for run in &runs {
@@ -72,6 +74,7 @@ impl Recall {
                 about.used = Some((usage_before + usage, cost_before.with_request(cost)));
             }
         }
+        machine.takes_over = false;
         let fates = fates(&machine, &about);
         // Nothing of it runs, so what is stopped from here on is over, and is not started for its stop alone.
         for (run, _) in fates.iter().filter(|(_, fate)| **fate != Fate::Holds) {
