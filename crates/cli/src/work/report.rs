@@ -357,8 +357,15 @@ fn tell_how_to_go_on(
             "the results are kept: `offshoot resume {id} --failed` asks again, `offshoot merge --children {id} --strategy STRATEGY` merges them in another way"
         ));
     } else if answer.is_success() && !answer.failed.is_empty() && not_paid(answer).is_none() {
+        let failed = answer.failed.keys().any(|code| !is_stopped(code));
+        let stopped = answer.failed.keys().any(|code| is_stopped(code));
+        let options = match (failed, stopped) {
+            (_, false) => "--failed",
+            (false, true) => "--cancelled",
+            (true, true) => "--failed --cancelled",
+        };
         cx.output.hint(NoteCode::HowToGoOn, format_args!(
-            "`offshoot stats {id}` sums up why pieces failed, `offshoot resume {id} --failed` runs them again"
+            "`offshoot stats {id}` sums up why pieces have no answer, `offshoot resume {id} {options}` runs them again"
         ));
     } else if let Some(options) = options_to_go_on(answer, reason) {
         cx.output.hint(

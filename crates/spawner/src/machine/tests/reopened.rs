@@ -8,10 +8,10 @@ use offshoot_model::{BudgetGrant, CancelledBy, EventKind, PiecesAgain, Reason, R
 use offshoot_policy::budget::Unit;
 
 use super::super::{NotReopened, Reach, RunIndex};
-use super::assert_proven;
 use super::crash::GoOn;
 use super::limits::Limits;
 use super::world::World;
+use super::{assert_proven, wanted};
 
 const AT_ONCE: Duration = Duration::ZERO;
 
@@ -231,7 +231,7 @@ fn a_rest_below_the_last_pieces_needs_a_new_budget() {
 #[test]
 fn a_thousand_trees_are_stopped_and_go_on() {
     let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
-    for seed in 0..1_000 {
+    for seed in 0..wanted() {
         let mut world = World::random(seed);
         for _ in 0..world.seed.below(30) {
             world.live_a_little();
