@@ -17,6 +17,7 @@ use offshoot_model::{
     Cleanup, DeliveryId, EventKind, Payload, Refusal, RefusalCode, RequestEnding, RunId, SessionKey,
 };
 
+use super::metered::Requests;
 use super::run::RunIndex;
 use super::wait::{Wait, WaitId};
 use super::{Effect, Machine};
@@ -64,6 +65,8 @@ struct SentResult {
     child: RunIndex,
     delivery: DeliveryId,
     way: Way,
+    /// The last request to a model that its parent had reserved by then. The answer to that or an earlier one proves nothing.
+    after: u64,
 }
 
 /// The way on which a result is brought.
@@ -221,9 +224,12 @@ impl Machine {
 
     /// A result was handed over: to a wait, or to a turn.
     pub(super) fn handed_over(&mut self, child: RunIndex) {
+        let parent = self.runs[child.get()].parent;
+        let live = parent.and_then(|parent| self.runs[parent.get()].live());
+        let after = live.and_then(|live| live.requests.as_deref()).map_or(0, Requests::last);
         let Some(mail) = self.mail_of_parent(child) else { return };
         if let Some(PendingResult { delivery, .. }) = mail.results.remove(&child) {
-            mail.told.push(SentResult { child, delivery, way: Way::None });
+            mail.told.push(SentResult { child, delivery, way: Way::None, after });
         }
     }
 
@@ -243,12 +249,18 @@ impl Machine {
             EventKind::Admitted(_) => self.runs[run.get()].parent,
             EventKind::Refused { .. }
             | EventKind::Used { .. }
-            | EventKind::RequestSettled { ending: RequestEnding::Answered, .. }
             | EventKind::TurnEnded { .. }
             | EventKind::Kept { .. }
             | EventKind::ObservationOpened { .. }
             | EventKind::ObservationClosed { .. }
             | EventKind::Reported { .. } => Some(run),
+            EventKind::RequestSettled { ending: RequestEnding::Answered, request, .. } => {
+                if let Some(mail) = self.mail_mut(run) {
+                    let is_open = |told: &SentResult| told.after >= *request;
+                    mail.told.retain(|told| matches!(told.way, Way::Wait(_)) || is_open(told));
+                }
+                None
+            }
             // The others are done to it, not by it; and a run whose slot comes back hears after that.
             _ => None,
         };

@@ -29,6 +29,8 @@ pub(super) struct Requests {
     open: BTreeMap<u64, Open>,
     /// Requests that wait until others are over, in the order in which they came.
     waiting: VecDeque<RequestAsk>,
+    /// The number of the last one that was reserved.
+    last: u64,
     /// The charges of those that are over.
     charged: (Usage, Cost),
     /// The unit in which the last refused request was too much; none where one was granted since.
@@ -109,6 +111,11 @@ impl RequestAsk {
 }
 
 impl Requests {
+    /// Returns the number of the last request that was reserved; 0 before the first.
+    pub(super) fn last(&self) -> u64 {
+        self.last
+    }
+
     /// Returns the charges of the requests that are over.
     pub(super) fn charged(&self) -> (Usage, Cost) {
         self.charged
@@ -117,6 +124,7 @@ impl Requests {
     /// A request is reserved, in a live step or as the record says.
     pub(super) fn reserved(&mut self, request: u64, model: &Arc<str>, held: BudgetGrant) {
         self.too_much = None;
+        self.last = self.last.max(request);
         self.open.insert(request, Open { model: Arc::clone(model), held });
     }
 

@@ -22,8 +22,10 @@ pub(super) struct Memory {
 #[derive(Default)]
 struct Heard {
     kept: BTreeSet<Said>,
-    /// Told, and not acted upon.
-    fresh: BTreeSet<Said>,
+    /// Told, and not acted upon: each with the last request to a model that had left by then.
+    fresh: BTreeMap<Said, u64>,
+    /// The last request to a model that has left.
+    last_request: u64,
 }
 
 impl Memory {
@@ -36,12 +38,13 @@ impl Memory {
     }
 
     pub(super) fn told(&mut self, run: RunId, what: Said) {
-        self.agents.entry(run).or_default().fresh.insert(what);
+        let heard = self.agents.entry(run).or_default();
+        heard.fresh.insert(what, heard.last_request);
     }
 
     pub(super) fn knows(&self, run: RunId, what: Said) -> bool {
         let heard = self.agents.get(&run);
-        heard.is_some_and(|heard| heard.kept.contains(&what) || heard.fresh.contains(&what))
+        heard.is_some_and(|heard| heard.kept.contains(&what) || heard.fresh.contains_key(&what))
     }
 
     /// Takes an act of an agent on the record as proof that it had heard what it was told before.
@@ -49,12 +52,25 @@ impl Memory {
         let run = match &event.kind {
             EventKind::Used { .. }
             | EventKind::Refused { .. }
-            | EventKind::RequestSettled { ending: RequestEnding::Answered, .. }
             | EventKind::Kept { .. }
             | EventKind::ObservationOpened { .. }
             | EventKind::ObservationClosed { .. }
             | EventKind::Reported { .. }
             | EventKind::TurnEnded { .. } => event.run,
+            &EventKind::RequestReserved { request, .. } => {
+                self.agents.entry(event.run).or_default().last_request = request;
+                return;
+            }
+            // A model that was asked before it was told something may answer without having heard of it.
+            &EventKind::RequestSettled { ending: RequestEnding::Answered, request, .. } => {
+                let Some(heard) = self.agents.get_mut(&event.run) else { return };
+                let (known, fresh) =
+                    std::mem::take(&mut heard.fresh).into_iter().partition(|(_, at)| *at < request);
+                let known: BTreeMap<Said, u64> = known;
+                heard.kept.extend(known.into_keys());
+                heard.fresh = fresh;
+                return;
+            }
             EventKind::Admitted(admitted) => match admitted.parent {
                 Some(parent) => parent,
                 None => return,
@@ -62,7 +78,7 @@ impl Memory {
             _ => return,
         };
         let Some(heard) = self.agents.get_mut(&run) else { return };
-        heard.kept.append(&mut heard.fresh);
+        heard.kept.extend(std::mem::take(&mut heard.fresh).into_keys());
     }
 
     pub(super) fn crash(&mut self, goes_on: impl Fn(RunId) -> bool) {
