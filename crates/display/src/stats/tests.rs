@@ -97,3 +97,24 @@ fn dead_time_is_no_work() {
         "of the four seconds in which the tree had a supervisor"
     );
 }
+
+#[test]
+fn the_run_at_work_that_has_taken_longest_is_named() {
+    let mut stats = Stats::default();
+    let events = scenario::everything();
+    events.iter().for_each(|event| stats.apply(event));
+    let last = events.last().expect("much has happened").at;
+    let at = |later: u64| stats.clone().page(last.plus(Duration::from_secs(later))).longest;
+    let longest = at(3_600).expect("one is at work");
+    let tree = offshoot_model::Tree::of(&events);
+    let at_work = |node: &&offshoot_model::Node| {
+        matches!(node.status, RunStatus::Starting | RunStatus::Running) && !node.runs_nothing()
+    };
+    let first = tree.nodes().filter(at_work).filter_map(|node| Some((node.started_at?, node.run)));
+    assert_eq!(Some(longest.run_id), first.min().map(|(_, run)| run));
+    assert!(longest.ms >= 3_600_000, "{longest:?}");
+    assert_eq!(at(3_660).map(|it| it.ms), Some(longest.ms + 60_000));
+    // Nothing is at work in a tree that has lost its supervisor.
+    stats.lose(tree.get(longest.run_id).expect("it is on record").root);
+    assert!(stats.page(last).longest.is_none_or(|it| it.run_id != longest.run_id));
+}
