@@ -116,6 +116,11 @@ impl Screen {
         }
     }
 
+    /// True until the trees that were there at the beginning are read.
+    pub fn reads(&self) -> bool {
+        self.is_reading
+    }
+
     /// All that was on record has been told; what comes now happens now.
     pub fn is_read(&mut self) {
         self.is_reading = false;

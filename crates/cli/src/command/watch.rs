@@ -68,6 +68,8 @@ const PLAY: Duration = Duration::from_millis(50);
 
 /// Pictures are at least so far apart: what happens meanwhile is in the next one.
 const FRAME: Duration = Duration::from_millis(33);
+/// So many frames are left out while the record is read at first: a small one is shown whole, and a large one as far as it is read.
+const LEFT_OUT: u32 = 3;
 
 /// Messages to the screen that wait for a picture. More would only be memory: their senders wait.
 const UNTOLD: usize = 16;
@@ -123,7 +125,7 @@ async fn show(mut screen: Screen, trees: Arc<Trees>, all: bool) -> Result<Exit, 
     let mut terminal = Terminal::open()?;
     let mut doing: FuturesUnordered<LocalBoxFuture<'_, Done>> = FuturesUnordered::new();
     let [mut tick, mut play, mut frame] = [TICK, PLAY, FRAME].map(every);
-    let (mut is_new, mut is_asking) = (true, false);
+    let (mut is_new, mut is_asking, mut left_out) = (true, false, 0);
     // Supervisors that have come before; later also those that did not yet answer when they came.
     let mut is_sought = all;
     loop {
@@ -154,6 +156,10 @@ async fn show(mut screen: Screen, trees: Arc<Trees>, all: bool) -> Result<Exit, 
                 }
             }
             _ = frame.tick(), if is_new && terminal.is_ready() => {
+                if screen.reads() && left_out < LEFT_OUT {
+                    left_out += 1;
+                    continue;
+                }
                 terminal.draw(&mut screen)?;
                 is_new = false;
                 continue;
