@@ -1,13 +1,13 @@
 //! The run that a user means by a text.
 //!
 //! A text may mean several runs: the beginning of an id is shared by runs that were made in the same minute, and a label by runs of several
-//! trees. A command that only looks then takes the likeliest one and says so. A command that changes something takes a label alone that one
-//! live run has. Anything else is refused, with the runs that may be meant.
+//! trees. A label means the only run with it that is not over, to every command. A command that only looks takes the run of the newest tree where none
+//! lives, and the root of ids that begin in the same way. What was chosen is said. Anything else is refused, with the runs that may be meant.
 
 use std::collections::BTreeSet;
 
 use offshoot_display::{neutral, number};
-use offshoot_model::{RootId, RunStatus, SessionKey};
+use offshoot_model::{RootId, RunId, RunStatus, SessionKey};
 use offshoot_spawner::{Clock, SystemClock};
 use offshoot_store::{FIND_LIMIT, FoundRun};
 
@@ -44,24 +44,18 @@ impl Record {
         Ok((record, found))
     }
 
-    /// The same for a command that only looks. Of several runs that may be meant it is the one of the newest tree; of a root and runs below
-    /// it whose ids begin in the same way, the root. That is said.
+    /// The same for a command that only looks. Of several runs with a label it is the only one that is not over, else the one of the newest tree.
+    /// Of a root and runs below it whose ids begin in the same way, it is the root. That is said.
     pub(crate) fn open_to_look(cx: &Invocation, text: &str) -> Result<(Self, FoundRun), Failure> {
         let record = Self::open_for(cx, text)?;
         let candidates = record.candidates(text)?;
-        let found = match candidates.runs.as_slice() {
-            [_, _, ..] => match record.in_newest(&candidates.runs)? {
-                Some(found) => {
-                    let means = "stands in several trees, and means that of the newest here";
-                    cx.output.note(
-                        NoteCode::NewestOfLabel,
-                        format_args!("`{text}` {means}: {}", found.run),
-                    );
-                    Some(found)
-                }
-                None => record.only_root(text, cx)?,
+        let found = match (candidates.runs.len() > 1, candidates.by_id) {
+            (false, _) => None,
+            (true, true) => record.only_root(text, cx)?,
+            (true, false) => match record.only_live(text, &candidates, cx)? {
+                Some(live) => Some(live),
+                None => record.in_newest(text, &candidates.runs, cx)?,
             },
-            _ => None,
         };
         let found = found.map_or_else(|| record.only(text, candidates), Ok)?;
         Ok((record, found))
@@ -71,27 +65,9 @@ impl Record {
     /// beginning of an id that several runs share means none.
     pub(crate) fn open_to_act(cx: &Invocation, text: &str) -> Result<(Self, FoundRun), Failure> {
         let record = Self::open_for(cx, text)?;
-        let mut candidates = record.candidates(text)?;
-        if candidates.runs.len() > 1 && !candidates.is_cut && !candidates.by_id {
-            let mut live = Vec::new();
-            for run in &candidates.runs {
-                let is_over = record.store.ending(run.root, run.run)?.is_some();
-                if !is_over && !record.is_abandoned(run.root)? {
-                    live.push(run.clone());
-                }
-            }
-            if let [run] = live.as_slice() {
-                cx.output.note(
-                    NoteCode::LiveOfLabel,
-                    format_args!(
-                        "`{text}` stands in several trees, and means the one run of them that is not over: {}",
-                        run.run
-                    ),
-                );
-                candidates.runs = live;
-            }
-        }
-        let found = record.only(text, candidates)?;
+        let candidates = record.candidates(text)?;
+        let live = record.only_live(text, &candidates, cx)?;
+        let found = live.map_or_else(|| record.only(text, candidates), Ok)?;
         Ok((record, found))
     }
 
@@ -183,16 +159,47 @@ impl Record {
         }
     }
 
+    /// Returns the only one of several runs with a label that is not over; none where not all runs with it were looked at.
+    fn only_live(
+        &self,
+        text: &str,
+        candidates: &Candidates,
+        cx: &Invocation,
+    ) -> Result<Option<FoundRun>, Failure> {
+        let Candidates { runs, by_id, is_cut } = candidates;
+        if runs.len() < 2 || *by_id || *is_cut {
+            return Ok(None);
+        }
+        let mut live = Vec::new();
+        for run in runs {
+            let is_over = self.store.ending(run.root, run.run)?.is_some();
+            if !is_over && !self.is_abandoned(run.root)? {
+                live.push(run);
+            }
+        }
+        let [run] = live.as_slice() else { return Ok(None) };
+        let means = "stands in several trees, and means the one run of them that is not over";
+        cx.output.note(NoteCode::LiveOfLabel, format_args!("`{text}` {means}: {}", run.run));
+        Ok(Some(FoundRun::clone(run)))
+    }
+
     /// Returns the one of these runs that is of the newest tree.
-    fn in_newest(&self, candidates: &[FoundRun]) -> Result<Option<FoundRun>, Failure> {
+    fn in_newest(
+        &self,
+        text: &str,
+        candidates: &[FoundRun],
+        cx: &Invocation,
+    ) -> Result<Option<FoundRun>, Failure> {
         let Some(newest) = self.summaries()?.pop() else { return Ok(None) };
         let is_newest = |found: &&FoundRun| found.root == newest.root;
         let mut found: Vec<_> = candidates.iter().filter(is_newest).cloned().collect();
         if found.len() > 1 {
             self.leave_out_replaced(&mut found)?;
         }
-        let only = if found.len() == 1 { found.pop() } else { None };
-        Ok(only)
+        let [run] = found.as_slice() else { return Ok(None) };
+        let means = "stands in several trees, and means that of the newest here";
+        cx.output.note(NoteCode::NewestOfLabel, format_args!("`{text}` {means}: {}", run.run));
+        Ok(found.pop())
     }
 
     /// Returns the one root whose id begins so.
@@ -252,10 +259,9 @@ impl Record {
         )))
     }
 
-    /// The error about a text that may mean any of these runs, which tells them apart.
+    /// Returns the error about a text that may mean any of these runs, which tells them apart: those that are not over first.
     fn ambiguous(&self, text: &str, many: usize, found: &[FoundRun]) -> Result<Failure, Failure> {
         let now = SystemClock.now();
-        let mut list = String::new();
         // Roots are older than the runs below them, of which there may be more than are listed.
         let mut found = found.to_vec();
         for root in self.roots_from(text)?.into_iter().rev().take(FIND_LIMIT) {
@@ -263,26 +269,41 @@ impl Record {
             found.splice(0..0, self.store.find(&root.run().to_string())?);
         }
         let many = many.max(found.len());
+        let mut lines = Vec::new();
         for run in found.iter().take(FIND_LIMIT) {
-            let admitted = self.store.admitted(run.root, run.run)?;
             let ending = self.store.ending(run.root, run.run)?;
-            let status = match (ending, self.is_abandoned(run.root)?) {
-                (Some(ending), _) => ending.status().as_ref().to_owned(),
-                (None, true) => RunStatus::Lost.to_string(),
-                (None, false) => "not over".to_owned(),
+            let (is_over, status) = match (ending, self.is_abandoned(run.root)?) {
+                (Some(ending), _) => (true, ending.status().as_ref().to_owned()),
+                (None, true) => (true, RunStatus::Lost.to_string()),
+                (None, false) => (false, "not over".to_owned()),
             };
-            let label = admitted.as_ref().and_then(|admitted| admitted.label.as_deref());
-            let label = label.map(neutral::line).unwrap_or_default();
             let age = run.run.made_at().map(|at| number::duration(now.since(at)));
             let age = age.map(|age| format!("  {age} ago")).unwrap_or_default();
-            list.push_str(&format!("\n  {}  {}  {status}{age}  {label}", run.run, run.key));
-            list.truncate(list.trim_end().len());
+            let label = self.label(run.root, run.run)?;
+            let tree = if run.run == run.root.run() {
+                None
+            } else {
+                self.label(run.root, run.root.run())?
+            };
+            let tree = tree.map(|tree| format!(" of {tree}")).unwrap_or_default();
+            let label = label.unwrap_or_default();
+            let line = format!("\n  {}  {}  {status}{age}  {label}{tree}", run.run, run.key);
+            lines.push((is_over, line.trim_end().to_owned()));
         }
+        lines.sort_by_key(|(is_over, _)| *is_over);
+        let list: String = lines.into_iter().map(|(_, line)| line).collect();
         let more = if many >= FIND_LIMIT { " or more" } else { "" };
         Ok(Failure::input(
             FailureCode::AmbiguousRun,
             format_args!("`{text}` may be any of {many}{more} runs:{list}"),
         )
         .hint("write more of the id, or the whole session key"))
+    }
+
+    /// Returns the label of a run, as people read it.
+    fn label(&self, root: RootId, run: RunId) -> Result<Option<String>, Failure> {
+        let admitted = self.store.admitted(root, run)?;
+        let label = admitted.as_ref().and_then(|admitted| admitted.label.as_deref());
+        Ok(label.map(|label| neutral::line(label).into_owned()))
     }
 }

@@ -48,6 +48,7 @@ mod memory;
 mod merge;
 mod messages;
 mod metered;
+mod names;
 mod needs;
 mod notify;
 mod openai;
