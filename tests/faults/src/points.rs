@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use offshoot_test_support::soak;
 
 /// The points of one kind of fault.
 #[derive(Debug)]
@@ -18,9 +18,6 @@ pub struct Points {
 
 /// How many points of each kind are tried: `all`, or a number. The tests' own sample where it is not set.
 const WANTED: &str = "OFFSHOOT_FAULTS";
-
-/// A file to which the counts are added, a line for each kind.
-const COUNTS: &str = "OFFSHOOT_FAULT_COUNTS";
 
 /// Where the even spread of a sample begins. Another number tries other points.
 const SEED: u64 = 17;
@@ -86,13 +83,7 @@ impl Points {
         {
             println!("faults: {what}: {tried} points tried, {survived} survived{fates}");
         }
-        if let Some(path) = variable(COUNTS) {
-            let line = format!("{what}\t{tried}\t{survived}\n");
-            let file = OpenOptions::new().append(true).create(true).open(path);
-            // In one write, so that tests beside this one do not mix their lines with it.
-            let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
-            written.expect("the counts can be written down");
-        }
+        soak::write_down(what, *tried, *survived);
     }
 }
 

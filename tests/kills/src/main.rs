@@ -2,20 +2,16 @@
 
 #![expect(clippy::print_stdout, reason = "a chore prints for the developer")]
 
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::process::ExitCode;
 
 use offshoot_kills::{
     ISOLATED_RUNS, Kept, RUNS, Survived, Victim, kill, kill_isolated, undisturbed,
     undisturbed_isolated,
 };
+use offshoot_test_support::soak;
 
 /// As the specification asks.
 const POINTS: u64 = 500;
-
-/// A file to which the counts are added, as the other faults do.
-const COUNTS: &str = "OFFSHOOT_FAULT_COUNTS";
 
 fn main() -> ExitCode {
     let points = std::env::args().nth(1).and_then(|many| many.parse().ok()).unwrap_or(POINTS);
@@ -45,7 +41,7 @@ fn main() -> ExitCode {
     let what = format!(
         "the supervisor of {RUNS} runs is killed at a random moment ({resumed} in the life of the tree, {before} before anything was on record, {after} after its end), then audited and resumed"
     );
-    write_down(&format!("{what}\t{points}\t{}\n", points - failed));
+    soak::write_down(&what, points, points - failed);
     let isolated = isolated(points);
     // Moments that all fall outside the life of a tree prove nothing.
     if failed == 0 && resumed > 0 && isolated { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -87,16 +83,8 @@ fn isolated(points: u64) -> bool {
             all.kills, all.cut_off, all.lines
         );
         println!("{what}: {tried} tried, {failed} failed");
-        write_down(&format!("{what}\t{tried}\t{}\n", tried - failed));
+        soak::write_down(&what, tried, tried - failed);
         sound &= failed == 0 && (all.kills > 0 || tried < 3);
     }
     sound
-}
-
-#[expect(clippy::disallowed_methods, reason = "a chore is told by its caller where its counts go")]
-fn write_down(line: &str) {
-    let Ok(path) = std::env::var(COUNTS) else { return };
-    let file = OpenOptions::new().append(true).create(true).open(path);
-    let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
-    written.expect("the counts can be written down");
 }

@@ -11,6 +11,7 @@ mod programs;
 mod release;
 pub mod scenario;
 mod skip;
+pub mod soak;
 mod target;
 mod timed;
 

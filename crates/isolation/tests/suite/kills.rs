@@ -1,9 +1,10 @@
 //! Commands of git that are killed, each in its turn, early and late.
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+
+use offshoot_test_support::soak;
 
 use crate::world::{World, environment, make_executable, run, write};
 
@@ -23,7 +24,7 @@ exec REAL "$@"
 "#;
 
 /// So many moments are tried where no number is given.
-const FEW: u32 = 40;
+const FEW: u64 = 40;
 
 #[tokio::test]
 async fn no_killed_command_of_git_loses_a_change() {
@@ -49,9 +50,7 @@ async fn no_killed_command_of_git_loses_a_change() {
     let clean = World::new();
     let world = World::empty(environment);
     fs::rename(clean.repository(), world.repository()).expect("a move");
-    #[expect(clippy::disallowed_methods, reason = "how long a test takes is not configuration")]
-    let asked = std::env::var("OFFSHOOT_TEST_KILLS").ok();
-    let wanted: u32 = asked.map_or(FEW, |wanted| wanted.parse().expect("a number"));
+    let wanted: u64 = soak::asked("OFFSHOOT_TEST_KILLS", FEW);
     let (mut points, mut round) = (0, 0);
     while points < wanted {
         for isolation in ["worktree", "copy"] {
@@ -69,19 +68,8 @@ async fn no_killed_command_of_git_loses_a_change() {
         }
         round += 1;
     }
-    write_down(points);
-}
-
-/// Adds the count to the table of `cargo xtask soak`, which says where that is.
-#[expect(clippy::disallowed_methods, reason = "where counts go is not configuration")]
-fn write_down(points: u32) {
-    let Ok(path) = std::env::var("OFFSHOOT_FAULT_COUNTS") else { return };
-    let line = format!(
-        "a command of git is killed while a folder of a run is made, or brought back\t{points}\t{points}\n"
-    );
-    let file = fs::OpenOptions::new().append(true).create(true).open(path);
-    let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
-    written.expect("the counts can be written down");
+    let what = "a command of git is killed while a folder of a run is made, or brought back";
+    soak::write_down(what, points, points);
 }
 
 /// Works in a folder, and takes what comes back: at once, or by what is left on disk.

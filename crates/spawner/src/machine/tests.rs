@@ -28,11 +28,11 @@ mod walls;
 mod world;
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::time::Duration;
 
 use offshoot_audit::{Audit, Rule};
 use offshoot_model::{CancelledBy, Event, EventKind, Reason, RunStatus};
+use offshoot_test_support::soak;
 
 use super::{Input, Reach};
 use agents::Behaviour;
@@ -57,21 +57,8 @@ const REGRESSIONS: &[u64] = &[
 const TREES: u64 = 1_000;
 
 /// The number of trees that a soak asks for.
-#[expect(clippy::disallowed_methods, reason = "how long a test takes is not configuration")]
 fn wanted() -> u64 {
-    let asked = std::env::var("OFFSHOOT_TEST_TREES").ok();
-    asked.map_or(TREES, |wanted| wanted.parse().expect("a number"))
-}
-
-/// Adds the count to the table of `cargo xtask soak`, which says where that is.
-#[expect(clippy::disallowed_methods, reason = "where counts go is not configuration")]
-fn write_down(trees: u64) {
-    let Ok(path) = std::env::var("OFFSHOOT_FAULT_COUNTS") else { return };
-    let what = "a simulated tree, with kills, walls, pressure, other trees and a clock that jumps";
-    let line = format!("{what}\t{trees}\t{trees}\n");
-    let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
-    let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
-    written.expect("the counts can be written down");
+    soak::asked("OFFSHOOT_TEST_TREES", TREES)
 }
 
 #[test]
@@ -153,7 +140,8 @@ fn a_thousand_trees() {
         let times = seen.get(what).copied().unwrap_or(0);
         assert!(times > 50, "`{what}` happened {times} times in a thousand trees");
     }
-    write_down(wanted());
+    let what = "a simulated tree, with kills, walls, pressure, other trees and a clock that jumps";
+    soak::write_down(what, wanted(), wanted());
 }
 
 #[test]
