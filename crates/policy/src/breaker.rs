@@ -108,9 +108,16 @@ impl Breakers {
     }
 
     /// Takes in that a run of this kind gives up its slot to wait for others. Where it is the probe, another one may probe: it may wait for a run
-    /// that the breaker holds back. Returns true if it was.
-    pub fn rests(&mut self, agent: &AgentId, run: RunId) -> bool {
-        self.by_agent.get_mut(agent).is_some_and(|breaker| breaker.rests(run))
+    /// that the breaker holds back.
+    pub fn rests(&mut self, agent: &AgentId, run: RunId) {
+        if let Some(breaker) = self.by_agent.get_mut(agent) {
+            breaker.rests(run);
+        }
+    }
+
+    /// Returns true if a run of this kind is the probe.
+    pub fn is_probe(&self, agent: &AgentId, run: RunId) -> bool {
+        self.by_agent.get(agent).is_some_and(|breaker| breaker.is_probe(run))
     }
 
     /// Takes in that nothing runs any more: the run that was the probe has told nothing.
@@ -170,15 +177,14 @@ impl Breaker {
         }
     }
 
-    fn rests(&mut self, run: RunId) -> bool {
-        match &mut self.state {
-            State::Open { probe, rested, .. } => {
-                let was_probe = probe.take_if(|probe| *probe == run);
-                rested.extend(was_probe);
-                was_probe.is_some()
-            }
-            State::Closed => false,
+    fn rests(&mut self, run: RunId) {
+        if let State::Open { probe, rested, .. } = &mut self.state {
+            rested.extend(probe.take_if(|probe| *probe == run));
         }
+    }
+
+    fn is_probe(&self, run: RunId) -> bool {
+        matches!(&self.state, State::Open { probe: Some(probe), .. } if *probe == run)
     }
 
     /// Takes the end of a run that was started.

@@ -104,18 +104,20 @@ fn a_probe_that_waits_for_others_leaves_its_place_to_the_next() {
     let mut breaker = open();
     breaker.start(run(9), at(60));
     assert_eq!(breaker.start(run(10), at(61)), Gate::Probing { probe: run(9) });
-    assert!(!breaker.rests(run(10)), "another one is the probe");
-    assert!(breaker.rests(run(9)) && !breaker.rests(run(9)));
+    breaker.rests(run(10));
+    assert!(breaker.is_probe(run(9)), "another one is the probe");
+    breaker.rests(run(9));
+    assert!(!breaker.is_probe(run(9)));
     assert_eq!(breaker.start(run(10), at(61)), Gate::HalfOpen);
     // Both decide.
     let again = breaker.ended(run(9), &fault(), LIMITS, at(62));
     assert_eq!(again, Some(BreakerChange::Opened { faults: LIMITS.failures + 1, until: at(122) }));
     assert_eq!(breaker.ended(run(10), &completed(), LIMITS, at(63)), None, "from before");
     breaker.start(run(11), at(122));
-    assert!(breaker.rests(run(11)));
+    breaker.rests(run(11));
     assert_eq!(breaker.start(run(12), at(122)), Gate::HalfOpen);
     assert_eq!(breaker.ended(run(11), &completed(), LIMITS, at(123)), Some(BreakerChange::Closed));
-    assert!(!breaker.rests(run(12)), "a closed one has no probe");
+    assert!(!breaker.is_probe(run(12)), "a closed one has no probe");
 }
 
 #[test]

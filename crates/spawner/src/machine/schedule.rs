@@ -190,8 +190,7 @@ impl Machine {
     fn take_back(&mut self, run: RunIndex, lease: Lease) {
         self.slots.give_back(lease);
         let entry = &self.runs[run.get()];
-        let watched = self.books.breakers.gate(&entry.agent, self.now);
-        let is_probe = watched == Gate::Probing { probe: entry.id };
+        let is_probe = self.books.breakers.is_probe(&entry.agent, entry.id);
         self.record(run, EventKind::Waiting);
         if is_probe {
             self.reconsider();
