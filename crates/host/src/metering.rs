@@ -151,6 +151,11 @@ pub fn is_metered(config: &Config, runtime: &str) -> bool {
     }
 }
 
+/// Returns the price of a million tokens that a model reads in an ordinary request; none where the configuration has no price of it.
+pub fn input_price(config: &Config, model: &str) -> Option<MicroUsd> {
+    PriceTable::of(config.prices()).find(model).map(|price| price.rates.input)
+}
+
 /// Checks that the runs of a runtime can be metered, if they are to be. Asks no program for a key.
 pub(crate) fn check(
     config: &Config,

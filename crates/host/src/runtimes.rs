@@ -21,7 +21,7 @@ use crate::environment::Environment;
 use crate::error::HostError;
 use crate::metering::{self, Asks};
 
-pub use crate::metering::is_metered;
+pub use crate::metering::{input_price, is_metered};
 pub use agent_setting::{AgentSetting, Effect, Ineffective, runtime_of, without_effect};
 pub use claude::CLAUDE;
 pub use exec::EXEC;

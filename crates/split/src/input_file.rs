@@ -135,7 +135,11 @@ impl InputFile {
     }
 
     /// Opens the file to be read. A link on the way is an error.
-    pub(crate) fn reopen(&self) -> Result<File, SplitError> {
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be opened, or if a link stands in its path.
+    pub fn reopen(&self) -> Result<File, SplitError> {
         open(self.resolved())
     }
 

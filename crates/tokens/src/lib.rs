@@ -9,6 +9,7 @@
 //! assert_eq!(count(b"hello world"), 2);
 //! ```
 
+use std::io::{self, Read};
 use std::sync::LazyLock;
 
 use tiktoken_rs::CoreBPE;
@@ -51,6 +52,23 @@ impl Counter {
             self.open.drain(..whole);
         }
         self.open.extend_from_slice(bytes);
+    }
+
+    /// Takes all that a reader has.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be read.
+    pub fn read(&mut self, mut reader: impl Read) -> io::Result<()> {
+        let mut part = vec![0; 64 * 1024];
+        loop {
+            match reader.read(&mut part) {
+                Ok(0) => return Ok(()),
+                Ok(read) => self.push(&part[..read]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Returns the number of tokens of all parts.

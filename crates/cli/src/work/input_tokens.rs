@@ -1,10 +1,10 @@
 //! The tokens that a plan hands to its agents, as an estimate.
 
-use std::fs::File;
 use std::io::{self, Read};
 
 use offshoot_config::Config;
 use offshoot_display::number;
+use offshoot_host::runtimes::input_price;
 use offshoot_model::{MicroUsd, TokenCount};
 use offshoot_split::InputFile;
 use offshoot_tokens::{Counter, TOKENIZER, count};
@@ -52,7 +52,7 @@ impl InputTokens {
         };
         let tokens = each * many + own + of_files(&plan.inputs, read).ok()?;
         let price = model(plan, config).and_then(|model| {
-            let price = config.prices().get(&model)?.input_per_million.as_ref()?.value;
+            let price = input_price(config, &model)?;
             let micros = u128::from(tokens) * u128::from(price.as_micros()) / 1_000_000;
             Some((model, MicroUsd::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))))
         });
@@ -94,17 +94,9 @@ fn model(plan: &Plan, config: &Config) -> Option<String> {
 /// as many tokens for each byte.
 fn of_files(files: &[InputFile], bytes: u64) -> io::Result<u64> {
     let (mut counter, mut left) = (Counter::default(), COUNTED);
-    let mut part = vec![0; 64 * 1024];
     for file in files {
-        let mut reader = File::open(&**file.resolved())?.take(left);
-        loop {
-            match reader.read(&mut part) {
-                Ok(0) => break,
-                Ok(read) => counter.push(&part[..read]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
+        let mut reader = file.reopen().map_err(io::Error::other)?.take(left);
+        counter.read(&mut reader)?;
         left = reader.limit();
     }
     let counted = COUNTED - left;

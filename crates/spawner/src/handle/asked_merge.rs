@@ -7,7 +7,7 @@ mod session;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{self, Read as _};
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -392,16 +392,9 @@ fn tokens(store: &dyn Store, payload: &Payload) -> io::Result<u64> {
         Payload::Json(json) => return Ok(offshoot_tokens::count(json.as_str().as_bytes())),
         Payload::Stored(value) => value,
     };
-    let (mut counter, mut part) = (offshoot_tokens::Counter::default(), vec![0; 64 * 1024]);
-    let mut reader = store.open(value).map_err(io::Error::other)?;
-    loop {
-        match reader.read(&mut part) {
-            Ok(0) => return Ok(counter.finish()),
-            Ok(read) => counter.push(&part[..read]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
+    let mut counter = offshoot_tokens::Counter::default();
+    counter.read(store.open(value).map_err(io::Error::other)?)?;
+    Ok(counter.finish())
 }
 
 /// The label of a run that is asked once more.
