@@ -139,3 +139,8 @@ impl From<PluginError> for HostError {
         Self::Plugin(Box::new(error))
     }
 }
+
+/// Returns an error of the system with the file that it is about.
+pub(crate) fn at(path: &std::path::Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}

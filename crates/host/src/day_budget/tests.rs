@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use offshoot_config::{Loader, Source, SourceKind};
 use offshoot_model::RunId;
+use offshoot_spawner::Session;
 
+use super::local_day::until_midnight;
 use super::*;
 
 fn noon() -> Timestamp {
@@ -19,12 +21,22 @@ fn budget(home: &Path) -> DayBudget {
 }
 
 fn reserve(of: &DayBudget, usd: u64, now: Timestamp) -> Result<DayShare, DayError> {
-    let usd = Some(MicroUsd::from_micros(usd * 1_000_000));
-    of.reserve(None, BudgetGrant { usd, tokens: None }, (Usage::default(), Cost::NONE), now)
+    of.reserve(None, self::usd(usd), (Usage::default(), Cost::NONE), now)
 }
 
 fn spent(usd: u64) -> (Usage, Cost) {
     (Usage::default(), Cost::known(MicroUsd::from_micros(usd * 1_000_000)))
+}
+
+fn usd(usd: u64) -> BudgetGrant {
+    BudgetGrant { usd: Some(MicroUsd::from_micros(usd * 1_000_000)), tokens: None }
+}
+
+/// A tree that has so much reserved when its supervisor dies.
+fn dies(of: &DayBudget, usd: u64) -> RootId {
+    let root = RootId::new(RunId::from_bytes([1; 16]));
+    reserve(of, usd, noon()).expect("it is left").opened(root);
+    root
 }
 
 #[test]
@@ -60,13 +72,10 @@ fn what_is_not_known_counts_as_all_that_was_reserved() {
 fn a_tree_that_goes_on_counts_once() {
     let home = tempfile::tempdir().expect("a folder");
     let of = budget(home.path());
-    let root = RootId::new(RunId::from_bytes([1; 16]));
-    let first = reserve(&of, 4, noon()).expect("there are 5");
-    first.opened(root);
-    // Its supervisor dies when it has spent 1.
-    drop(first);
+    // When it has spent 1.
+    let root = dies(&of, 4);
     assert!(reserve(&of, 2, noon()).is_err());
-    let left = BudgetGrant { usd: Some(MicroUsd::from_micros(3_000_000)), tokens: None };
+    let left = usd(3);
     let again = of.reserve(Some(root), left, spent(1), noon()).expect("it was reserved before");
     assert!(reserve(&of, 2, noon()).is_err(), "1 is spent and 3 are reserved");
     let (usage, cost) = spent(2);
@@ -80,12 +89,9 @@ fn a_tree_that_goes_on_counts_once() {
 fn a_tree_that_did_not_go_on_leaves_what_it_had_spent() {
     let home = tempfile::tempdir().expect("a folder");
     let of = budget(home.path());
-    let root = RootId::new(RunId::from_bytes([1; 16]));
-    let first = reserve(&of, 4, noon()).expect("there are 5");
-    first.opened(root);
-    drop(first);
+    let root = dies(&of, 4);
     for _ in 0..2 {
-        let left = BudgetGrant { usd: Some(MicroUsd::from_micros(3_000_000)), tokens: None };
+        let left = usd(3);
         let again = of.reserve(Some(root), left, spent(1), noon()).expect("it is reserved");
         let opened = DayShare::kept_by(Some(again), Err::<Session, _>("a full disk"));
         assert!(opened.is_err());
@@ -102,7 +108,7 @@ fn what_a_tree_of_yesterday_spends_after_midnight_counts_today() {
     let (usage, cost) = spent(1);
     ends.settle(usage, cost, tomorrow);
     dies.lives_on(tomorrow);
-    let more = BudgetGrant { usd: Some(MicroUsd::from_micros(1_000_000)), tokens: None };
+    let more = usd(1);
     raised.reserve_more(more, tomorrow).expect("4 of 5");
     drop((ends, dies, raised));
     assert!(reserve(&of, 2, tomorrow).is_err(), "1 spent, 1 of one that died, 2 of another");
@@ -114,15 +120,11 @@ fn what_a_tree_of_yesterday_spends_after_midnight_counts_today() {
 fn what_is_not_known_of_a_tree_that_goes_on_is_not_forgotten() {
     let home = tempfile::tempdir().expect("a folder");
     let of = budget(home.path());
-    let root = RootId::new(RunId::from_bytes([1; 16]));
-    let first = reserve(&of, 3, noon()).expect("there are 5");
-    first.opened(root);
-    drop(first);
-    let left = |usd: u64| BudgetGrant { usd: Some(MicroUsd::from_micros(usd)), tokens: None };
+    let root = dies(&of, 3);
     let unknown = (Usage::UNKNOWN, Cost::unknown());
-    let again = of.reserve(Some(root), left(3_000_000), unknown, noon());
+    let again = of.reserve(Some(root), usd(3), unknown, noon());
     assert!(matches!(again, Err(DayError::Over { .. })), "3 may be spent, and 2 are left");
-    let again = of.reserve(Some(root), left(2_000_000), unknown, noon());
+    let again = of.reserve(Some(root), usd(2), unknown, noon());
     drop(again.expect("2 are left"));
     assert!(reserve(&of, 1, noon()).is_err());
 }
@@ -137,7 +139,7 @@ fn two_files_of_one_tree_both_count() {
     let (usage, cost) = spent(2);
     first.settle(usage, cost, noon());
     // Its supervisor is over and not gone yet, and the next one goes on.
-    let left = BudgetGrant { usd: Some(MicroUsd::from_micros(1_000_000)), tokens: None };
+    let left = usd(1);
     let second = of.reserve(Some(root), left, spent(2), noon()).expect("3 are left");
     let (usage, cost) = spent(3);
     second.settle(usage, cost, noon());
@@ -151,14 +153,11 @@ fn two_files_of_one_tree_both_count() {
 fn a_raise_in_the_morning_does_not_count_what_was_spent_yesterday() {
     let home = tempfile::tempdir().expect("a folder");
     let of = budget(home.path());
-    let root = RootId::new(RunId::from_bytes([1; 16]));
-    let first = reserve(&of, 4, noon()).expect("there are 5");
-    first.opened(root);
-    drop(first);
-    let left = BudgetGrant { usd: Some(MicroUsd::from_micros(1_000_000)), tokens: None };
+    let root = dies(&of, 4);
+    let left = usd(1);
     let again = of.reserve(Some(root), left, spent(3), noon()).expect("it was reserved");
     // Its computer has slept since: no event has told the new day.
-    let more = BudgetGrant { usd: Some(MicroUsd::from_micros(4_000_000)), tokens: None };
+    let more = usd(4);
     again.reserve_more(more, noon().plus(DAY)).expect("1 is reserved today");
     assert!(reserve(&of, 1, noon().plus(DAY)).is_err());
 }
@@ -169,10 +168,10 @@ fn a_clock_that_is_set_back_or_another_time_zone_forgets_nothing() {
     let of = budget(home.path());
     let (usage, cost) = spent(3);
     reserve(&of, 3, noon()).expect("there are 5").settle(usage, cost, noon());
-    for now in [before(noon(), DAY), before(noon(), 9 * DAY), noon().plus(DAY)] {
+    for now in [earlier(noon(), DAY), earlier(noon(), 9 * DAY), noon().plus(DAY)] {
         reserve(&of, 1, now).expect("there are 2").release();
     }
-    assert!(reserve(&of, 3, before(noon(), DAY)).is_err());
+    assert!(reserve(&of, 3, earlier(noon(), DAY)).is_err());
     assert!(reserve(&of, 3, noon()).is_err());
 }
 
@@ -181,7 +180,7 @@ fn a_raise_that_is_refused_is_given_back() {
     let home = tempfile::tempdir().expect("a folder");
     let of = budget(home.path());
     let share = reserve(&of, 2, noon()).expect("there are 5");
-    let more = BudgetGrant { usd: Some(MicroUsd::from_micros(2_000_000)), tokens: None };
+    let more = usd(2);
     share.reserve_more(more, noon()).expect("there are 3");
     assert!(reserve(&of, 2, noon()).is_err());
     share.give_back(more);
@@ -231,5 +230,5 @@ fn midnight_is_at_most_25_hours_away() {
     let left = until_midnight(noon());
     assert!(left > Duration::ZERO && left <= Duration::from_secs(25 * 60 * 60), "{left:?}");
     assert!(local_day(noon().plus(left)) > local_day(noon()));
-    assert_eq!(local_day(before(noon().plus(left), Duration::from_micros(1))), local_day(noon()));
+    assert_eq!(local_day(earlier(noon().plus(left), Duration::from_micros(1))), local_day(noon()));
 }
