@@ -38,4 +38,19 @@ fn doctor_says_which_programs_there_are_and_how_they_log_in() {
         assert!(text.contains(wanted), "{wanted}: {}", said.text());
     }
     assert!(!said.text().contains("never-"), "{}", said.text());
+    // Each program has its own word for where its settings are.
+    for (variable, file) in [
+        ("CLAUDE_CONFIG_DIR", ".credentials.json"),
+        ("CODEX_HOME", "auth.json"),
+        ("GEMINI_CLI_HOME", ".gemini/oauth_creds.json"),
+    ] {
+        let login = place.file(&format!("elsewhere/{variable}/{file}"), "{}");
+        let mut doctor = place.command(&["doctor"]);
+        let path = format!("{}:/usr/bin:/bin", place.path().join("bin").display());
+        let folder = place.path().join("elsewhere").join(variable);
+        doctor.env("PATH", path).env(variable, folder);
+        let said = place.outcome(doctor, &[]).expect_code(0);
+        let wanted = format!("logged in, by {}", login.display());
+        assert!(said.stdout().contains(&wanted), "{variable}: {}", said.text());
+    }
 }

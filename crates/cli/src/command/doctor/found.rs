@@ -22,35 +22,47 @@ use crate::work::engine::block_on;
 /// A program that runs agents, or that runs with isolation need.
 struct Known {
     name: &'static str,
-    /// The variable that names its folder of settings, and the folder where that is not set, below the home folder.
-    home: (&'static str, &'static str),
-    /// The file in that folder that a login leaves; none of a program without logins.
-    login: Option<&'static str>,
+    /// The place of its login; none of a program without logins.
+    login: Option<Login>,
     /// The variables that it takes a key from.
     keys: &'static [&'static str],
+}
+
+/// The file that a login leaves.
+struct Login {
+    /// The variable that names a folder, and the file below it.
+    by_variable: (&'static str, &'static str),
+    /// The file below the home folder, where the variable is not set.
+    at_home: &'static str,
 }
 
 /// The programs that are looked for, and where they keep what they log in with, by their own documentation.
 const KNOWN: [Known; 4] = [
     Known {
         name: "claude",
-        home: ("CLAUDE_CONFIG_DIR", ".claude"),
-        login: Some(".credentials.json"),
+        login: Some(Login {
+            by_variable: ("CLAUDE_CONFIG_DIR", ".credentials.json"),
+            at_home: ".claude/.credentials.json",
+        }),
         keys: &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"],
     },
     Known {
         name: "codex",
-        home: ("CODEX_HOME", ".codex"),
-        login: Some("auth.json"),
+        login: Some(Login {
+            by_variable: ("CODEX_HOME", "auth.json"),
+            at_home: ".codex/auth.json",
+        }),
         keys: &["OPENAI_API_KEY", "CODEX_API_KEY"],
     },
     Known {
         name: "gemini",
-        home: ("GEMINI_CLI_HOME", ".gemini"),
-        login: Some("oauth_creds.json"),
+        login: Some(Login {
+            by_variable: ("GEMINI_CLI_HOME", ".gemini/oauth_creds.json"),
+            at_home: ".gemini/oauth_creds.json",
+        }),
         keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
     },
-    Known { name: "git", home: ("", ""), login: None, keys: &[] },
+    Known { name: "git", login: None, keys: &[] },
 ];
 
 /// A program that does not say its version in this time says none.
@@ -117,23 +129,21 @@ async fn version(processes: &Processes, path: &Path, environment: &Environment) 
 
 /// Returns the way in which a program can log in. No key is read, and no file of a login is opened.
 fn login(known: &Known, environment: &Environment) -> Option<String> {
-    let file = known.login?;
+    let Login { by_variable: (variable, below), at_home } = known.login.as_ref()?;
     let set = |name: &&&str| value(&environment.variables, name).is_some_and(|it| !it.is_empty());
     if let Some(key) = known.keys.iter().find(set) {
         return Some(format!("a key is in {key}"));
     }
-    let (variable, below_home) = known.home;
-    let own = value(&environment.variables, variable).map(PathBuf::from);
-    let home = value(&environment.variables, "HOME").map(PathBuf::from);
-    let folder = own.or_else(|| Some(home?.join(below_home)));
-    let file = folder.map(|folder| folder.join(file)).filter(|file| file.is_file());
-    Some(match file {
+    let folder = |name: &str| value(&environment.variables, name).map(PathBuf::from);
+    let own = folder(variable).map(|folder| folder.join(below));
+    let file = own.or_else(|| Some(folder("HOME")?.join(at_home)));
+    Some(match file.filter(|file| file.is_file()) {
         Some(file) => format!("logged in, by {}", file.display()),
         None => format!("no login and no key found ({})", known.keys.join(", ")),
     })
 }
 
-/// Says where the record is, how large it is, and how much room is left.
+/// Says where the record is, how many trees it has, and how much room is left.
 fn data_folder(cx: &Invocation) -> String {
     let folder = cx.data_folder();
     let there = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(&folder);
