@@ -3,14 +3,21 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// A command that is not there, and the line that does what its name says.
-const COMMANDS: [(&str, &str); 24] = [
+const COMMANDS: [(&str, &str); 31] = [
     ("ps", "`offshoot list` lists runs"),
     ("ls", "`offshoot list` lists runs"),
     ("status", "`offshoot list` shows trees, `offshoot show RUN` explains one run"),
     ("top", "`offshoot watch` shows live what runs"),
     ("inspect", "`offshoot show RUN` explains one run"),
     ("info", "`offshoot show RUN` explains one run"),
-    ("get", "`offshoot show RUN --answer` prints an answer"),
+    ("get", "`offshoot list` lists runs, `offshoot show RUN --answer` prints an answer"),
+    ("describe", "`offshoot show RUN` explains one run"),
+    ("explain", "`offshoot show RUN` explains one run"),
+    ("attach", FOLLOW),
+    ("follow", FOLLOW),
+    ("journal", FOLLOW),
+    ("journalctl", FOLLOW),
+    ("jobs", "`offshoot list --all` lists every run"),
     ("kill", "`offshoot cancel RUN` ends a run with everything below it"),
     (
         "stop",
@@ -45,6 +52,9 @@ const AGAIN: &str = "`offshoot resume RUN --failed` runs the failed pieces of a 
 /// The way to learn why runs failed.
 const CAUSES: &str = "`offshoot stats RUN` sums up why runs failed, `offshoot tree RUN --failed` names each, `offshoot show RUN` explains one";
 
+/// The way to see what a run says while it runs.
+const FOLLOW: &str = "`offshoot logs RUN --follow` prints what a run says as it says it, `offshoot events RUN --follow` what happens to it";
+
 /// The way to learn what something cost.
 const COST: &str = "`offshoot stats RUN` sums up what a tree cost, `offshoot list --tree RUN --sort cost` shows first what cost most";
 
@@ -52,7 +62,7 @@ const COST: &str = "`offshoot stats RUN` sums up what a tree cost, `offshoot lis
 const SILENT: &str = "`offshoot list --tree RUN --status running --sort silent` shows first what has been silent longest";
 
 /// An option that another command has, and the line that does what it says.
-const OPTIONS: [(&str, &str); 10] = [
+const OPTIONS: [(&str, &str); 16] = [
     ("--status", "`offshoot list --tree RUN --status STATUS` lists runs of a tree by status"),
     (
         "--failed",
@@ -66,6 +76,12 @@ const OPTIONS: [(&str, &str); 10] = [
         "`offshoot logs RUN --tail N` prints the last lines, `offshoot list --limit N` so many runs",
     ),
     ("--lines", "`offshoot logs RUN --tail N` prints the last lines"),
+    ("-P", "`--jobs N` is the number of agents that run at once"),
+    ("--halt", "`--max-fail N` cancels the rest once more than N have failed"),
+    ("--resume", "`offshoot resume RUN` goes on with a tree that was stopped"),
+    ("--resume-failed", AGAIN),
+    ("--filter", "`--status STATUS` and `--agent ID` of `offshoot list` choose runs"),
+    ("-a", "`offshoot list --all` lists every run"),
     (
         "--grep",
         "`offshoot logs RUN | grep WORD` prints lines with a word; with --tag each has its run",
@@ -114,6 +130,12 @@ mod tests {
             ("list --running", "--running"),
             ("list --hung", "--hung"),
             ("logs last --grep x", "--grep"),
+            ("map -P 4 in -- cat", "-P"),
+            ("map --halt now,fail=1 in -- cat", "--halt"),
+            ("map --resume in -- cat", "--resume"),
+            ("map --resume-failed in -- cat", "--resume-failed"),
+            ("list --filter status=running", "--filter"),
+            ("list -a", "-a"),
             ("tree --last", "--last"),
             ("export last -o x.html", "-o"),
         ] {
