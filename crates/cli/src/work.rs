@@ -31,6 +31,7 @@ pub(crate) mod progress;
 pub(crate) mod recorded_settings;
 pub(crate) mod report;
 pub(crate) mod resume;
+mod resume_dry_run;
 pub(crate) mod schema;
 pub(crate) mod single;
 pub(crate) mod stages;

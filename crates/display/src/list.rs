@@ -18,8 +18,8 @@ pub struct List<'a> {
     rows: Vec<Row<'a>>,
     style: Style,
     silences: &'a HashMap<RunId, Duration>,
-    /// True if amounts of nothing are shown too.
-    with_nothing: bool,
+    /// True if tokens and cost are shown where they are zero, too.
+    with_zeros: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -41,12 +41,12 @@ const LAST: usize = COLUMNS - 1;
 impl<'a> List<'a> {
     /// No runs yet. `silences` has the time for which runs have been silent.
     pub fn new(style: Style, silences: &'a HashMap<RunId, Duration>) -> Self {
-        Self { rows: Vec::new(), style, silences, with_nothing: false }
+        Self { rows: Vec::new(), style, silences, with_zeros: false }
     }
 
-    /// Shows tokens and cost in each line, where nothing was used too: for runs that are sorted by them.
-    pub fn with_nothing(self) -> Self {
-        Self { with_nothing: true, ..self }
+    /// Shows tokens and cost where they are zero, too: for runs that are sorted by them.
+    pub fn with_zeros(self) -> Self {
+        Self { with_zeros: true, ..self }
     }
 
     /// Adds a run of a tree under this name, with what it and all below it have used. Times are told as of `now`.
@@ -81,8 +81,8 @@ impl<'a> List<'a> {
             number::duration(now.since(node.admitted_at)),
             told(node.age(now)),
             told(self.silences.get(&node.run).copied()),
-            tokens(&subtree.usage, self.with_nothing),
-            cost(&subtree.cost, self.with_nothing),
+            tokens(&subtree.usage, self.with_zeros),
+            cost(&subtree.cost, self.with_zeros),
             done.unwrap_or_default(),
             if failed > 0 { number::count(failed) } else { String::new() },
             about,
@@ -91,21 +91,21 @@ impl<'a> List<'a> {
     }
 }
 
-/// The number of tokens; nothing where none are known of, unless that is wanted.
-fn tokens(usage: &Usage, with_nothing: bool) -> String {
+/// Returns the number of tokens; nothing where it is zero or not known, unless zeros are wanted.
+fn tokens(usage: &Usage, with_zeros: bool) -> String {
     match usage.total() {
-        TokenCount::Known(0) if with_nothing => "0".to_owned(),
-        TokenCount::Unknown if with_nothing => "unknown".to_owned(),
+        TokenCount::Known(0) if with_zeros => "0".to_owned(),
+        TokenCount::Unknown if with_zeros => "unknown".to_owned(),
         TokenCount::Unknown | TokenCount::Known(0) => String::new(),
         TokenCount::Known(known) => number::count(known),
         TokenCount::AtLeast(bound) => format!("≥ {}", number::count(bound)),
     }
 }
 
-/// The cost; nothing where none is known of, unless that is wanted.
-fn cost(cost: &Cost, with_nothing: bool) -> String {
+/// Returns the cost; nothing where it is zero or not known, unless zeros are wanted.
+fn cost(cost: &Cost, with_zeros: bool) -> String {
     let known = cost.dollars();
-    if known.as_micros() == 0 && !with_nothing { String::new() } else { number::cost(cost) }
+    if known.as_micros() == 0 && !with_zeros { String::new() } else { number::cost(cost) }
 }
 
 impl fmt::Display for List<'_> {

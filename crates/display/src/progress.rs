@@ -188,8 +188,12 @@ impl Progress {
                 let is_new = slowest.is_some() && slowest != *slow;
                 // In an earlier life all may have ended that this one would tell of.
                 let (so_far, tells) = (self.tally.percent(), *percent <= 100);
-                if tells && so_far < 100 && (is_new || now.since(since) >= TOLD_AGAIN) {
+                // Ends that came right after a line are told once no other does it.
+                let is_behind = so_far > *percent && now.since(since) >= TOLD_NO_SOONER;
+                let is_due = is_new || is_behind || now.since(since) >= TOLD_AGAIN;
+                if tells && so_far < 100 && is_due {
                     (*told, *slow) = (Some(now), slowest);
+                    *percent = so_far;
                     let _ = writeln!(out, "{so_far:3} %  {}", self.tally);
                 }
             }

@@ -217,7 +217,7 @@ impl Story {
         let has_logs = !node.runs_nothing();
         let logs = match node.status.is_terminal() {
             true => format!("`offshoot logs {}` prints what it said", node.run),
-            false => format!("`offshoot logs {} -f` prints what it says", node.run),
+            false => format!("`offshoot logs {} -t -f` prints what it says, with times", node.run),
         };
         row("logs", has_logs.then_some(logs));
         let hint = match ending {
@@ -256,7 +256,17 @@ impl fmt::Display for Show {
             rows.insert(place, ("last said", lines.join("\n")));
         }
         if let Some(silence) = silence {
-            rows.insert(place, ("silent for", number::duration(*silence)));
+            let admitted = self.story.admitted.as_ref();
+            let limit = admitted.map_or(0, |admitted| admitted.grant.idle_timeout_seconds);
+            let silence = number::duration(*silence);
+            let text = match limit {
+                0 => silence,
+                limit => {
+                    let limit = number::duration(Duration::from_secs(limit));
+                    format!("{silence}, and is ended after {limit}")
+                }
+            };
+            rows.insert(place, ("silent for", text));
         }
         // A piece of a map has the words of its root itself.
         let own = self.story.admitted.as_ref().map(|admitted| &admitted.task);
@@ -339,20 +349,18 @@ fn requests(requests: &BTreeMap<RequestEnding, u64>, refused: &BTreeMap<Arc<str>
     format!("requests to models: {}", counts.join(", "))
 }
 
+/// Returns the part that is left of a window of a quota, as people read it.
+pub fn window_left(window: &Window) -> String {
+    let of = format!("{} of {}", window.window, window.account);
+    let left = window.left / 10_000;
+    format!("{left} % of {} are left, until {}", neutral::line(&of), number::moment(window.until))
+}
+
 /// Returns the windows of quotas of which the services of a tree have told, each on a line: beside its root alone.
 fn windows(tree: &Tree, node: &Node) -> String {
     let is_root = node.run == node.root.run();
     let windows = tree.windows(node.root, Timestamp::EPOCH).filter(|_| is_root);
-    let line = |window: &Window| {
-        let of = format!("{} of {}", window.window, window.account);
-        let left = window.left / 10_000;
-        format!(
-            "{left} % of {} are left, until {}",
-            neutral::line(&of),
-            number::moment(window.until)
-        )
-    };
-    windows.map(line).collect::<Vec<_>>().join("\n")
+    windows.map(window_left).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the treatment of the session afterwards, where it is not the ordinary one.

@@ -122,7 +122,7 @@ pub(crate) fn run(arguments: &ListArguments, cx: &Invocation) -> Result<Exit, Fa
         let ids = beginnings(record.sqlite().runs()?.into_iter());
         let list = List::new(Style::Colour, &silences);
         let mut list = match arguments.sort {
-            Some(SortColumn::Cost | SortColumn::Tokens) => list.with_nothing(),
+            Some(SortColumn::Cost | SortColumn::Tokens) => list.with_zeros(),
             _ => list,
         };
         for node in &nodes {

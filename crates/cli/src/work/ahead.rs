@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use offshoot_config::Config;
-use offshoot_display::{neutral, number};
+use offshoot_display::{number, window_left};
 use offshoot_host::runtimes::is_metered;
 use offshoot_host::{SlotsTaken, known_walls};
 use offshoot_model::{Timestamp, Window};
@@ -139,11 +139,7 @@ impl Ahead {
             let until = number::moment(*until);
             lines.push(format!("quota: no run of {runtime} starts before {until}{window}"));
         }
-        for Window { account, window, left, until } in &self.windows {
-            let (left, until) = (left / 10_000, number::moment(*until));
-            let of = neutral::line(&format!("{window} of {account}")).into_owned();
-            lines.push(format!("quota: {left} % of {of} were left, until {until}"));
-        }
+        lines.extend(self.windows.iter().map(|window| format!("quota: {}", window_left(window))));
         if let Some(key) = self.bound_by {
             lines.push(format!("at once: {}, as many as {key} lets run", self.at_once));
         }

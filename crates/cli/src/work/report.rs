@@ -346,8 +346,12 @@ fn tell_how_to_go_on(
             0 => String::new(),
             _ => format!(", `offshoot merge --strategy {strategy} --children {id}` merges it"),
         };
+        let failed = match answer.failed.keys().any(|code| !is_stopped(code)) {
+            true => ", with `--failed --cancelled` also with what had failed",
+            false => "",
+        };
         cx.output.hint(NoteCode::HowToGoOn, format_args!(
-            "what is done is kept: `offshoot resume {id}` goes on with the rest, `offshoot tree {id}` shows it{merge}"
+            "what is done is kept: `offshoot resume {id}` goes on with the rest{failed}, `offshoot tree {id}` shows it{merge}"
         ));
     } else if let (Err(MergeError::NotAnswered { .. }), 0) = (&answer.verdict, total) {
         let again = format_args!("`offshoot resume {id} --failed` asks again");

@@ -1,11 +1,9 @@
 //! Going on with a tree that lost its supervisor or was stopped: what it was opened with is read from its record, what it read is
 //! compared with what is there now, and whatever holds it more strictly today holds it.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use offshoot_config::{Config, Origin};
-use offshoot_display::neutral;
 use offshoot_display::number::count;
 use offshoot_host::runtimes::EXEC;
 use offshoot_host::{Abandoned, HostError};
@@ -14,10 +12,9 @@ use offshoot_model::{
     Admitted, AgentId, BudgetGrant, MicroUsd, Payload, PiecesAgain, RootId, RunStatus,
 };
 use offshoot_policy::budget::Unit;
-use offshoot_spawner::{NotReopened, Piece, RootSpec, RunSpec, SpawnerError, Unanswered};
+use offshoot_spawner::{NotReopened, Piece, RootSpec, RunSpec, SpawnerError};
 use offshoot_split::{Cut, Split};
 use offshoot_store::Store;
-use serde_json::json;
 
 use super::earlier;
 use super::engine::{self, Engine};
@@ -28,6 +25,7 @@ use super::pieces::{self, AnswerRules, PieceRun};
 use super::plan::Plan;
 use super::preflight::{self, Prepared};
 use super::recorded_settings;
+use super::resume_dry_run::{nothing_would_run, would_go_on, would_run};
 use super::single;
 use super::task;
 use crate::arguments::{ResumeChoice, WorkArguments};
@@ -88,9 +86,7 @@ pub(crate) fn resume(
             let Some(tree) = abandoned else {
                 let status = engine.store.ending(root, root.run())?.map(|ending| ending.status());
                 return match status.filter(|status| !is_plain || !status.is_success()) {
-                    None => {
-                        finished(&engine, root, &Unanswered::default(), dry_run, interrupts, cx)
-                    }
+                    None => finished(&engine, root, Rest::default(), dry_run, interrupts, cx),
                     Some(status) => {
                         let (agent, runtime) = (plan.agent.clone(), Arc::clone(&plan.runtime));
                         let why = NotReopened::Agent { agent, runtime, status };
@@ -123,9 +119,9 @@ pub(crate) fn resume(
         }
         let tree = match abandoned {
             Some(tree) => tree,
-            None => match reopened(&engine, root, choice, &terms, pieces.len()).await? {
+            None => match reopened(&engine, root, choice, &terms, &pieces).await? {
                 Ok(tree) => tree,
-                Err(stay) => return finished(&engine, root, &stay, dry_run, interrupts, cx),
+                Err(rest) => return finished(&engine, root, rest, dry_run, interrupts, cx),
             },
         };
         if dry_run {
@@ -188,14 +184,25 @@ fn check_label(only: &str, pieces: &[Piece]) -> Result<(), Failure> {
     Err(Failure::input(FailureCode::NoSuchLabel, message).maybe_hint(hint))
 }
 
+/// The pieces of a tree that have no answer, where nothing of what was chosen runs.
+#[derive(Default)]
+struct Rest {
+    /// The number of those that failed.
+    failed: usize,
+    /// The number of those that were cancelled.
+    cancelled: usize,
+    /// The label that was chosen: others were not counted.
+    only: Option<String>,
+}
+
 /// A tree that is over and goes on as chosen. Where nothing of it would run, its pieces that have no answer.
 async fn reopened(
     engine: &Engine,
     root: RootId,
     choice: &ResumeChoice,
     terms: &AnswerRules,
-    pieces: usize,
-) -> Result<Result<Abandoned, Unanswered>, Failure> {
+    pieces: &[Piece],
+) -> Result<Result<Abandoned, Rest>, Failure> {
     let &ResumeChoice { failed, cancelled, ref only, deadline, budget_usd, budget_tokens } = choice;
     let again = PiecesAgain {
         failed,
@@ -207,18 +214,27 @@ async fn reopened(
         HostError::Spawner(SpawnerError::NotReopened(why)) => not_reopened(&why, root),
         error => error.into(),
     })?;
-    let unanswered = tree.unanswered(pieces);
-    let Unanswered { again, failed, cancelled } = unanswered;
+    let unanswered = tree.unanswered(pieces.len());
+    let again = unanswered.again;
     let ending = engine.store.ending(root, root.run())?;
     // Where the answer stands, only what is asked for runs again: by its end, or by what it lacked.
     let stands = ending.is_some_and(|ending| ending.status().is_success());
     // A merge that was refused its runs has left none on record that would run again. It is made where no piece is missing for it.
-    let is_whole = failed + cancelled == 0 || terms.on_failure != OnFailure::Fail;
+    let is_whole =
+        unanswered.failed + unanswered.cancelled == 0 || terms.on_failure != OnFailure::Fail;
     let only_merges = again == 0 && is_whole && !stands && terms.merging.asking().is_some();
     if again == 0 && !only_merges || stands && *choice == ResumeChoice::default() {
         // What runs again without an option are those that were cancelled.
-        let cancelled = cancelled + again;
-        return Ok(Err(Unanswered { again: 0, failed, cancelled }));
+        let (mut rest_failed, mut rest_cancelled) =
+            (unanswered.failed, unanswered.cancelled + again);
+        if let Some(only) = only {
+            let stays = tree.staying().into_iter().filter(|(_, has_answer)| !has_answer);
+            let label = |place: u32| pieces.get(place as usize)?.request.label.as_deref();
+            let stay = stays.filter(|(place, _)| label(*place) == Some(only)).count();
+            (rest_failed, rest_cancelled) = if failed { (0, stay) } else { (stay, 0) };
+        }
+        let only = only.clone();
+        return Ok(Err(Rest { failed: rest_failed, cancelled: rest_cancelled, only }));
     }
     let budget = BudgetGrant { tokens: budget_tokens, usd: budget_usd };
     tree.give(deadline, budget).map_err(|error| match error {
@@ -355,27 +371,33 @@ fn as_it_was(
 fn finished(
     engine: &Engine,
     root: RootId,
-    unanswered: &Unanswered,
+    rest: Rest,
     dry_run: bool,
     interrupts: Interrupts,
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
-    let &Unanswered { failed, cancelled, .. } = unanswered;
+    let Rest { failed, cancelled, only } = rest;
+    let of = match &only {
+        Some(label) => format!("with the label `{label}`"),
+        None => "of it".to_owned(),
+    };
     let missing = match failed + cancelled {
         0 => String::new(),
-        1 => ", although 1 run of it did not complete".to_owned(),
-        many => format!(", although {} runs of it did not complete", count(many as u64)),
+        1 => format!(", although 1 run {of} did not complete"),
+        many => format!(", although {} runs {of} did not complete", count(many as u64)),
     };
     cx.output.note(
         NoteCode::NothingToResume,
         format_args!("tree {root} is over: nothing is left to resume{missing}"),
     );
     if !missing.is_empty() {
-        let options = match (failed, cancelled) {
-            (_, 0) => " --failed",
-            (0, _) => " --cancelled",
-            _ => " --failed --cancelled",
+        let choice = ResumeChoice {
+            failed: failed > 0,
+            cancelled: cancelled > 0,
+            only,
+            ..ResumeChoice::default()
         };
+        let options = choice.typed();
         let pieces = if failed + cancelled == 1 { "it" } else { "them" };
         cx.output.hint(
             NoteCode::RunMissing,
@@ -383,69 +405,13 @@ fn finished(
         );
     }
     if dry_run {
-        let nothing: [&str; 0] = [];
-        let planned = json!({ "root": root, "run": nothing, "without": failed + cancelled });
-        cx.output.result(&planned, || Ok(()))?;
-        return Ok(Exit::Done);
+        return nothing_would_run(root, failed + cancelled, cx);
     }
     let envelope = single::recorded(engine, root)?.ok_or_else(|| {
         Failure::input(FailureCode::NoTreeRecord, format_args!("tree {root} has no record"))
             .hint("`offshoot list --all` shows what is recorded")
     })?;
     super::report::run(engine, root, &envelope, false, interrupts.interrupted(), cx)
-}
-
-/// `--dry-run` of a tree whose root is an agent.
-fn would_go_on(plan: &Plan, root: RootId, cx: &Invocation) -> Result<Exit, Failure> {
-    let (agent, runtime) = (&plan.agent, &plan.runtime);
-    let planned = json!({ "root": root, "agent": agent, "runtime": runtime });
-    cx.output.result(&planned, || {
-        cx.output.line(format_args!("would go on: tree {root}, the agent {agent} on {runtime}"))
-    })?;
-    Ok(Exit::Done)
-}
-
-/// `--dry-run` of a tree of pieces: those that would run.
-fn would_run(
-    tree: &Abandoned,
-    root: RootId,
-    pieces: &[Piece],
-    cx: &Invocation,
-) -> Result<Exit, Failure> {
-    /// As many pieces are named to people.
-    const NAMED: usize = 20;
-    let staying: HashMap<u32, bool> = tree.staying().into_iter().collect();
-    let only = tree.only().map(|only| &**only);
-    let label = |(place, piece): (usize, &Piece)| match &piece.request.label {
-        Some(label) => label.to_string(),
-        None => format!("piece {}", place + 1),
-    };
-    let runs = |(place, piece): &(usize, &Piece)| {
-        let is_wanted = only.is_none() || piece.request.label.as_deref() == only;
-        is_wanted && u32::try_from(*place).is_ok_and(|place| !staying.contains_key(&place))
-    };
-    let again: Vec<String> = pieces.iter().enumerate().filter(runs).map(label).collect();
-    let kept = staying.values().filter(|has_answer| **has_answer).count();
-    let without = pieces.len().saturating_sub(again.len() + kept);
-    let planned = json!({ "root": root, "pieces": pieces.len(), "run": again, "kept": kept, "without": without });
-    cx.output.result(&planned, || {
-        let number = |many: usize| count(many as u64);
-        cx.output.line(format_args!(
-            "would go on: tree {root}\n  run: {} of {} pieces\n  kept: {} answers\n  stay without an answer: {}",
-            number(again.len()),
-            number(pieces.len()),
-            number(kept),
-            number(without),
-        ))?;
-        for label in again.iter().take(NAMED) {
-            cx.output.line(format_args!("  {}", neutral::line(label)))?;
-        }
-        match again.len().saturating_sub(NAMED) {
-            0 => Ok(()),
-            more => cx.output.line(format_args!("  {} more", number(more))),
-        }
-    })?;
-    Ok(Exit::Done)
 }
 
 fn cut_again(

@@ -162,6 +162,24 @@ fn a_budget_is_raised_by_what_the_day_has_left() {
     ends(&place, live);
 }
 
+/// A raise of a run is one of all runs above it, and so of what its tree may spend when it goes on.
+#[test]
+fn a_raise_of_a_piece_is_reserved_when_its_tree_goes_on() {
+    let one = user("usdPerDay = 5");
+    let other = neighbour(&one);
+    let (_, mut child) = holds(&one, ["--budget-usd", "2"]);
+    one.run(&["budget", "in:1", "--add", "1"]).expect_code(0);
+    let pid = child.id();
+    child.kill().expect("it was not waited for");
+    child.wait().expect("the child cannot be waited for");
+    one.locks_of(pid).wait();
+    let mut resume = one.command(&["-q", "resume", "last"]);
+    let child = resume.spawn().expect("the program was built for this test");
+    followed_until(&one, "  reopened  ");
+    refused(run(&other, &["--budget-usd", "3"]), "$3.00 of it spent or reserved", "--budget-usd 2");
+    ends(&one, (resume, child));
+}
+
 #[test]
 fn a_project_does_not_decide_about_the_days_of_its_user() {
     let place = Place::new();

@@ -164,6 +164,11 @@ fn a_dry_run_names_what_would_run_and_runs_nothing() {
         place.run(&["resume", "last", "--dry-run", "--json"]).json()["run"],
         serde_json::json!([])
     );
+    // One label was asked for: the others are not counted, and the hint can be typed as it is.
+    let one = place.run(&["resume", "last", "--only", "in:2", "--dry-run"]).expect_code(0);
+    assert!(one.stderr.contains("although 1 run with the label `in:2` did not"), "{}", one.stderr);
+    let hint = format!("`offshoot resume {root} --failed --only in:2` runs it again");
+    assert!(one.stderr.contains(&hint), "{}", one.stderr);
     // A name that is left out is not a choice that is left out.
     let none = place.run(&["resume", "--failed", "--budget-usd", "2"]).expect_code(2);
     let hint = "`offshoot resume last --failed --budget-usd 2.00` goes on with the newest tree";

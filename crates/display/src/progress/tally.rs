@@ -101,8 +101,7 @@ impl Tally {
 
     /// Takes in one event; gives the failure it tells of. Runs that were stopped are counted by [`stopped`](Self::stopped).
     pub(super) fn apply(&mut self, event: &Event) -> Option<Failure> {
-        let goes_on = matches!(event.kind, EventKind::Reopened | EventKind::RootReopened(_));
-        if goes_on && self.first_start.is_some() {
+        if matches!(event.kind, EventKind::Reopened) && self.first_start.is_some() {
             // Not since the last moment that was told: while the record is read back that is now.
             self.dead += event.at.since(self.last_event);
         }

@@ -1,0 +1,80 @@
+//! `resume --dry-run`: what would run.
+
+use std::collections::HashMap;
+
+use offshoot_display::neutral;
+use offshoot_display::number::count;
+use offshoot_host::Abandoned;
+use offshoot_model::RootId;
+use offshoot_spawner::Piece;
+use serde_json::json;
+
+use super::plan::Plan;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+
+/// Says in JSON that nothing of a tree would run, of which so many runs did not complete. People are told it beside the result.
+pub(super) fn nothing_would_run(
+    root: RootId,
+    without: usize,
+    cx: &Invocation,
+) -> Result<Exit, Failure> {
+    let nothing: [&str; 0] = [];
+    let planned = json!({ "root": root, "run": nothing, "without": without });
+    cx.output.result(&planned, || Ok(()))?;
+    Ok(Exit::Done)
+}
+
+/// `--dry-run` of a tree whose root is an agent.
+pub(super) fn would_go_on(plan: &Plan, root: RootId, cx: &Invocation) -> Result<Exit, Failure> {
+    let (agent, runtime) = (&plan.agent, &plan.runtime);
+    let planned = json!({ "root": root, "agent": agent, "runtime": runtime });
+    cx.output.result(&planned, || {
+        cx.output.line(format_args!("would go on: tree {root}, the agent {agent} on {runtime}"))
+    })?;
+    Ok(Exit::Done)
+}
+
+/// `--dry-run` of a tree of pieces: those that would run.
+pub(super) fn would_run(
+    tree: &Abandoned,
+    root: RootId,
+    pieces: &[Piece],
+    cx: &Invocation,
+) -> Result<Exit, Failure> {
+    /// As many pieces are named to people.
+    const NAMED: usize = 20;
+    let staying: HashMap<u32, bool> = tree.staying().into_iter().collect();
+    let only = tree.only().map(|only| &**only);
+    let label = |(place, piece): (usize, &Piece)| match &piece.request.label {
+        Some(label) => label.to_string(),
+        None => format!("piece {}", place + 1),
+    };
+    let runs = |(place, piece): &(usize, &Piece)| {
+        let is_wanted = only.is_none() || piece.request.label.as_deref() == only;
+        is_wanted && u32::try_from(*place).is_ok_and(|place| !staying.contains_key(&place))
+    };
+    let again: Vec<String> = pieces.iter().enumerate().filter(runs).map(label).collect();
+    let kept = staying.values().filter(|has_answer| **has_answer).count();
+    let without = pieces.len().saturating_sub(again.len() + kept);
+    let planned = json!({ "root": root, "pieces": pieces.len(), "run": again, "kept": kept, "without": without });
+    cx.output.result(&planned, || {
+        let number = |many: usize| count(many as u64);
+        cx.output.line(format_args!(
+            "would go on: tree {root}\n  run: {} of {} pieces\n  kept: {} answers\n  stay without an answer: {}",
+            number(again.len()),
+            number(pieces.len()),
+            number(kept),
+            number(without),
+        ))?;
+        for label in again.iter().take(NAMED) {
+            cx.output.line(format_args!("  {}", neutral::line(label)))?;
+        }
+        match again.len().saturating_sub(NAMED) {
+            0 => Ok(()),
+            more => cx.output.line(format_args!("  {} more", number(more))),
+        }
+    })?;
+    Ok(Exit::Done)
+}
