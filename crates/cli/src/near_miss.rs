@@ -62,7 +62,7 @@ const COST: &str = "`offshoot stats RUN` sums up what a tree cost, `offshoot lis
 const SILENT: &str = "`offshoot list --tree RUN --status running --sort silent` shows first what has been silent longest";
 
 /// An option that another command has, and the line that does what it says.
-const OPTIONS: [(&str, &str); 16] = [
+const OPTIONS: [(&str, &str); 20] = [
     ("--status", "`offshoot list --tree RUN --status STATUS` lists runs of a tree by status"),
     (
         "--failed",
@@ -80,6 +80,16 @@ const OPTIONS: [(&str, &str); 16] = [
     ("--halt", "`--max-fail N` cancels the rest once more than N have failed"),
     ("--resume", "`offshoot resume RUN` goes on with a tree that was stopped"),
     ("--resume-failed", AGAIN),
+    ("--retry-failed", AGAIN),
+    (
+        "--since",
+        "`offshoot logs RUN --since 10m` prints what was said since then, `offshoot list --since 2h` lists runs",
+    ),
+    (
+        "--dry-run",
+        "`offshoot tree RUN` shows a run with all below it, which is what the command acts on",
+    ),
+    ("--logs", "`offshoot logs RUN` prints what a run said"),
     ("--filter", "`--status STATUS` and `--agent ID` of `offshoot list` choose runs"),
     ("-a", "`offshoot list --all` lists every run"),
     (
@@ -134,6 +144,10 @@ mod tests {
             ("map --halt now,fail=1 in -- cat", "--halt"),
             ("map --resume in -- cat", "--resume"),
             ("map --resume-failed in -- cat", "--resume-failed"),
+            ("resume last --retry-failed", "--retry-failed"),
+            ("events last --since 10m", "--since"),
+            ("cancel last --dry-run", "--dry-run"),
+            ("show last --logs", "--logs"),
             ("list --filter status=running", "--filter"),
             ("list -a", "-a"),
             ("tree --last", "--last"),

@@ -144,9 +144,9 @@ pub(crate) enum NoteCode {
     HostWarning,
     /// A run failed, and has said why in the error itself.
     RunSaid,
-    /// A label stands in several trees, and means the newest.
+    /// A command that looks was given a label that runs of several trees have, all of which are over.
     NewestOfLabel,
-    /// A command that changes something was given a label that runs of several trees have, of which one is not over.
+    /// A command was given a label that runs of several trees have, of which one is not over.
     LiveOfLabel,
     /// A command that looks was given the beginning of the ids of a root and of runs below it.
     RootOfBeginning,

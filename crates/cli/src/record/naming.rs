@@ -1,8 +1,8 @@
 //! The run that a user means by a text.
 //!
 //! A text may mean several runs: the beginning of an id is shared by runs that were made in the same minute, and a label by runs of several
-//! trees. A label means the only run with it that is not over, to every command. A command that only looks takes the run of the newest tree where none
-//! lives, and the root of ids that begin in the same way. What was chosen is said. Anything else is refused, with the runs that may be meant.
+//! trees. A label means the only run with it that is not over, to every command. Where none lives, a command that only looks takes the run of the newest
+//! tree that has the label, and of ids that begin in the same way the root. What was chosen is said. Anything else is refused, with the runs that may be meant.
 
 use std::collections::BTreeSet;
 
@@ -44,8 +44,8 @@ impl Record {
         Ok((record, found))
     }
 
-    /// The same for a command that only looks. Of several runs with a label it is the only one that is not over, else the one of the newest tree.
-    /// Of a root and runs below it whose ids begin in the same way, it is the root. That is said.
+    /// The same for a command that only looks. Of several runs with a label it is the only one that is not over, else the one of the newest tree that
+    /// has it. Of a root and runs below it whose ids begin in the same way, it is the root. That is said.
     pub(crate) fn open_to_look(cx: &Invocation, text: &str) -> Result<(Self, FoundRun), Failure> {
         let record = Self::open_for(cx, text)?;
         let candidates = record.candidates(text)?;
@@ -178,27 +178,37 @@ impl Record {
             }
         }
         let [run] = live.as_slice() else { return Ok(None) };
-        let means = "stands in several trees, and means the one run of them that is not over";
-        cx.output.note(NoteCode::LiveOfLabel, format_args!("`{text}` {means}: {}", run.run));
+        cx.output.note(
+            NoteCode::LiveOfLabel,
+            format_args!(
+                "`{text}` stands in several trees, and means the one run of them that is not over: {}",
+                run.run
+            ),
+        );
         Ok(Some(FoundRun::clone(run)))
     }
 
-    /// Returns the one of these runs that is of the newest tree.
+    /// Returns the one of these runs that is of the newest tree among theirs.
     fn in_newest(
         &self,
         text: &str,
         candidates: &[FoundRun],
         cx: &Invocation,
     ) -> Result<Option<FoundRun>, Failure> {
-        let Some(newest) = self.summaries()?.pop() else { return Ok(None) };
-        let is_newest = |found: &&FoundRun| found.root == newest.root;
+        let newest = candidates.iter().map(|found| found.root).max();
+        let is_newest = |found: &&FoundRun| Some(found.root) == newest;
         let mut found: Vec<_> = candidates.iter().filter(is_newest).cloned().collect();
         if found.len() > 1 {
             self.leave_out_replaced(&mut found)?;
         }
         let [run] = found.as_slice() else { return Ok(None) };
-        let means = "stands in several trees, and means that of the newest here";
-        cx.output.note(NoteCode::NewestOfLabel, format_args!("`{text}` {means}: {}", run.run));
+        cx.output.note(
+            NoteCode::NewestOfLabel,
+            format_args!(
+                "`{text}` stands in several trees, and means that of the newest tree that has it: {}",
+                run.run
+            ),
+        );
         Ok(found.pop())
     }
 
