@@ -52,7 +52,7 @@ pub use offshoot_model::number::used;
 pub use opportunities::{Bound, Chain, Link, Opportunities, Queued, Replayed, TimeUse};
 pub use progress::{Progress, Redrawn, Tally};
 pub use rights::changed;
-pub use show::{Show, Story, window_left};
+pub use show::{AtWork, Show, Story, window_left};
 pub use stats::{Cause, HeldTree, Longest, Parallelism, Percentiles, Spent, Stats, StatsPage};
 pub use style::Style;
 pub use tree::{Shows, TreeText};

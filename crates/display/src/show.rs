@@ -24,12 +24,22 @@ pub struct Show {
     style: Style,
     tree: Tree,
     story: Story,
-    /// The time for which the run has been silent, and the last lines that it said.
-    at_work: (Option<Duration>, Vec<String>),
+    at_work: AtWork,
     /// The task of the root, of a run below it.
     request: Option<Payload>,
     /// The terms of the runs that were admitted before it.
     grants: HashMap<RunId, Arc<Grant>>,
+}
+
+/// The signs of life of a run that is not over.
+#[derive(Clone, Debug, Default)]
+pub struct AtWork {
+    /// The time for which it has been silent. `None` where it waits for its children, or where its supervisor does not answer.
+    pub silence: Option<Duration>,
+    /// The last lines that it said, the newest last.
+    pub lines: Vec<String>,
+    /// The time at which it said the last of them.
+    pub said_at: Option<Timestamp>,
 }
 
 /// The events of one run, as far as its explanation needs them.
@@ -66,7 +76,7 @@ impl Show {
             style,
             tree: Tree::new(),
             story: Story::default(),
-            at_work: (None, Vec::new()),
+            at_work: AtWork::default(),
             request: None,
             grants: HashMap::new(),
         }
@@ -101,9 +111,9 @@ impl Show {
         self.tree.get(self.run)
     }
 
-    /// Takes in for how long the run has been silent, and the last lines that it said. Only of a run that is not over.
-    pub fn at_work(&mut self, silence: Option<Duration>, lines: Vec<String>) {
-        self.at_work = (silence, lines);
+    /// Takes in the signs of life of the run. Only of a run that is not over.
+    pub fn at_work(&mut self, at_work: AtWork) {
+        self.at_work = at_work;
     }
 
     /// The supervisor of the run's tree is gone: what the record leaves open is lost. To be called after the last event.
@@ -183,6 +193,8 @@ impl Story {
         );
         row("input", admitted.input.as_ref().map(input));
         row("granted", Some(rights::granted(&admitted.grant, self.parent.as_deref())));
+        // Among the terms of a root they stand already.
+        row("limits", admitted.parent.and_then(|_| rights::time_limits(&admitted.grant)));
         row("task", Some(payload(&admitted.task)));
         row("status", Some(self.status(node, style)));
         row("held", Some(held(tree, node).join("\n")).filter(|held| !held.is_empty()));
@@ -250,9 +262,11 @@ impl fmt::Display for Show {
         let Some(node) = self.tree.get(self.run) else { return Ok(()) };
         let mut rows = self.story.rows(&self.tree, node, self.style);
         let place = rows.iter().position(|(word, _)| *word == "times").map_or(0, |at| at + 1);
-        let (silence, lines) = &self.at_work;
+        let AtWork { silence, lines, said_at } = &self.at_work;
         if !lines.is_empty() {
-            let lines: Vec<_> = lines.iter().map(|line| neutral::line(line)).collect();
+            let at = said_at.map(|at| format!("at {}", number::moment(at)).into());
+            let lines = lines.iter().map(|line| neutral::line(line));
+            let lines: Vec<_> = at.into_iter().chain(lines).collect();
             rows.insert(place, ("last said", lines.join("\n")));
         }
         if let Some(silence) = silence {

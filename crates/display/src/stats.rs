@@ -447,7 +447,8 @@ impl fmt::Display for StatsPage {
             write!(f, ": {}", statuses.join(", "))?;
         }
         if self.ran_again > 0 {
-            write!(f, "; {} failed before and ran again", number::count(self.ran_again))?;
+            let before = number::count(self.ran_again);
+            write!(f, "; {before} had no answer before and ran again")?;
         }
         for (at, line) in self.held.iter().flat_map(HeldTree::lines).enumerate() {
             let word = if at == 0 { "held" } else { "" };
@@ -463,10 +464,20 @@ impl fmt::Display for StatsPage {
             write!(f, "\nwaited for   {}", self.wait)?;
         }
         let Parallelism { achieved, possible } = self.parallelism;
-        write!(f, "\nat once      {achieved} on average, of {possible} possible")?;
+        // Nothing is known of it before a run has ended.
+        if possible > 0.0 {
+            write!(f, "\nat once      {achieved} on average, of {possible} possible")?;
+        }
         if let Some(opportunities) = &self.opportunities {
             write!(f, "\n{opportunities}")?;
         }
+        let (usage, cost) =
+            self.agents.values().fold((Usage::default(), Cost::NONE), |(usage, cost), spent| {
+                (usage + spent.usage, cost + spent.cost)
+            });
+        // A reader who looks for the cost learns that there is none.
+        let used = used(&usage, &cost).unwrap_or_else(|| "no tokens, no cost".to_owned());
+        write!(f, "\nused         {used}")?;
         let agents = self.agents.iter().map(|(agent, spent)| (agent.clone(), spent));
         spent(f, "by agent", agents)?;
         let known = self.models.keys().any(|model| model != "configured");

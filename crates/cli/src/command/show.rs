@@ -13,7 +13,6 @@ use offshoot_model::{
 use offshoot_store::FoundRun;
 use serde::Serialize;
 
-use self::at_work::AtWork;
 use crate::arguments::ShowArguments;
 use crate::code::FailureCode;
 use crate::failure::Failure;
@@ -64,6 +63,9 @@ struct Shown {
     /// The last lines that it said, while it is not over.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     last_lines: Vec<String>,
+    /// The time at which it said the last of them.
+    #[serde(serialize_with = "rfc3339", skip_serializing_if = "Option::is_none")]
+    last_said_at: Option<Timestamp>,
     usage: Usage,
     cost: Cost,
     children: Vec<RunId>,
@@ -104,6 +106,7 @@ pub(crate) fn run(arguments: &ShowArguments, cx: &Invocation) -> Result<(), Fail
     cx.output.json(&Shown {
         silent_ms: at_work.silence.map(|silence| silence.as_millis() as u64),
         last_lines: at_work.lines,
+        last_said_at: at_work.said_at,
         ..shown
     })
 }
@@ -180,6 +183,7 @@ fn shown(
         execution_time_ms: node.execution_time().map(|time| time.as_millis() as u64),
         silent_ms: None,
         last_lines: Vec::new(),
+        last_said_at: None,
         usage: node.usage,
         cost: node.cost,
         children,
@@ -196,8 +200,8 @@ fn text(record: &Record, found: &FoundRun, cx: &Invocation) -> Result<(), Failur
         show.lose(found.root);
     }
     if let Some(node) = show.node() {
-        let AtWork { silence, lines } = block_on(at_work::look(record, node, cx))?;
-        show.at_work(silence, lines);
+        let at_work = block_on(at_work::look(record, node, cx))?;
+        show.at_work(at_work);
     }
     cx.output.painted(|out| writeln!(out, "{show}"))
 }

@@ -209,14 +209,17 @@ fn a_piece_that_hangs_is_found_and_a_paused_tree_says_so() {
     let show = place.run(&["show", id]).expect_code(0).stdout().to_owned();
     for expected in [
         "\nsilent for  ",
-        "\nlast said   part 2\n            part 3\n            part 4\n",
-        &format!("`offshoot logs {id} -f` prints what it says"),
+        ", and is ended after 10 min\n",
+        "\nlimits      30 min of work, 10 min of silence\n",
+        "\nlast said   at 20",
+        "Z\n            part 2\n            part 3\n            part 4\n",
+        &format!("`offshoot logs {id} -t -f` prints what it says, with times"),
     ] {
         assert!(show.contains(expected), "{expected}\n{show}");
     }
     let show = place.run(&["show", id, "--json"]).expect_code(0).json();
     assert_eq!(show["lastLines"], json!(["part 2", "part 3", "part 4"]));
-    assert!(show["silentMs"].is_u64(), "{show}");
+    assert!(show["silentMs"].is_u64() && show["lastSaidAt"].is_string(), "{show}");
     for (command, expected) in [
         ("pause", "paused: nothing more is started"),
         ("pause", "nothing changed: the tree is paused since"),

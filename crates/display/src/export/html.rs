@@ -73,7 +73,7 @@ fn head(export: &Export<'_>, title: &str, out: &mut String) -> fmt::Result {
     let counted = counted.collect::<Vec<_>>().join(", ");
     let again = match stats.ran_again {
         0 => String::new(),
-        many => format!("; {} failed before and ran again", number::count(many)),
+        many => format!("; {} had no answer before and ran again", number::count(many)),
     };
     fact("Runs", &format!("{}: {counted}{again}", number::count(stats.runs)))?;
     let subtree = export.tree.subtree(top);

@@ -356,7 +356,7 @@ impl fmt::Display for Bound {
             Self::Host => f.write_str("host.maxConcurrent"),
             Self::Quota => f.write_str("the quota of an account"),
             Self::Pause => f.write_str("the pause"),
-            Self::Other => f.write_str("something else"),
+            Self::Other => f.write_str("the start, with a slot free"),
         }
     }
 }
@@ -441,7 +441,7 @@ mod tests {
                 ("another attempt", 20),
                 ("the breaker", 10),
                 ("the pause", 10),
-                ("something else", 2),
+                ("the start, with a slot free", 2),
             ],
         );
     }
@@ -456,6 +456,6 @@ mod tests {
         timed.say(9, root, EventKind::Reopened);
         let b = timed.child(9, root, "b");
         timed.start(11, b);
-        check(&timed, &[("maxConcurrent", 4), ("something else", 2)]);
+        check(&timed, &[("maxConcurrent", 4), ("the start, with a slot free", 2)]);
     }
 }

@@ -1,10 +1,10 @@
 //! A run at work: for how long it has been silent, and the last lines that it said.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
+use offshoot_display::AtWork;
 use offshoot_door::Output;
-use offshoot_model::Node;
+use offshoot_model::{Node, Timestamp};
 use offshoot_store::OutputReader;
 
 use crate::door::{reach, silences};
@@ -15,15 +15,6 @@ use crate::said::{SaidLine, SaidLines, Text};
 
 /// The last lines that are shown.
 const LINES: usize = 3;
-
-/// A run at work.
-#[derive(Debug, Default)]
-pub(super) struct AtWork {
-    /// The time since the run last said something. `None` where the run waits for its children, or where its supervisor does not answer.
-    pub(super) silence: Option<Duration>,
-    /// The last lines of both streams, the newest last.
-    pub(super) lines: Vec<String>,
-}
 
 /// Looks at a run that has started and is not over; at any other there is nothing to see.
 pub(super) async fn look(record: &Record, node: &Node, cx: &Invocation) -> Result<AtWork, Failure> {
@@ -37,14 +28,17 @@ pub(super) async fn look(record: &Record, node: &Node, cx: &Invocation) -> Resul
         tracing::debug!(%error, "the last lines may be missing");
     }
     let silence = silences(&[node.root], cx).await?.get(&node.run).copied();
-    Ok(AtWork { silence, lines: last_lines(record, node)? })
+    let (said_at, lines) = last_lines(record, node)?;
+    Ok(AtWork { silence, lines, said_at })
 }
 
-fn last_lines(record: &Record, node: &Node) -> Result<Vec<String>, Failure> {
+/// Returns the last lines of both streams, and the time of the last one.
+fn last_lines(record: &Record, node: &Node) -> Result<(Option<Timestamp>, Vec<String>), Failure> {
     let mut reader = OutputReader::new(record.folder(), node.root);
-    let (mut lines, mut last) = (SaidLines::default(), VecDeque::new());
+    let (mut lines, mut last, mut said_at) = (SaidLines::default(), VecDeque::new(), None);
     let mut keep = |line: SaidLine| {
         if let Text::Said(_, text) = line.text {
+            said_at = Some(line.at);
             last.push_back(text);
             last.drain(..last.len().saturating_sub(LINES));
         }
@@ -58,5 +52,6 @@ fn last_lines(record: &Record, node: &Node) -> Result<Vec<String>, Failure> {
     )?;
     // A program may wait behind a question, whose line has no end.
     lines.open(node.run).into_iter().for_each(keep);
-    Ok(last.iter().map(|line| String::from_utf8_lossy(line).into_owned()).collect())
+    let lines = last.iter().map(|line| String::from_utf8_lossy(line).into_owned()).collect();
+    Ok((said_at, lines))
 }
