@@ -114,6 +114,15 @@ impl Run {
         }
     }
 
+    /// Takes in that each run that it asks for may take so many seconds from here on.
+    pub(crate) fn give_time(&mut self, seconds: u64) {
+        Arc::make_mut(&mut self.admitted.grant).run_timeout_seconds = seconds;
+        let rules = self.rules.as_mut().map(Arc::make_mut);
+        if let Some(rules) = rules.filter(|rules| rules.run_timeout_seconds.is_some()) {
+            rules.run_timeout_seconds = Some(seconds);
+        }
+    }
+
     pub(crate) fn is_over(&self) -> bool {
         self.state == SlotState::Ended
     }

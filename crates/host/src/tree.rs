@@ -5,8 +5,8 @@ use std::sync::Arc;
 use offshoot_door::{Client, ClientError, OperatorCommand, Server, SharedTickets};
 use offshoot_model::{BudgetGrant, Ending};
 use offshoot_spawner::{
-    AbandonedTree, Clock, FanAnswer, Piece, RootSpec, Session, SpawnerError, SystemClock,
-    TicketIssuer, Unanswered,
+    AbandonedTree, Clock, FanAnswer, NewLimits, Piece, RootSpec, Session, SpawnerError,
+    SystemClock, TicketIssuer, Unanswered,
 };
 use offshoot_store::SqliteStore;
 use tokio::task::JoinHandle;
@@ -189,18 +189,14 @@ impl Abandoned {
         self.tree.only()
     }
 
-    /// Gives more time or budget: see [`AbandonedTree::give`].
+    /// Gives new limits: see [`AbandonedTree::give`].
     ///
     /// # Errors
     ///
     /// Fails if a tree that is over would have no time left or nothing to spend.
-    pub fn give(
-        &mut self,
-        deadline_seconds: Option<u64>,
-        budget: BudgetGrant,
-    ) -> Result<(), SpawnerError> {
-        self.given = budget;
-        self.tree.give(deadline_seconds, budget)
+    pub fn give(&mut self, limits: NewLimits) -> Result<(), SpawnerError> {
+        self.given = limits.budget;
+        self.tree.give(limits)
     }
 
     /// Goes on with it.

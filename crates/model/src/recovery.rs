@@ -59,7 +59,7 @@ impl Reason {
             }
             Self::Timeout { .. } => yes(Some("raise --timeout, or give it a smaller piece")),
             Self::Idle { .. } => yes(Some(
-                "raise agents.defaults.subagents.idleTimeoutSeconds if silence is normal here",
+                "raise --idle-timeout (agents.defaults.subagents.idleTimeoutSeconds) if silence is normal here",
             )),
             Self::Repeated { .. } => no(Some(
                 "give it a task that the tool can answer, or set agents.defaults.subagents.onRepeat to warn",
@@ -85,7 +85,9 @@ impl Reason {
             Self::ParkLimit { .. } => no(Some(
                 "`offshoot resume RUN` goes on after the reset; agents.defaults.subagents.quota.maxParkSeconds says how long a tree waits",
             )),
-            Self::Deadline => no(Some("raise agents.defaults.subagents.deadlineSeconds")),
+            Self::Deadline => no(Some(
+                "raise --deadline (agents.defaults.subagents.deadlineSeconds); `offshoot resume RUN --deadline 2h` goes on with a map or a fanout",
+            )),
             Self::Cancelled { by: CancelledBy::MaxFail } => {
                 yes(Some("see why the others failed; --max-fail N permits more"))
             }

@@ -89,7 +89,7 @@ pub use handle::{
 };
 pub use host_slots::{HostClaim, HostClaims, HostGrant, HostSlots};
 pub use kept_values::KeptValue;
-pub use machine::{NotReopened, RequestVerdict, Unanswered, Unknown, WhatIf};
+pub use machine::{NewLimits, NotReopened, RequestVerdict, Unanswered, Unknown, WhatIf};
 pub use message::hand_on::{allowed_agents, choose_among};
 pub use message::{Asking, Counts};
 pub use model_request::{ModelCharge, ModelRequest, RefusedRequest, SeenQuota, WallReset};

@@ -68,7 +68,7 @@ pub use metered::RequestVerdict;
 pub(crate) use metered::{RequestAsk, RequestOver};
 pub(crate) use needs::NeededPiece;
 pub(crate) use recall::{EndedPiece, Library, Past, Recall, Recalled, Waiting};
-pub use recall::{NotReopened, Unanswered, Unknown};
+pub use recall::{NewLimits, NotReopened, Unanswered, Unknown};
 pub(crate) use run::RunIndex;
 pub(crate) use wait::{NewWait, WaitId};
 pub use what_if::WhatIf;

@@ -349,7 +349,12 @@ fn goes_on(script: &mut Script) {
     script.after(60_000).say(root, EventKind::Reopened);
     let only = Some("se\u{1b}[1mcond".into());
     let again = PiecesAgain { failed: true, cancelled: false, only };
-    let reopened = RootReopened { again, deadline_seconds: Some(7_200) };
+    let reopened = RootReopened {
+        again,
+        deadline_seconds: Some(7_200),
+        idle_timeout_seconds: Some(1_800),
+        ..RootReopened::default()
+    };
     script.say(root, EventKind::RootReopened(Box::new(reopened)));
     let instead = script.piece(root, "se\u{1b}[1mcond");
     script.placed(instead, 1, Some(second));

@@ -23,6 +23,7 @@ Examples:
   offshoot resume 0198c7 --failed --dry-run
   offshoot resume 0198c7 --failed
   offshoot resume 0198c7 --failed --cancelled --only notes.txt:3
+  offshoot resume 0198c7 --failed --idle-timeout 30m
   offshoot resume 0198c7 --deadline 2h --budget-usd 5")]
 pub(crate) struct ResumeArguments {
     /// The tree, by any run of it: a run id, its unique beginning, a session key, a label, `last`, `main` or `@N` [default: the only one that lost its
@@ -60,6 +61,14 @@ pub(crate) struct ResumeChoice {
     #[arg(long, value_name = "DURATION", value_parser = seconds)]
     pub(crate) deadline: Option<u64>,
 
+    /// Time that a piece may run which begins from now on, such as 90s, in place of what the tree allowed; 0 is no limit
+    #[arg(long, value_name = "DURATION", value_parser = seconds)]
+    pub(crate) timeout: Option<u64>,
+
+    /// Time for which such a piece may run without a sign of life, such as 30m; 0 is no limit
+    #[arg(long, value_name = "DURATION", value_parser = seconds)]
+    pub(crate) idle_timeout: Option<u64>,
+
     /// Dollars the whole tree may cost, with what it has cost; must be given where they were used up
     #[arg(long, value_name = "USD", value_parser = usd)]
     pub(crate) budget_usd: Option<MicroUsd>,
@@ -72,7 +81,8 @@ pub(crate) struct ResumeChoice {
 impl ResumeChoice {
     /// Returns the options as they are typed, with a space before each.
     pub(crate) fn typed(&self) -> String {
-        let Self { failed, cancelled, only, deadline, budget_usd, budget_tokens } = self;
+        let Self { failed, cancelled, only, .. } = self;
+        let Self { deadline, timeout, idle_timeout, budget_usd, budget_tokens, .. } = self;
         let mut words = Vec::new();
         words.extend(failed.then(|| " --failed".to_owned()));
         words.extend(cancelled.then(|| " --cancelled".to_owned()));
@@ -81,6 +91,8 @@ impl ResumeChoice {
                 .map(|only| format!(" --only {}", command_line(std::slice::from_ref(only)))),
         );
         words.extend(deadline.map(|seconds| format!(" --deadline {seconds}s")));
+        words.extend(timeout.map(|seconds| format!(" --timeout {seconds}s")));
+        words.extend(idle_timeout.map(|seconds| format!(" --idle-timeout {seconds}s")));
         words.extend(budget_usd.map(|usd| format!(" --budget-usd {usd}")));
         words.extend(budget_tokens.map(|tokens| format!(" --budget-tokens {tokens}")));
         words.concat()

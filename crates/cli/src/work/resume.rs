@@ -9,10 +9,10 @@ use offshoot_host::runtimes::EXEC;
 use offshoot_host::{Abandoned, HostError};
 use offshoot_merge::OnFailure;
 use offshoot_model::{
-    Admitted, AgentId, BudgetGrant, MicroUsd, Payload, PiecesAgain, RootId, RunStatus,
+    Admitted, AgentId, BudgetGrant, EventKind, MicroUsd, Payload, PiecesAgain, RootId, RunStatus,
 };
 use offshoot_policy::budget::Unit;
-use offshoot_spawner::{NotReopened, Piece, RootSpec, RunSpec, SpawnerError};
+use offshoot_spawner::{NewLimits, NotReopened, Piece, RootSpec, RunSpec, SpawnerError};
 use offshoot_split::{Cut, Split};
 use offshoot_store::Store;
 
@@ -28,7 +28,7 @@ use super::recorded_settings;
 use super::resume_dry_run::{nothing_would_run, would_go_on, would_run};
 use super::single;
 use super::task;
-use crate::arguments::{ResumeChoice, WorkArguments};
+use crate::arguments::{LimitArguments, ResumeChoice, WorkArguments};
 use crate::code::{FailureCode, NoteCode};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -58,13 +58,15 @@ pub(crate) fn resume(
         .hint("it goes on by itself: `offshoot tree` shows it"));
     }
     let mut plan = plan(&record, root, &admitted)?;
+    let given = TimeLimits::given(&record, root, choice)?;
+    given.set(&mut plan.limits);
     let task = text(&*store, &admitted.task)?;
     let results = earlier::results(&*store, &plan.results)?;
     drop(record);
 
     let cx = &cx.in_folder((*plan.opened_in).clone(), plan.config.as_deref());
     let (config, prepared) = preflight::prepare_again(&plan, cx)?;
-    let (config, prepared) = as_it_was(config, prepared, &plan, cx)?;
+    let (config, prepared) = as_it_was(config, prepared, &plan, given, cx)?;
     let terms = plan.terms()?;
     let merging = terms.as_ref().map(|terms| &terms.merging);
     let external = merging
@@ -184,6 +186,44 @@ fn check_label(only: &str, pieces: &[Piece]) -> Result<(), Failure> {
     Err(Failure::input(FailureCode::NoSuchLabel, message).maybe_hint(hint))
 }
 
+/// The limits of time, in seconds, that the operator gave to the pieces of a tree that went on.
+#[derive(Clone, Copy)]
+struct TimeLimits {
+    timeout: Option<u64>,
+    idle_timeout: Option<u64>,
+}
+
+impl TimeLimits {
+    /// Returns those of this command, and in place of each that is left out the last one on record.
+    fn given(record: &Record, root: RootId, choice: &ResumeChoice) -> Result<Self, Failure> {
+        let (mut timeout, mut idle_timeout) = (None, None);
+        for event in record.store().events(root, 0) {
+            if let EventKind::RootReopened(reopened) = event?.kind {
+                timeout = reopened.run_timeout_seconds.or(timeout);
+                idle_timeout = reopened.idle_timeout_seconds.or(idle_timeout);
+            }
+        }
+        let timeout = choice.timeout.or(timeout);
+        Ok(Self { timeout, idle_timeout: choice.idle_timeout.or(idle_timeout) })
+    }
+
+    /// Sets them in place of those that the tree was opened with.
+    fn set(self, limits: &mut LimitArguments) {
+        let text = |seconds: Option<u64>| seconds.map(|seconds| seconds.to_string());
+        limits.timeout = text(self.timeout).or(limits.timeout.take());
+        limits.idle_timeout = text(self.idle_timeout).or(limits.idle_timeout.take());
+    }
+
+    /// True if such a limit stands in place of the recorded setting with this key.
+    fn replaces(self, key: &str) -> bool {
+        match key {
+            "runTimeoutSeconds" => self.timeout.is_some(),
+            "idleTimeoutSeconds" => self.idle_timeout.is_some(),
+            _ => false,
+        }
+    }
+}
+
 /// The pieces of a tree that have no answer, where nothing of what was chosen runs.
 #[derive(Default)]
 struct Rest {
@@ -203,7 +243,8 @@ async fn reopened(
     terms: &AnswerRules,
     pieces: &[Piece],
 ) -> Result<Result<Abandoned, Rest>, Failure> {
-    let &ResumeChoice { failed, cancelled, ref only, deadline, budget_usd, budget_tokens } = choice;
+    let &ResumeChoice { failed, cancelled, ref only, deadline, .. } = choice;
+    let &ResumeChoice { timeout, idle_timeout, budget_usd, budget_tokens, .. } = choice;
     let again = PiecesAgain {
         failed,
         cancelled: cancelled || !failed,
@@ -236,8 +277,13 @@ async fn reopened(
         let only = only.clone();
         return Ok(Err(Rest { failed: rest_failed, cancelled: rest_cancelled, only }));
     }
-    let budget = BudgetGrant { tokens: budget_tokens, usd: budget_usd };
-    tree.give(deadline, budget).map_err(|error| match error {
+    let limits = NewLimits {
+        deadline_seconds: deadline,
+        run_timeout_seconds: timeout,
+        idle_timeout_seconds: idle_timeout,
+        budget: BudgetGrant { tokens: budget_tokens, usd: budget_usd },
+    };
+    tree.give(limits).map_err(|error| match error {
         SpawnerError::NotReopened(why) => not_reopened(&why, root),
         error => engine::broken(&error),
     })?;
@@ -342,12 +388,14 @@ fn as_it_was(
     config: Config,
     prepared: Prepared,
     plan: &Plan,
+    given: TimeLimits,
     cx: &Invocation,
 ) -> Result<(Config, Prepared), Failure> {
     let mut prepared = prepared;
     prepared.run_spec.working_folder = Arc::clone(&plan.working_folder);
     let Some(was) = &plan.held else { return Ok((config, prepared)) };
-    let changes = recorded_settings::changes(was, &config, &prepared.agent)?;
+    let mut changes = recorded_settings::changes(was, &config, &prepared.agent)?;
+    changes.retain(|change| !given.replaces(&change.key));
     changes.iter().for_each(|change| cx.output.note(NoteCode::StricterLimit, change));
     let stricter: Vec<_> =
         changes.into_iter().filter_map(|change| Some((change.key, change.holds?))).collect();

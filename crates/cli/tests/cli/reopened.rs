@@ -234,9 +234,36 @@ fn what_failed_runs_again_by_name_or_all_of_it() {
     assert!(progress.iter().all(|line| line.starts_with("100 %  5 of 5 done")), "{progress:?}");
     assert_eq!(progress.len(), 1, "{progress:?}");
     let stats = place.run(&["stats", &root]).expect_code(0).stdout().to_owned();
-    assert!(stats.contains(": 5 completed; 2 failed before and ran again"), "{stats}");
+    assert!(stats.contains(": 5 completed; 2 had no answer before and ran again"), "{stats}");
     assert!(!stats.contains("failures"), "{stats}");
     check_whole(&place, &resumed, 5, &[2, 3]);
+}
+
+#[test]
+fn pieces_run_again_with_the_limits_of_time_that_are_given() {
+    let place = place(2);
+    // The second piece is silent until the file is there, and fails once more then.
+    let script = "read x; [ $x = 2 ] || exit 0; [ -e go ] || read never < pipe; [ -e twice ]";
+    named_pipe(place.path().join("pipe"));
+    let limits = ["--idle-timeout", "1s", "--timeout", "40s"];
+    let failed = place.run(&map(script, &limits)).expect_code(1);
+    assert!(failed.stderr.contains("no sign of life for 1 s"), "{}", failed.stderr);
+    let granted = || {
+        let grant = place.run(&["show", "in:2", "--json"]).expect_code(0).json()["grant"].clone();
+        (grant["runTimeoutSeconds"].clone(), grant["idleTimeoutSeconds"].clone())
+    };
+    assert_eq!(granted(), (40.into(), 1.into()));
+    place.file("go", "");
+    let longer = ["resume", "last", "--failed", "--idle-timeout", "1h", "--timeout", "2h"];
+    place.run(&longer).expect_code(1);
+    assert_eq!(granted(), (7_200.into(), 3_600.into()));
+    let said = place.run(&["events", "last"]).expect_code(0).stdout().to_owned();
+    assert!(said.contains("7200 s of work for each, 3600 s of silence for each"), "{said}");
+    // They hold from then on, until others are given.
+    place.file("twice", "");
+    place.run(&["resume", "last", "--failed", "--timeout", "10m"]).expect_code(0);
+    assert_eq!(granted(), (600.into(), 3_600.into()));
+    place.run(&["audit", "last"]).expect_code(0);
 }
 
 #[test]

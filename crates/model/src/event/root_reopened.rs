@@ -17,6 +17,10 @@ pub struct RootReopened {
     pub again: PiecesAgain,
     /// The tree has so many seconds from here on, in place of what it had left.
     pub deadline_seconds: Option<u64>,
+    /// A piece may run for so many seconds from here on, in place of what the tree allowed; 0 = no limit.
+    pub run_timeout_seconds: Option<u64>,
+    /// A piece may be silent for so many seconds from here on, in place of what the tree allowed; 0 = no limit.
+    pub idle_timeout_seconds: Option<u64>,
 }
 
 /// The pieces of a tree that run again, each as a new run. Those that completed never do.
@@ -83,7 +87,12 @@ impl PiecesAgain {
 
 impl fmt::Display for RootReopened {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { again: PiecesAgain { failed, cancelled, only }, deadline_seconds } = self;
+        let Self {
+            again: PiecesAgain { failed, cancelled, only },
+            deadline_seconds,
+            run_timeout_seconds,
+            idle_timeout_seconds,
+        } = self;
         f.write_str(match (failed, cancelled) {
             (true, true) => "what failed or was cancelled runs again",
             (true, false) => "what failed runs again",
@@ -96,6 +105,12 @@ impl fmt::Display for RootReopened {
         if let Some(seconds) = deadline_seconds {
             write!(f, ", within {seconds} s")?;
         }
-        Ok(())
+        let time = |f: &mut fmt::Formatter<'_>, seconds: Option<u64>, what: &str| match seconds {
+            None => Ok(()),
+            Some(0) => write!(f, ", without a limit of {what} for each"),
+            Some(seconds) => write!(f, ", {seconds} s of {what} for each"),
+        };
+        time(f, *run_timeout_seconds, "work")?;
+        time(f, *idle_timeout_seconds, "silence")
     }
 }

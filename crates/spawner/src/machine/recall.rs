@@ -29,7 +29,7 @@ use super::{Effect, Machine};
 use crate::kept_values::{KeptValue, ValuesBySession};
 use crate::run_spec::priced;
 
-pub use again::{NotReopened, Unanswered};
+pub use again::{NewLimits, NotReopened, Unanswered};
 pub(crate) use past::{EndedPiece, Past};
 
 use again::{OverPiece, Reopening};

@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use offshoot_model::{
-    Admitted, BudgetGrant, InputRange, Origin, Payload, PiecesAgain, RootId, SpawnRequest,
-};
+use offshoot_model::{Admitted, InputRange, Origin, Payload, PiecesAgain, RootId, SpawnRequest};
 use offshoot_policy::RuntimeFacts;
 use offshoot_store::{RootLock, Store, StoreError};
 
@@ -14,7 +12,9 @@ use crate::announce;
 use crate::clock::Onward;
 use crate::error::SpawnerError;
 use crate::handle::{HELD_BYTES, Piece, Session};
-use crate::machine::{EndedPiece, Library, Recall, Recalled, RunIndex, Unanswered, Waiting};
+use crate::machine::{
+    EndedPiece, Library, NewLimits, Recall, Recalled, RunIndex, Unanswered, Waiting,
+};
 use crate::request::{Prepared, Unresolved};
 use crate::run_spec::RunSpec;
 use crate::runtimes::Runtimes;
@@ -127,18 +127,13 @@ impl AbandonedTree {
         self.recall.only()
     }
 
-    /// Gives a tree that is over so many seconds from here on, and this budget for the whole tree with what it has used, in each
-    /// unit in which one is given.
+    /// Gives a tree that is over these limits.
     ///
     /// # Errors
     ///
     /// [`SpawnerError::NotReopened`] where it would have no time left or nothing to spend.
-    pub fn give(
-        &mut self,
-        deadline_seconds: Option<u64>,
-        budget: BudgetGrant,
-    ) -> Result<(), SpawnerError> {
-        self.recall.give(deadline_seconds, budget).map_err(SpawnerError::NotReopened)
+    pub fn give(&mut self, limits: NewLimits) -> Result<(), SpawnerError> {
+        self.recall.give(limits).map_err(SpawnerError::NotReopened)
     }
 
     /// Makes sure that these pieces read what the pieces on record have read or would have read.

@@ -214,11 +214,16 @@ fn other_kind() -> impl Strategy<Value = EventKind> {
             }
         ),
         Just(EventKind::Unparked { account: Account::of_runtime("claude") }),
-        (any::<bool>(), option::of(text()), option::of(any::<u64>())).prop_map(
-            |(failed, only, deadline_seconds)| {
+        (any::<bool>(), option::of(text()), [(); 3].map(|()| option::of(any::<u64>()))).prop_map(
+            |(failed, only, [deadline_seconds, run_timeout_seconds, idle_timeout_seconds])| {
                 let only = only.map(Into::into);
                 let again = PiecesAgain { failed, cancelled: !failed, only };
-                EventKind::RootReopened(Box::new(RootReopened { again, deadline_seconds }))
+                EventKind::RootReopened(Box::new(RootReopened {
+                    again,
+                    deadline_seconds,
+                    run_timeout_seconds,
+                    idle_timeout_seconds,
+                }))
             }
         ),
         (text(), any::<u32>())

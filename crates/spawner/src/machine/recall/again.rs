@@ -74,6 +74,20 @@ pub struct Unanswered {
     pub cancelled: usize,
 }
 
+/// The limits that the operator gives to a tree that was over, each in place of what it had; the others stay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NewLimits {
+    /// The seconds that the tree has from here on.
+    pub deadline_seconds: Option<u64>,
+    /// The seconds that a piece may run which is admitted from here on; 0 = no limit. The configuration that the tree goes on with must
+    /// say the same.
+    pub run_timeout_seconds: Option<u64>,
+    /// The seconds for which such a piece may be silent; 0 = no limit. The configuration must say the same.
+    pub idle_timeout_seconds: Option<u64>,
+    /// The budget of the whole tree with what it has used, in each unit in which one is given.
+    pub budget: BudgetGrant,
+}
+
 /// The decision to reopen a root.
 pub(super) struct Reopening {
     event: RootReopened,
@@ -117,22 +131,19 @@ impl Recall {
             });
         }
         self.choose(&again);
-        let event = RootReopened { again, deadline_seconds: None };
+        let event = RootReopened { again, ..RootReopened::default() };
         self.reopening = Some(Reopening { event, more: BudgetGrant::default() });
         Ok(())
     }
 
-    /// Gives a tree that is to be reopened so many seconds from then on, and this budget in place of what it had, in each unit in
-    /// which one is given. What it has used stays used.
+    /// Gives a tree that is to be reopened these limits. What it has used stays used.
     ///
     /// # Errors
     ///
     /// Fails if it would have no time, or nothing to spend.
-    pub(crate) fn give(
-        &mut self,
-        deadline_seconds: Option<u64>,
-        budget: BudgetGrant,
-    ) -> Result<(), NotReopened> {
+    pub(crate) fn give(&mut self, limits: NewLimits) -> Result<(), NotReopened> {
+        let NewLimits { deadline_seconds, run_timeout_seconds, idle_timeout_seconds, budget } =
+            limits;
         let Some(reopening) = &mut self.reopening else { return Ok(()) };
         let machine = &self.machine;
         if deadline_seconds.is_none() && machine.deadlines.has_passed(RunIndex::ROOT, self.last_at)
@@ -147,7 +158,9 @@ impl Recall {
                 (Unit::Usd, added) => more.usd = Some(MicroUsd::from_micros(added)),
             }
         }
-        reopening.event.deadline_seconds = deadline_seconds;
+        let again = std::mem::take(&mut reopening.event.again);
+        reopening.event =
+            RootReopened { again, deadline_seconds, run_timeout_seconds, idle_timeout_seconds };
         reopening.more = more;
         Ok(())
     }
@@ -203,7 +216,7 @@ impl Recall {
     pub(super) fn root_reopened(&mut self, event: &RootReopened) {
         self.choose(&event.again);
         if let Some(root) = self.root.take() {
-            self.machine.revive(root, event.deadline_seconds);
+            self.machine.revive(root, event);
         }
     }
 
@@ -244,18 +257,25 @@ impl Machine {
     }
 
     /// Puts a root that is over back into the tree. What it has used stays used.
-    fn revive(&mut self, mut root: Box<Live>, deadline_seconds: Option<u64>) {
+    fn revive(&mut self, mut root: Box<Live>, event: &RootReopened) {
         let children = &self.runs[RunIndex::ROOT.get()].children;
         let lives = |run: &RunIndex| self.runs[run.get()].live().is_some();
         root.live_children = children.iter().copied().filter(lives).collect();
         root.phase = SlotState::Holder;
         (root.stopping, root.cut_off, root.mail) = (None, false, None);
+        // What a root was given bounds its pieces where it is less than its terms: both say the new limits now.
+        if event.run_timeout_seconds.or(event.idle_timeout_seconds).is_some() {
+            let grant = Arc::make_mut(&mut root.grant);
+            let (time, silence) = (event.run_timeout_seconds, event.idle_timeout_seconds);
+            grant.run_timeout_seconds = time.unwrap_or(grant.run_timeout_seconds);
+            grant.idle_timeout_seconds = silence.unwrap_or(grant.idle_timeout_seconds);
+        }
         root.waits.clear();
         root.watchers.clear();
         self.runs[RunIndex::ROOT.get()].body = Body::Live(root);
         self.live += 1;
         self.books.ledger.reopen(self.id(RunIndex::ROOT));
-        if let Some(seconds) = deadline_seconds {
+        if let Some(seconds) = event.deadline_seconds {
             self.set_deadline(RunIndex::ROOT, seconds);
         }
     }

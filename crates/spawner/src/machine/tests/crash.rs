@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_model::{AgentId, BudgetGrant, EventKind, Origin, Payload, PiecesAgain, Tree};
+use offshoot_model::{AgentId, EventKind, Origin, Payload, PiecesAgain, Tree};
 use offshoot_policy::RuntimeFacts;
 use offshoot_policy::budget::Unit;
 
 use super::super::run::{Run, SlotState};
-use super::super::{Input, Library, Machine, NotReopened, Recall, Recalled, RunIndex, Waiting};
+use super::super::{
+    Input, Library, Machine, NewLimits, NotReopened, Recall, Recalled, RunIndex, Waiting,
+};
 use super::host_slots::OtherTrees;
 use super::world::World;
 
@@ -16,8 +18,7 @@ use super::world::World;
 #[derive(Clone, Debug, Default)]
 pub(super) struct GoOn {
     pub(super) again: PiecesAgain,
-    pub(super) deadline_seconds: Option<u64>,
-    pub(super) budget: BudgetGrant,
+    pub(super) limits: NewLimits,
 }
 
 impl World {
@@ -87,9 +88,9 @@ impl World {
     /// The operator goes on with a tree that is over, after some time.
     pub(super) fn reopen(&mut self, wish: GoOn, dead: Duration) -> Result<(), NotReopened> {
         let mut recall = self.read_back();
-        let GoOn { again, deadline_seconds, budget } = wish;
+        let GoOn { again, limits } = wish;
         recall.go_on(again)?;
-        recall.give(deadline_seconds, budget)?;
+        recall.give(limits)?;
         self.taken_over(recall, dead);
         Ok(())
     }

@@ -7,7 +7,7 @@ use offshoot_audit::Audit;
 use offshoot_model::{BudgetGrant, CancelledBy, EventKind, PiecesAgain, Reason, RunStatus};
 use offshoot_policy::budget::Unit;
 
-use super::super::{NotReopened, Reach, RunIndex};
+use super::super::{NewLimits, NotReopened, Reach, RunIndex};
 use super::crash::GoOn;
 use super::limits::Limits;
 use super::world::World;
@@ -18,6 +18,11 @@ const AT_ONCE: Duration = Duration::ZERO;
 fn again(failed: bool, cancelled: bool) -> GoOn {
     let again = PiecesAgain { failed, cancelled, only: None };
     GoOn { again, ..GoOn::default() }
+}
+
+/// The same for those that were cancelled, with these limits.
+fn within(limits: NewLimits) -> GoOn {
+    GoOn { limits, ..again(false, true) }
 }
 
 fn killed() -> Reason {
@@ -127,7 +132,7 @@ fn a_tree_that_is_not_over_or_has_no_time_is_not_reopened() {
     world.finish_because(piece, killed());
     world.close();
     assert_eq!(world.reopen(again(false, true), AT_ONCE), Err(NotReopened::OutOfTime));
-    let in_time = GoOn { deadline_seconds: Some(20), ..again(false, true) };
+    let in_time = within(NewLimits { deadline_seconds: Some(20), ..NewLimits::default() });
     world.reopen(in_time, Duration::from_secs(1_000)).expect("it has time again");
     assert!(world.ask_again());
     world.advance(10_000);
@@ -145,11 +150,37 @@ fn a_tree_that_is_not_over_or_has_no_time_is_not_reopened() {
 }
 
 #[test]
+fn pieces_that_run_again_have_the_time_that_is_given() {
+    let limits = |run_timeout_seconds| Limits { run_timeout_seconds, ..Limits::default() };
+    let mut world = World::quiet(limits(10));
+    let piece = world.spawn_piece();
+    world.advance(10_000);
+    assert_eq!(world.asked_to_stop(), [piece]);
+    end_all(&mut world, Reason::Timeout { seconds: 10 });
+    world.config = limits(30).config();
+    let longer = NewLimits { run_timeout_seconds: Some(30), ..NewLimits::default() };
+    let wish = GoOn { limits: longer, ..again(true, false) };
+    world.reopen(wish, AT_ONCE).expect("it was over");
+    assert!(world.ask_again());
+    world.advance(29_999);
+    assert!(world.asked_to_stop().is_empty());
+    // What was given holds for what is admitted under the next supervisor, too.
+    world.crash();
+    let second = world.spawn_piece();
+    world.advance(1);
+    world.advance(29_998);
+    assert!(!world.asked_to_stop().contains(&second));
+    world.advance(1);
+    assert!(world.asked_to_stop().contains(&second));
+    end_all(&mut world, Reason::Timeout { seconds: 30 });
+    assert_proven(&world, 0);
+}
+
+#[test]
 fn what_was_spent_stays_spent() {
-    let budget = |tokens| GoOn {
-        budget: BudgetGrant { tokens: Some(tokens), usd: None },
-        ..again(true, true)
-    };
+    let given =
+        |budget| GoOn { limits: NewLimits { budget, ..NewLimits::default() }, ..again(true, true) };
+    let budget = |tokens| given(BudgetGrant { tokens: Some(tokens), usd: None });
     let mut world = World::quiet(Limits { budget_tokens: Some(1_000), ..Limits::default() });
     world.fan_out(2);
     let pieces = world.holding();
@@ -180,7 +211,7 @@ fn what_was_spent_stays_spent() {
     let not_more = NotReopened::NotMore { unit: Unit::Tokens, granted: 1_010, given: 1_000 };
     assert_eq!(world.reopen(budget(1_000), AT_ONCE), Err(not_more));
     let usd = BudgetGrant { tokens: None, usd: Some(offshoot_model::MicroUsd::from_micros(1)) };
-    let refused = world.reopen(GoOn { budget: usd, ..again(true, true) }, AT_ONCE);
+    let refused = world.reopen(given(usd), AT_ONCE);
     assert!(matches!(refused, Err(NotReopened::OutOfBudget { .. })), "{refused:?}");
     world.reopen(budget(20_000), AT_ONCE).expect("there is more");
     assert_eq!(balance(&world).granted, Some(20_000));
@@ -206,9 +237,9 @@ fn a_rest_below_the_last_pieces_needs_a_new_budget() {
             world.finish(piece);
         }
         stop(&mut world);
-        let granted = |tokens: u64| GoOn {
-            budget: BudgetGrant { tokens: Some(tokens), usd: None },
-            ..again(false, true)
+        let granted = |tokens: u64| {
+            let budget = BudgetGrant { tokens: Some(tokens), usd: None };
+            within(NewLimits { budget, ..NewLimits::default() })
         };
         if left == 270 {
             world.reopen(again(false, true), AT_ONCE).expect("it pays for one more piece");
@@ -245,9 +276,9 @@ fn a_thousand_trees_are_stopped_and_go_on() {
             let mut wish = again(world.seed.one_in(2), world.seed.one_in(2));
             while let Err(refused) = world.reopen(wish.clone(), dead) {
                 match refused {
-                    NotReopened::OutOfTime => wish.deadline_seconds = Some(30),
+                    NotReopened::OutOfTime => wish.limits.deadline_seconds = Some(30),
                     NotReopened::OutOfBudget { granted, .. } => {
-                        wish.budget.tokens = Some(2 * granted + 1_000);
+                        wish.limits.budget.tokens = Some(2 * granted + 1_000);
                     }
                     other => panic!("seed {seed}: {other}"),
                 }
