@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use offshoot_model::{
-    Admitted, DeliveryId, Event, EventClass, EventKind, Origin, RootId, RootReopened, Rules, RunId,
+    Admitted, DeliveryId, Event, EventClass, EventKind, Origin, RootId, RootReopened, RunId,
     Timestamp,
 };
 
@@ -16,7 +16,7 @@ use crate::delivery::{self, Handed};
 use crate::faults::{self, Breakers};
 use crate::findings::{Busy, Deliveries};
 use crate::needs;
-use crate::run::{self, Run, SlotState};
+use crate::run::{Run, SlotState, says_all};
 use crate::slots::Holders;
 use crate::spawns::Spawns;
 use crate::time::{self, Life};
@@ -322,7 +322,7 @@ impl Audit {
         let broken = match (kind, state) {
             (EventKind::Starting, SlotState::Queued | SlotState::Holder) => {
                 run.state = SlotState::Holding;
-                run.has_started = true;
+                (run.has_started, run.is_falling) = (true, false);
                 run.clock.start(event.at);
                 let (agent, parent) = (run.admitted.agent.clone(), run.parent);
                 let tired = self.breakers.start(&agent, event.run, event.at);
@@ -483,7 +483,7 @@ impl Audit {
             ) => {
                 run.state = SlotState::Queued;
                 self.books.return_to_pool(event.run);
-                run.attempt = *attempt;
+                (run.attempt, run.is_falling) = (*attempt, false);
                 // One that begins anew has forgotten what it asked for.
                 run.has_acted &= *continues;
                 None
@@ -511,6 +511,10 @@ impl Audit {
                 wrong.map(|message| (Rule::Retries, message))
             }
             (EventKind::Resumed { .. }, _) => misplaced("although nothing interrupted it"),
+            (EventKind::FellBack { number, runtime, .. }, _) => {
+                self.walls.over(event.run);
+                faults::fell_back(run, *number, runtime).map(|message| (Rule::Retries, message))
+            }
             (
                 EventKind::BudgetNotice
                 | EventKind::StallLent
@@ -590,9 +594,4 @@ impl Audit {
     fn breach(&mut self, event: &Event, rule: Rule, message: String) {
         self.breaches.push(Breach { seq: event.seq, run: event.run, rule, message });
     }
-}
-
-/// True if a record says all that a run is held to.
-fn says_all(rules: Option<&Rules>) -> bool {
-    rules.is_some_and(run::says_all)
 }

@@ -1,11 +1,12 @@
 //! Faults of runtimes, counted again: who may begin once more, and what is left alone for a while.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::{AgentId, Reason, Rules, RunId, Timestamp};
 
-use crate::run::Run;
+use crate::run::{Run, SlotState};
 
 /// The recent faults of each kind of agent.
 #[derive(Default)]
@@ -107,8 +108,30 @@ pub(crate) fn breaker_limits(
     Some((own.0.max(above.0), Duration::from_secs(own.1.min(above.1))))
 }
 
+/// A run goes over to another runtime; in words what is wrong with that.
+pub(crate) fn fell_back(run: &mut Run, number: u32, runtime: &Arc<str>) -> Option<String> {
+    let before = std::mem::replace(&mut run.fallback, number);
+    (run.retries, run.is_falling) = (0, true);
+    run.admitted.runtime = Some(Arc::clone(runtime));
+    if !matches!(run.state, SlotState::Holding | SlotState::Queued) {
+        return Some("goes over to another runtime although it waits for no start".to_owned());
+    }
+    if number <= before {
+        return Some(format!("falls back to its runtime {number} after its runtime {before}"));
+    }
+    let message = "begins anew on another runtime although it had asked for something or answered";
+    run.has_acted.then(|| message.to_owned())
+}
+
 /// A run stands in line again because a quota of its account is used up, which is no fault; in words what is wrong with that.
-pub(crate) fn parked(run: &Run, attempt: u32, continues: bool, is_parked: bool) -> Option<String> {
+pub(crate) fn parked(
+    run: &mut Run,
+    attempt: u32,
+    continues: bool,
+    is_parked: bool,
+) -> Option<String> {
+    // On another runtime it waits for no reset.
+    let is_parked = std::mem::take(&mut run.is_falling) || is_parked;
     if attempt != run.attempt + 1 {
         return Some(format!("attempt {attempt} follows attempt {}", run.attempt));
     }
@@ -128,7 +151,7 @@ pub(crate) fn retried(
 ) -> Option<String> {
     let most = run.rules.as_deref().and_then(|rules| rules.retries);
     let most = most.max(above.and_then(|rules| rules.retries));
-    run.retries += 1;
+    run.retries += u32::from(!std::mem::take(&mut run.is_falling));
     if attempt != run.attempt + 1 {
         return Some(format!("attempt {attempt} follows attempt {}", run.attempt));
     }

@@ -34,6 +34,10 @@ pub(crate) struct Run {
     pub(crate) attempt: u32,
     /// The number of times that it began again after a fault.
     pub(crate) retries: u32,
+    /// The number of the runtime of `model.fallbacks` that runs it; 0 for its own.
+    pub(crate) fallback: u32,
+    /// True from the moment at which it fell back to the attempt that follows: that is no further one on the same runtime.
+    pub(crate) is_falling: bool,
     /// True if this attempt has answered, asked for a child, or was written to.
     pub(crate) has_acted: bool,
 }
@@ -53,7 +57,7 @@ impl Binds {
     /// Compares a run's own rules with those that it is held to. The rules of a root hold for the whole tree, and are counted
     /// there. Earlier versions held to no others.
     fn of(own: Option<&Rules>, here: Option<&Rules>) -> Self {
-        let (Some(own), Some(here)) = (own.filter(|own| says_all(own)), here) else {
+        let (Some(own), Some(here)) = (own.filter(|own| says_all(Some(own))), here) else {
             return Self::default();
         };
         let caps = |rules: &Rules| (rules.max_concurrent, rules.max_concurrent_per_level);
@@ -68,8 +72,8 @@ impl Binds {
 
 /// True if a record was written by a version that says all that a run is held to: earlier ones left out some, and held to
 /// some in another way.
-pub(crate) fn says_all(rules: &Rules) -> bool {
-    rules.max_returns.is_some()
+pub(crate) fn says_all(rules: Option<&Rules>) -> bool {
+    rules.is_some_and(|rules| rules.max_returns.is_some())
 }
 
 /// The state of a run with regard to its slot.
@@ -110,6 +114,8 @@ impl Run {
             clock: Clock::default(),
             attempt: 1,
             retries: 0,
+            fallback: 0,
+            is_falling: false,
             has_acted: false,
         }
     }

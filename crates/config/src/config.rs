@@ -1,5 +1,6 @@
 //! The configuration, frozen.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use crate::plugins::PluginSettings;
 use crate::price::Price;
 use crate::runtime::RuntimeSettings;
 use crate::section::Section;
-use crate::setting::{AllowAgents, FreeForm};
+use crate::setting::{AllowAgents, FreeForm, ModelChoice, RuntimeFallback};
 use crate::subagents::SubagentSettings;
 
 /// All layers as one. Frozen, and as cheap to clone as a pointer.
@@ -152,6 +153,22 @@ impl Config {
         let mut settings = self.settings(agent);
         settings.overlay(&self.inner.overrides);
         settings
+    }
+
+    /// Returns the other runtimes that may take over runs of an agent, in their order: those of its model, else those of its limits.
+    pub fn runtime_fallbacks(&self, agent: &AgentId) -> Vec<RuntimeFallback> {
+        let own = self.agent(agent).and_then(|agent| agent.model.clone());
+        let below = self.settings(agent).model;
+        let named = |model: Valued<ModelChoice>| model.value.runtimes().cloned().collect();
+        let all: Vec<Vec<_>> = own.into_iter().chain(below).map(named).collect();
+        all.into_iter().find(|fallbacks| !fallbacks.is_empty()).unwrap_or_default()
+    }
+
+    /// Returns the names of all runtimes that may take over runs of an agent.
+    pub fn fallback_runtimes(&self) -> BTreeSet<String> {
+        let agents = self.agents().map(AgentDefinition::id).chain([self.default_agent()]);
+        let all = agents.flat_map(|agent| self.runtime_fallbacks(agent));
+        all.map(|fallback| fallback.runtime).collect()
     }
 
     /// Settings of an agent for its runtime to compact its context by: its own, else those of the defaults.

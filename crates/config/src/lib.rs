@@ -156,9 +156,9 @@ pub use problem::{ConfigErrors, Place, Problem, ProblemKind};
 pub use runtime::RuntimeSettings;
 pub use schema::schema;
 pub use setting::{
-    AllowAgents, Command, Date, Factor, FilePath, Fraction, FreeForm, HeadsTarget, MaxChildren,
-    MaxDepth, MeterMode, ModelChoice, Occasion, OnInterrupt, OnParentEnd, OnRepeat, OnWall, Park,
-    PreferredSubagents, Share, ToolList,
+    AllowAgents, Command, Date, Factor, Fallback, FilePath, Fraction, FreeForm, HeadsTarget,
+    MaxChildren, MaxDepth, MeterMode, ModelChoice, Occasion, OnInterrupt, OnParentEnd, OnRepeat,
+    OnWall, Park, PreferredSubagents, RuntimeFallback, Share, ToolList,
 };
 pub use source::{Format, Source, SourceKind};
 pub use subagents::{

@@ -38,7 +38,7 @@ pub use file_path::FilePath;
 pub use fraction::Fraction;
 pub use free_form::FreeForm;
 pub use heads_target::HeadsTarget;
-pub use model_choice::ModelChoice;
+pub use model_choice::{Fallback, ModelChoice, RuntimeFallback};
 pub use occasion::Occasion;
 pub use preferred::PreferredSubagents;
 pub use share::Share;

@@ -215,7 +215,8 @@ section! {
     /// The treatment of runs whose account has used up a quota of its service.
     pub struct QuotaSettings, foreign &[] => {
         /// `park`: a run that is refused waits in line until the reset, where it can be continued or may be repeated. `fail`: it
-        /// fails. No other run of the account starts before the reset in both cases.
+        /// fails. `fallback`: it goes over to another runtime of `model.fallbacks`, and waits where none is left. No other run of the
+        /// account starts before the reset in all cases.
         pub on_wall: Option<Valued<OnWall>> = "onWall", built_in built_in::QUOTA_ON_WALL, limit greater_is_stricter();
         /// The part of each quota that is left alone: no run of an account starts before the reset while less than that is left. 0 starts
         /// runs until the service refuses them.

@@ -50,6 +50,8 @@ pub struct Story {
     parent: Option<Arc<Grant>>,
     stopping: Option<Reason>,
     ending: Option<Box<Ending>>,
+    /// The runtimes that have taken the run over, in order.
+    fallbacks: Vec<Arc<str>>,
     refusals: Vec<(Refusal, Option<u64>)>,
     /// The number of reports that the run has made, and the last one.
     reports: u64,
@@ -155,6 +157,10 @@ impl Story {
             | EventKind::Kept { .. }
             | EventKind::Waiting
             | EventKind::Returned => {}
+            kind @ EventKind::FellBack { runtime, .. } => {
+                self.fallbacks.push(Arc::clone(runtime));
+                self.notes.push(("fell back", neutral::line(&kind.text()).into_owned()));
+            }
             // An answer is merged anew after pieces ran again: the last one stands.
             kind @ EventKind::Merged(_) => {
                 self.notes.retain(|(word, _)| *word != kind.name());
@@ -187,10 +193,9 @@ impl Story {
         ];
         let mut row = |word, text: Option<String>| rows.extend(text.map(|text| (word, text)));
         row("trace", (node.depth > 1).then(|| trace(tree, node)));
-        row(
-            "runtime",
-            admitted.runtime.as_deref().map(|runtime| neutral::line(runtime).into_owned()),
-        );
+        let runtimes = admitted.runtime.iter().chain(&self.fallbacks);
+        let runtimes: Vec<_> = runtimes.map(|runtime| neutral::line(runtime)).collect();
+        row("runtime", (!runtimes.is_empty()).then(|| runtimes.join(", then ")));
         row("input", admitted.input.as_ref().map(input));
         row("granted", Some(rights::granted(&admitted.grant, self.parent.as_deref())));
         // Among the terms of a root they stand already.

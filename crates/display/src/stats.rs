@@ -226,6 +226,9 @@ impl Stats {
                     run.waits_since.take().map_or(Duration::ZERO, |since| at.since(since));
                 run.left = run.started.map(|_| at);
             }
+            EventKind::FellBack { runtime, model, .. } => {
+                run.model = Some(model.as_ref().unwrap_or(runtime).to_string());
+            }
             EventKind::Used { usage, cost } => run.used = (*usage, *cost),
             EventKind::RequestSettled { usage, cost, .. } => {
                 run.used = (run.used.0 + *usage, run.used.1.with_request(*cost));

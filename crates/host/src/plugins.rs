@@ -11,7 +11,7 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::sync::{Arc, OnceLock};
 
-use offshoot_config::Config;
+use offshoot_config::{AgentDefinition, Config};
 use offshoot_model::{ContentHash, JsonText};
 use offshoot_plugin_host::{
     Candidate, Checked, Described, Extent, LogLine, Plugin, PluginMerge, PluginRuntime, Search,
@@ -110,22 +110,28 @@ impl Plugins {
     /// and is missing when it is asked for.
     pub fn load_for_agents(&mut self, loaded: &[&str]) {
         let config = self.config.clone();
-        let mut seen: Vec<&str> = BuiltInRuntime::names().collect();
-        seen.extend(loaded);
-        for agent in config.agents() {
-            let Some(name) = agent.runtime.as_ref().map(|name| name.value.as_str()) else {
-                continue;
-            };
+        let built_in = BuiltInRuntime::names().map(str::to_owned);
+        let loaded = loaded.iter().map(|name| (*name).to_owned());
+        let mut seen: Vec<String> = built_in.chain(loaded).collect();
+        let of_agent = |agent: &AgentDefinition| {
+            let name = agent.runtime.as_ref()?.value.clone();
+            Some((name, format!("the agent `{}` cannot be run", agent.id())))
+        };
+        let of_fallback = |name: String| {
+            let message = format!("the runtime `{name}` of model.fallbacks takes nothing over");
+            (name, message)
+        };
+        let fallbacks = config.fallback_runtimes().into_iter().map(of_fallback);
+        for (name, message) in config.agents().filter_map(of_agent).chain(fallbacks) {
             if seen.contains(&name) {
                 continue;
             }
-            seen.push(name);
-            let found = self.find_runtime(name);
-            let usable = found.and_then(|checked| self.load_runtime(name, &checked).map(drop));
+            let found = self.find_runtime(&name);
+            let usable = found.and_then(|checked| self.load_runtime(&name, &checked).map(drop));
             if let Err(error) = usable {
-                let id = agent.id();
-                self.reporter.warning(format_args!("the agent `{id}` cannot be run: {error}"));
+                self.reporter.warning(format_args!("{message}: {error}"));
             }
+            seen.push(name);
         }
     }
 

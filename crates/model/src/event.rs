@@ -253,6 +253,16 @@ pub enum EventKind {
         /// The changes that the attempt before had made, where it worked in a folder of its own.
         changes: Option<Box<Changes>>,
     },
+    /// The run goes on with another runtime of `model.fallbacks`, and begins anew there: its own one has failed as often as it may, or a
+    /// quota of its account is used up. Recorded before the `resumed` of the attempt that follows, or while the run stands in line.
+    FellBack {
+        /// The number of the fallback among those of the run that are runtimes, from 1.
+        number: u32,
+        /// The runtime.
+        runtime: Arc<str>,
+        /// The model; none where the runtime takes one by itself.
+        model: Option<Arc<str>>,
+    },
     /// The process group is gone, and the run ended in this way.
     Ended(Box<Ending>),
     /// The results of its children became one.
@@ -515,6 +525,10 @@ table! {
         let after = after.as_ref().map(|fault| format!(", after: {fault}"));
         let (wait, after) = (wait.unwrap_or_default(), after.unwrap_or_default());
         format!("{how}{wait}, attempt {attempt}{after}")
+    };
+    Self::FellBack { number: _, runtime, model } => "fell_back", match model {
+        Some(model) => format!("to the runtime {runtime}, with the model {model}"),
+        None => format!("to the runtime {runtime}"),
     };
     Self::TurnEnded { .. } => "turn_ended", "further ones follow";
     Self::Letter { from, .. } => "letter", match from {

@@ -14,11 +14,12 @@
 //! | `reservation` | which share of the budget? |
 //! | `moment` | is this the moment? |
 //!
-//! `lowered` tells afterwards what a request got less of than it asked for.
+//! `lowered` tells afterwards what a request got less of than it asked for, and `fallback` whether another runtime may take over what was admitted.
 
 mod caller;
 mod chain;
 mod counts;
+mod fallback;
 mod lowered;
 mod moment;
 mod request;
@@ -35,6 +36,7 @@ use offshoot_model::{
 
 use crate::{Books, Lineage, RuntimeFacts, Terms};
 
+pub use fallback::check_fallback;
 pub use lowered::lowered;
 pub use request::check_label;
 

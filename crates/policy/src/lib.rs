@@ -65,11 +65,13 @@ mod runtime;
 mod term;
 mod terms;
 
-pub use admission::{Admission, Caller, LastChild, Load, admit, check_label, lowered, open};
+pub use admission::{
+    Admission, Caller, LastChild, Load, admit, check_fallback, check_label, lowered, open,
+};
 pub use books::Books;
 pub use capabilities::{Capabilities, Capability, Delegation, Given, PossibleCycle};
 pub use lineage::Lineage;
 pub use offshoot_model::NEVER_FOR_SUB_AGENTS;
-pub use runtime::{OtherRuntime, RuntimeFacts};
+pub use runtime::{Fallback, OtherRuntime, RuntimeFacts};
 pub use term::Term;
 pub use terms::{Difference, Limits, Terms};

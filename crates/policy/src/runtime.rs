@@ -37,6 +37,15 @@ pub struct OtherRuntime {
     pub enforces: Option<BTreeSet<String>>,
 }
 
+/// A runtime that may take over a run whose own one fails.
+#[derive(Clone, Debug)]
+pub struct Fallback {
+    /// The facts of the runtime.
+    pub facts: Arc<RuntimeFacts>,
+    /// The model; none where the runtime takes one by itself.
+    pub model: Option<Arc<str>>,
+}
+
 impl OtherRuntime {
     /// True if the runtime can keep all of these rights from a session.
     pub(crate) fn can_withhold(&self, rights: &[&str]) -> bool {

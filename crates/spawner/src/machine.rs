@@ -18,6 +18,7 @@ mod busy;
 mod deadline;
 mod effect;
 mod end;
+mod fallback;
 mod host_slots;
 mod input;
 mod mail;
@@ -297,8 +298,9 @@ impl Machine {
         let grant = self.grant_of(index, live);
         let inline_bytes = live.terms.result_inline_bytes();
         let (attempt, depth) = (live.attempt, run.depth());
-        let may_retry =
-            live.faults < live.under.retries_count(live.resumes) || wall::may_wait(live);
+        let may_retry = live.faults < live.under.retries_count(live.resumes)
+            || wall::may_wait(live)
+            || fallback::has_more(live);
         let needs = self.answers_for(index);
         let allows_unknown_cost = live.under.budget.allow_unknown_cost();
         Some(Session {

@@ -9,7 +9,7 @@ use offshoot_model::{
     AgentId, ContextEntry, InputRange, Isolation, JsonText, OnNeedFailed, Origin, Payload, Refusal,
     SpawnRequest, error_chain,
 };
-use offshoot_policy::RuntimeFacts;
+use offshoot_policy::{Fallback, RuntimeFacts};
 use offshoot_runtime::{EXEC, Runtime};
 use offshoot_schema::check_schema;
 use thin_vec::ThinVec;
@@ -69,6 +69,8 @@ pub(crate) struct Ask {
     pub(crate) run_spec: Arc<RunSpec>,
     pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) facts: Arc<RuntimeFacts>,
+    /// Other runtimes that may take over.
+    pub(crate) fallbacks: Option<Arc<[Fallback]>>,
     /// The place in the request, for a piece.
     pub(crate) place: u32,
     /// The number among all pieces that the owner has asked for; none for a request that is no piece.
@@ -77,6 +79,16 @@ pub(crate) struct Ask {
     pub(crate) needs: Vec<NeededPiece>,
     /// The fate of the run when one of them does not complete.
     pub(crate) on_need_failed: OnNeedFailed,
+}
+
+impl Prepared {
+    /// Sets the runtime that takes the run over, and its model.
+    pub(crate) fn fall_back(&mut self, runtime: Arc<dyn Runtime>, model: Option<&str>) {
+        let request = SpawnRequest { model: model.map(str::to_owned), ..SpawnRequest::default() };
+        self.model_choice = InheritedModel::of(&request, runtime.name());
+        // A command was written for the runtime that has failed.
+        (self.command, self.runtime) = (None, runtime);
+    }
 }
 
 impl Ask {
@@ -142,6 +154,11 @@ impl Unresolved<'_> {
             let message = "nothing here makes folders of their own for runs";
             return Err(Refusal::invalid("isolation", message));
         }
+        let fallbacks = tree.runtimes.fallbacks(runs);
+        // A run that stands in the record goes on without it.
+        if let (Some(missing), None) = (tree.runtimes.missing_fallback(runs), chosen) {
+            return Err(unfit(missing, tree));
+        }
         let known = match chosen {
             Some(chosen) => named(tree, Some(&chosen.runtime)),
             None => choose(tree, decides, &request, definition, &run_spec),
@@ -172,6 +189,7 @@ impl Unresolved<'_> {
             run_spec,
             runtime,
             facts,
+            fallbacks,
             place: 0,
             number: None,
             needs: Vec::new(),
@@ -238,6 +256,18 @@ fn named<'a>(tree: &'a TreeContext, chosen: Option<&str>) -> Result<&'a Known, R
         Refusal::invalid("runtime", format!("there is no runtime `{wanted}` here"))
             .with_hint(format!("{}runtimes here: {names}", nearest.unwrap_or_default()))
     })
+}
+
+/// Refuses a run whose configuration names a runtime to take it over that cannot.
+fn unfit(missing: &str, tree: &TreeContext) -> Refusal {
+    if missing == EXEC {
+        let message = format!("the runtime `{EXEC}` of model.fallbacks runs no model");
+        return Refusal::invalid("runtime", message).with_hint("name another runtime there");
+    }
+    match named(tree, Some(missing)) {
+        Ok(_) => unreachable!("a runtime that is here is not missing"),
+        Err(refusal) => refusal,
+    }
 }
 
 /// Returns the runtime that an agent's definition names. An agent with a command alone is a program.

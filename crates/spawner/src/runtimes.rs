@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use offshoot_model::{Account, CostKnowledge};
-use offshoot_policy::{OtherRuntime, RuntimeFacts};
-use offshoot_runtime::{Abilities, Runtime};
+use offshoot_config::{AgentDefinition, Config, RuntimeFallback};
+use offshoot_model::{Account, AgentId, CostKnowledge};
+use offshoot_policy::{Fallback, OtherRuntime, RuntimeFacts};
+use offshoot_runtime::{Abilities, EXEC, Runtime};
 
 /// A runtime, with what policy must know of it.
 #[derive(Clone)]
@@ -19,6 +20,14 @@ pub(crate) struct Known {
 pub(crate) struct Runtimes {
     by_name: HashMap<Arc<str>, Known>,
     default: Option<Arc<str>>,
+    /// The runtimes that may take over runs, by agent: those that are here, and the name of one that is not.
+    fallbacks: HashMap<AgentId, Fallbacks>,
+}
+
+/// The runtimes that may take over runs of one agent.
+struct Fallbacks {
+    here: Arc<[Fallback]>,
+    missing: Option<String>,
 }
 
 impl Runtimes {
@@ -58,6 +67,38 @@ impl Runtimes {
             let others = all.iter().filter(|other| other.name != facts.name).cloned().collect();
             Arc::make_mut(facts).others = others;
         }
+    }
+
+    /// Looks up the runtimes that the configuration names to take over runs.
+    pub(crate) fn know_fallbacks(&mut self, config: &Config) {
+        let agents = config.agents().map(AgentDefinition::id).chain([config.default_agent()]);
+        for agent in agents {
+            let (mut here, mut missing) = (Vec::new(), None);
+            for RuntimeFallback { runtime, model } in config.runtime_fallbacks(agent) {
+                // A program runs no model, and has a command that was written for its own task.
+                match self.by_name.get(&*runtime).filter(|_| runtime != EXEC) {
+                    Some(Known { facts, .. }) => here.push(Fallback {
+                        facts: Arc::clone(facts),
+                        model: model.as_deref().map(Into::into),
+                    }),
+                    None => missing = Some(runtime),
+                }
+            }
+            if !here.is_empty() || missing.is_some() {
+                let fallbacks = Fallbacks { here: here.into(), missing };
+                self.fallbacks.insert(agent.clone(), fallbacks);
+            }
+        }
+    }
+
+    /// Returns the runtimes that may take over runs of an agent; none for most agents.
+    pub(crate) fn fallbacks(&self, agent: &AgentId) -> Option<Arc<[Fallback]>> {
+        Some(Arc::clone(&self.fallbacks.get(agent)?.here))
+    }
+
+    /// Returns the name of a runtime that is to take over runs of an agent and cannot.
+    pub(crate) fn missing_fallback(&self, agent: &AgentId) -> Option<&str> {
+        self.fallbacks.get(agent)?.missing.as_deref()
     }
 
     /// The one of this name, or the default one.

@@ -183,6 +183,7 @@ impl Spawner {
             task: tree.task_for_record(&request.task).await?,
             request,
             facts: ask.as_ref().map(|ask| Arc::clone(&ask.facts)),
+            fallbacks: ask.as_ref().and_then(|ask| ask.fallbacks.clone()),
             plan,
         };
         let mut machine = Machine::new(around.config.clone(), root, &agent);
@@ -419,6 +420,7 @@ impl SpawnerBuilder {
             runtimes.tell_accounts(&key);
         }
         runtimes.tell_others();
+        runtimes.know_fallbacks(&config);
         let folder = match folder {
             Some(folder) => folder,
             None => Arc::new(DataFolder::temporary()?),

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use offshoot_model::{Admitted, AgentId, Event, Origin, Rules, RunId, RunStatus};
 
-use super::{Audit, says_all};
+use super::Audit;
+use crate::run::says_all;
 use crate::run::{Run, SlotState};
 use crate::{Rule, rights, time};
 

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Command;
 use std::time::Duration;
 
-use offshoot_fake_model_api::{Condition, Reply, Rule};
+use offshoot_fake_model_api::{Condition, FakeModelApi, Reply, Rule, Script};
 use offshoot_real_clients::install;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -322,4 +322,36 @@ fn a_part_of_a_quota_is_kept() {
         );
         stage.place.run(&["audit", "last"]).expect_code(0);
     }
+}
+
+/// A run of Claude Code meets the wall, and an endpoint takes it over with those behind it: none waits.
+#[test]
+fn another_runtime_takes_over_at_the_wall() {
+    let Some(stage) = stage("another_runtime_takes_over_at_the_wall", at_the_second(3_600)) else {
+        return;
+    };
+    let endpoint = FakeModelApi::start(Script::new([Rule::always(Reply::text("read elsewhere"))]));
+    let endpoint = endpoint.expect("a free port");
+    let config = format!(
+        "[runtimes.openai]\ncost = \"none\"\noptions = {{ baseUrl = \"{}/v1\" }}\n\
+         [agents.defaults.subagents.quota]\nonWall = \"fallback\"\n\
+         [[agents.list]]\nid = \"main\"\nruntime = \"claude\"\n\
+         model = {{ primary = \"sonnet\", fallbacks = [{{ runtime = \"openai\", model = \"small\" }}] }}\n",
+        endpoint.url()
+    );
+    stage.place.file("c.toml", config);
+    let map = [&MAP[..2], &["--config", "c.toml", "--runtime", "claude"], &MAP[2..]].concat();
+    let outcome = run(&stage, &map).expect_code(0);
+    assert_eq!(outcome.stdout().matches("read elsewhere").count(), 2, "{}", outcome.text());
+    assert_eq!(asked(&stage), [1, 1, 0], "none of them is asked of the account that is parked");
+    let models: Vec<String> = endpoint.conversations().into_iter().map(|it| it.model).collect();
+    assert_eq!(models, ["small", "small"]);
+    let events = events(&stage.place);
+    assert_eq!((count(&events, "parked"), count(&events, "fell_back")), (1, 2));
+    let shown = stage.place.run(&["show", "in:2"]).expect_code(0).stdout().to_owned();
+    assert!(shown.contains("  claude, then openai\n"), "{shown}");
+    assert!(shown.contains("  to the runtime openai, with the model small\n"), "{shown}");
+    let stats = stage.place.run(&["stats", "last"]).expect_code(0).stdout().to_owned();
+    assert!(stats.contains("  small: 2 runs  ≥ 30 tokens"), "{stats}");
+    stage.place.run(&["audit", "last"]).expect_code(0);
 }

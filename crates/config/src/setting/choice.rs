@@ -109,6 +109,9 @@ choice! {
 choice! {
     /// The treatment of a run that is refused because a quota of its account is used up.
     OnWall {
+        // The strictest is the last.
+        /// The run goes over to another runtime of `model.fallbacks`, and waits in line where none is left.
+        Fallback = "fallback",
         /// The run waits in line until the reset.
         Park = "park",
         /// The run fails.

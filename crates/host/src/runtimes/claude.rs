@@ -159,11 +159,11 @@ fn agents(config: &Config) -> Result<BTreeMap<String, AgentOptions>, HostError> 
         let fallback_models = [model, below.as_ref()]
             .into_iter()
             .flatten()
-            .map(|model| &model.value.fallbacks)
+            .map(|model| model.value.models())
             .find(|fallbacks| !fallbacks.is_empty());
         let name = format!("compaction of the agent {id}");
         let compaction = config.compaction(id).map(|compaction| read(&name, compaction));
-        let fallback_models = fallback_models.cloned().unwrap_or_default();
+        let fallback_models = fallback_models.unwrap_or_default();
         let compaction = compaction.transpose()?.unwrap_or_default();
         let max_turns = config.agent(id).and_then(|agent| agent.max_turns.as_ref());
         let max_turns = max_turns.map(|turns| turns.value.get());

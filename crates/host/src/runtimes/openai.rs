@@ -55,7 +55,8 @@ fn build(parts: &RuntimeParts<'_>) -> Result<Built, HostError> {
     let of_agent =
         |runtime: Option<&Valued<String>>| runtime.is_some_and(|name| name.value == OPENAI.name);
     let is_named = config.runtime(OPENAI.name).is_some()
-        || config.agents().any(|agent| of_agent(agent.runtime.as_ref()));
+        || config.agents().any(|agent| of_agent(agent.runtime.as_ref()))
+        || config.fallback_runtimes().contains(OPENAI.name);
     if !wanted && !is_named {
         return Ok(None);
     }
@@ -114,7 +115,7 @@ fn options(config: &Config) -> Result<OpenAiOptions, HostError> {
         let compaction = config.compaction(agent);
         let pruning = config.context_pruning(agent);
         let model = config.agent(agent).and_then(|agent| agent.model.as_ref());
-        let stand_ins = model.map(|model| model.value.fallbacks.clone());
+        let stand_ins = model.map(|model| model.value.models());
         let turns = config.agent(agent).and_then(|agent| agent.max_turns.as_ref());
         let own = AgentOptions {
             max_rounds: turns.map(|turns| turns.value.get()),

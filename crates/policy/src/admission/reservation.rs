@@ -91,7 +91,7 @@ pub(super) fn of_root(
 }
 
 /// A budget in dollars is a promise, which cannot be kept for a runtime that neither says nor bounds what it costs.
-fn check_bounded(
+pub(super) fn check_bounded(
     grant: &BudgetGrant,
     terms: &Terms,
     runtime: &RuntimeFacts,

@@ -100,7 +100,10 @@ fn narrow(mut rights: Rights, own: Option<&ToolRule>, request: &SpawnRequest) ->
 }
 
 /// On refusal also the first right that is not kept away.
-fn check_enforceable(rights: &Rights, runtime: &RuntimeFacts) -> Result<(), (Refusal, String)> {
+pub(super) fn check_enforceable(
+    rights: &Rights,
+    runtime: &RuntimeFacts,
+) -> Result<(), (Refusal, String)> {
     let loose = unenforceable(rights, runtime);
     let Some(&first) = loose.first() else { return Ok(()) };
     let message = format!("the runtime `{}` cannot withhold {}", runtime.name, list(&loose));

@@ -8,10 +8,13 @@ use offshoot_model::{
     Admitted, Cleanup, CostKnowledge, EventKind, OnNeedFailed, Origin, Particulars, Refusal,
     RefusalCode, Rules, RunId, Timestamp, bounded_request,
 };
-use offshoot_policy::{Admission, Caller, LastChild, Load, RuntimeFacts, Terms, admit, open};
+use offshoot_policy::{
+    Admission, Caller, Fallback, LastChild, Load, RuntimeFacts, Terms, admit, open,
+};
 use offshoot_session_key::Segment;
 use thin_vec::ThinVec;
 
+use super::fallback::{Fallbacks, check_fallbacks};
 use super::report::Allowance;
 use super::run::{LastAdmitted, Live, Run, RunClock, RunIndex, SlotState};
 use super::slots::{Part, Position};
@@ -27,6 +30,8 @@ pub(super) struct Entrant<'a> {
     pub(super) phase: SlotState,
     /// Facts of its runtime; none where it has none, or where that is not known any more.
     pub(super) facts: Option<&'a RuntimeFacts>,
+    /// Other runtimes that may take over.
+    pub(super) fallbacks: Option<&'a Arc<[Fallback]>>,
 }
 
 impl Machine {
@@ -41,8 +46,9 @@ impl Machine {
         opening: Opening,
     ) -> Result<Vec<Effect>, Refusal> {
         self.now = now;
-        let Opening { kind, run: id, agent, request, task, facts, plan } = opening;
+        let Opening { kind, run: id, agent, request, task, facts, fallbacks, plan } = opening;
         let admission = open(&self.config, &agent, &request, facts.as_deref())?;
+        check_fallbacks(fallbacks.as_ref(), facts.as_deref(), &admission)?;
         let key = kind.key(&agent, &segment(id));
         let archive_after = self.config.root_settings(&agent).archive_after_minutes;
         let archive_after = archive_after.map_or(built_in::ARCHIVE_AFTER_MINUTES, |set| set.value);
@@ -75,6 +81,7 @@ impl Machine {
             admission: &admission,
             phase: if facts.is_some() { SlotState::Queued } else { SlotState::Holder },
             facts: facts.as_deref(),
+            fallbacks: fallbacks.as_ref(),
         });
         self.record(root, EventKind::Admitted(Box::new(admitted)));
         self.record_host_bound();
@@ -88,7 +95,7 @@ impl Machine {
     /// A session asks for a child. Yes or no, there is exactly one answer.
     pub(super) fn spawn(&mut self, spawn: Spawn) {
         let Spawn { caller, run: id, request, task, input, place, instead, .. } = spawn;
-        let Spawn { needs, on_need_failed, folder, origin, facts, reply, .. } = spawn;
+        let Spawn { needs, on_need_failed, folder, origin, facts, fallbacks, reply, .. } = spawn;
         self.wake(caller);
         self.shows_success(caller);
         if let Some(caller) = self.runs[caller.get()].live_mut() {
@@ -100,7 +107,10 @@ impl Machine {
         {
             asked = self.ask_policy(self.now, caller, &request, origin, &facts);
         }
-        let admission = match asked {
+        let fits = |admission: Admission| {
+            check_fallbacks(fallbacks.as_ref(), Some(&facts), &admission).map(|()| admission)
+        };
+        let admission = match asked.and_then(fits) {
             Ok(admission) => admission,
             Err(refusal) => {
                 self.refused(caller, &refusal);
@@ -156,6 +166,7 @@ impl Machine {
             admission: &admission,
             phase: SlotState::Queued,
             facts: Some(&facts),
+            fallbacks: fallbacks.as_ref(),
         });
         self.record(run, EventKind::Admitted(Box::new(admitted)));
         self.out.push(Effect::Reply { reply, answer: Ok((run, id)) });
@@ -166,7 +177,7 @@ impl Machine {
     /// Puts a run into the tree, in a live step or as the record says: what it was granted is reserved, and everything that
     /// later steps want to know of it is there. It stands in no line yet.
     pub(super) fn admit(&mut self, entrant: Entrant<'_>) -> RunIndex {
-        let Entrant { id, admitted, parent, admission, phase, facts } = entrant;
+        let Entrant { id, admitted, parent, admission, phase, facts, fallbacks } = entrant;
         let part = parent.map_or(Part::TREE, |parent| self.part_below(parent));
         let above = parent.map(|parent| &self.runs[parent.get()]);
         let parent_lives = above.and_then(Run::live);
@@ -203,6 +214,7 @@ impl Machine {
             again_at: None,
             faults: 0,
             resumes: facts.is_some_and(|facts| facts.resumes),
+            fallbacks: Fallbacks::of(fallbacks),
             memory: facts.map_or(0, |facts| facts.memory),
             account: facts.map(|facts| Arc::clone(&facts.account)),
             stopping: None,

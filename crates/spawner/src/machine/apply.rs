@@ -51,6 +51,9 @@ impl Machine {
                         self.books.quotas.started(account, id);
                     }
                     live.again_at = None;
+                    if let Some(fallbacks) = &mut live.fallbacks {
+                        fallbacks.is_new = false;
+                    }
                     // A further attempt does not make the run younger.
                     live.started_at.get_or_insert(self.now);
                     live.clock.resume(self.now);
@@ -74,9 +77,14 @@ impl Machine {
                 self.books.ledger.return_to_pool(id);
                 self.observation_closed(run, None);
                 let is_fault = after.as_ref().is_some_and(|it| !matches!(**it, Reason::Quota { .. }));
+                let live = self.runs[run.get()].live_mut();
+                let fallbacks = live.and_then(|live| live.fallbacks.as_mut());
+                let is_new = fallbacks.is_some_and(|it| std::mem::take(&mut it.is_new));
+                let is_fault = is_fault && !is_new;
                 self.another_attempt(run, *attempt, *continues, is_fault);
                 self.probe_is_over(run);
             }
+            EventKind::FellBack { number, .. } => self.fell_back(run, *number),
             EventKind::Used { usage, cost } => {
                 applied.notices = self.books.ledger.charge(id, usage, cost);
             }

@@ -22,6 +22,8 @@ pub(crate) enum Effect {
     Start { run: RunIndex, ahead: Option<u64> },
     /// Prepare this run for one more start.
     Again { run: RunIndex, continues: bool },
+    /// Let another runtime run this run from its next start on, with this model.
+    FallBack { run: RunIndex, runtime: Arc<str>, model: Option<Arc<str>> },
     /// Ask this run to stop.
     Stop { run: RunIndex, how: Stop },
     /// Tell the one who asked.

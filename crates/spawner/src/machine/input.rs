@@ -8,7 +8,7 @@ use offshoot_model::{
     MergeSummary, Need, OnNeedFailed, Origin, Payload, Reason, RunId, SpawnRequest, TaskType,
     Timestamp, VariableRef,
 };
-use offshoot_policy::RuntimeFacts;
+use offshoot_policy::{Fallback, RuntimeFacts};
 use offshoot_runtime::RunEvent;
 
 use super::{
@@ -118,6 +118,8 @@ pub(crate) struct Spawn {
     pub(crate) origin: Origin,
     /// The runtime that would run it, as far as policy must know it.
     pub(crate) facts: Arc<RuntimeFacts>,
+    /// Other runtimes that may take over; none for most runs.
+    pub(crate) fallbacks: Option<Arc<[Fallback]>>,
     /// The receiver of the answer.
     pub(crate) reply: ReplyId,
 }
@@ -134,6 +136,8 @@ pub(crate) struct Opening {
     pub(crate) task: Payload,
     /// Facts of the root's runtime; none for a root that only holds pieces.
     pub(crate) facts: Option<Arc<RuntimeFacts>>,
+    /// Other runtimes that may take over.
+    pub(crate) fallbacks: Option<Arc<[Fallback]>>,
     pub(crate) plan: Option<JsonText>,
 }
 

@@ -113,6 +113,14 @@ impl Mail {
     pub(super) fn is_undisturbed(&self) -> bool {
         self.letters == 0 && self.turn.is_none() && !self.closed
     }
+
+    /// True if nothing was ever written or told to the run.
+    pub(super) fn is_empty(&self) -> bool {
+        self.is_undisturbed()
+            && self.taken_before == 0
+            && self.results.is_empty()
+            && self.told.is_empty()
+    }
 }
 
 /// A turn that is over.

@@ -20,7 +20,7 @@ use offshoot_model::{
     Account, Admitted, AgentId, Changes, Cost, Ending, Envelope, Event, EventKind, InputRange,
     Origin, Payload, PiecesAgain, Reason, RootId, RunId, SpawnRequest, Timestamp, Usage,
 };
-use offshoot_policy::{Admission, Lineage, RuntimeFacts, Terms};
+use offshoot_policy::{Admission, Fallback, Lineage, RuntimeFacts, Terms};
 
 use super::admission::Entrant;
 use super::apply::{Applied, Closed};
@@ -38,6 +38,9 @@ use again::{OverPiece, Reopening};
 pub(crate) trait Library {
     /// Returns the facts of a runtime; none where the runtime is not here any more.
     fn facts(&self, runtime: &str) -> Option<Arc<RuntimeFacts>>;
+
+    /// Returns the runtimes that may take over runs of an agent; none for most agents.
+    fn fallbacks(&self, agent: &AgentId) -> Option<Arc<[Fallback]>>;
 
     /// The text of a task; as much as there is of one that cannot be read.
     fn task(&self, task: &Payload) -> Arc<str>;
@@ -84,6 +87,21 @@ struct About {
     /// True if that attempt goes on where the last one was.
     continues: bool,
     used: Option<(Usage, Cost)>,
+}
+
+impl About {
+    /// Takes in that another runtime runs it, with a model of its own.
+    fn fell_back(
+        &mut self,
+        runtime: Arc<str>,
+        model: Option<Arc<str>>,
+        facts: Option<Arc<RuntimeFacts>>,
+    ) {
+        (self.admitted.runtime, self.facts) = (Some(runtime), facts);
+        let particulars = self.admitted.particulars.get_or_insert_default();
+        particulars.model = model.as_deref().map(str::to_owned);
+        (particulars.command, particulars.thinking) = (None, None);
+    }
 }
 
 /// A run that stands in line, or would if its owner had said how to start it.
@@ -223,6 +241,15 @@ impl Recall {
                     (about.started, about.continues) = (false, continues);
                 }
             }
+            EventKind::FellBack { runtime, model, .. } => {
+                let facts = library.facts(&runtime);
+                if let Some(facts) = &facts {
+                    self.machine.run_by(run, facts);
+                }
+                if let Some(about) = self.about.get_mut(&run) {
+                    about.fell_back(runtime, model, facts);
+                }
+            }
             EventKind::Used { usage, cost } => {
                 if let Some(about) = self.about.get_mut(&run) {
                     about.used = Some((usage, cost));
@@ -352,6 +379,8 @@ impl Recall {
         let facts = admitted.runtime.as_deref().and_then(|name| library.facts(name));
         let facts =
             facts.map(|facts| priced(facts, &request, &admitted.agent, true, &machine.config));
+        // A root that only holds pieces runs nothing.
+        let fallbacks = if holds { None } else { library.fallbacks(&admitted.agent) };
         machine.admit(Entrant {
             id,
             admitted,
@@ -359,6 +388,7 @@ impl Recall {
             admission: &admission,
             phase: if holds { SlotState::Holder } else { SlotState::Lent },
             facts: facts.as_deref(),
+            fallbacks: fallbacks.as_ref(),
         });
         Ok(facts)
     }

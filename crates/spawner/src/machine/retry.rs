@@ -27,7 +27,7 @@ impl Machine {
         ending: &Ending,
         asked: Option<Duration>,
     ) -> bool {
-        let Some(after) = self.mendable(run, ending) else { return false };
+        let Some((after, other)) = self.mendable(run, ending) else { return false };
         let live =
             self.runs[run.get()].live().expect("the run ended within the step that looked at it");
         let (usage, cost) = live.in_all(ending.usage, ending.cost);
@@ -49,10 +49,11 @@ impl Machine {
         let Ending { usage, cost, .. } = *ending;
         live.earlier.push(AttemptUse { attempt: Some(live.attempt), usage, cost });
         live.told = None;
-        let (attempt, continues) = (live.attempt + 1, live.resumes);
-        // One that met the wall of a quota waits for its account.
+        let (attempt, continues) = (live.attempt + 1, live.resumes && other.is_none());
+        // One that met the wall of a quota waits for its account; another runtime is asked at once.
         let wait = match after {
             Reason::Quota { .. } => None,
+            _ if other.is_some() => Some(Duration::ZERO),
             _ => {
                 let first = Duration::from_secs(live.under.retries.backoff_seconds());
                 let wait = backoff(first, live.faults + 1, live.under.retries.jitter(), id);
@@ -63,12 +64,15 @@ impl Machine {
         };
         self.slots.give_back(lease);
         self.queued += 1;
+        if let Some(place) = other {
+            self.fall_back(run, place);
+        }
         let after = Some(Box::new(after));
         let wait_ms = wait.map(|wait| wait.as_millis().try_into().unwrap_or(u64::MAX));
         let changes = ending.changes.clone();
         self.record(run, EventKind::Resumed { attempt, continues, after, wait_ms, changes });
         self.out.push(Effect::Again { run, continues });
-        match wait {
+        match wait.filter(|wait| !wait.is_zero()) {
             Some(wait) => self.timers.arm(self.now.plus(wait), Due::Again(run)),
             None => self.take_place(run),
         }
@@ -105,11 +109,12 @@ impl Machine {
         }
     }
 
-    /// Returns the reason for which a run has another attempt; none where it has none.
+    /// Returns the reason for which a run has another attempt, and the runtime to which it goes over for that, if it does; none where it has
+    /// no other attempt.
     ///
     /// One that was written to has none, because a letter may be lost with its attempt. One that has asked for children has
     /// one only where its runtime goes on where it was: an attempt that begins anew would know nothing of them.
-    fn mendable(&self, run: RunIndex, ending: &Ending) -> Option<Reason> {
+    fn mendable(&self, run: RunIndex, ending: &Ending) -> Option<(Reason, Option<usize>)> {
         let entry = &self.runs[run.get()];
         let live = entry.live()?;
         // Its own time was over; whatever its program made of that.
@@ -120,14 +125,21 @@ impl Machine {
         let is_chosen = live.under.retry_on().includes(reason);
         let by_count = (is_chosen || reason.is_retryable() && live.stopping.is_none())
             && live.faults < live.under.retries_count(live.resumes);
-        let may = (by_count || self.waits_for_reset(live, ending))
-            && matches!(live.phase, SlotState::Holding { .. })
+        let may_begin_again = matches!(live.phase, SlotState::Holding { .. })
             && !live.is_last_attempt
-            && !self.closing
+            && !self.closing;
+        if !may_begin_again {
+            return None;
+        }
+        let other = if by_count { None } else { self.falls_back(run, ending) };
+        if other.is_some() {
+            return Some((reason.clone(), other));
+        }
+        let may = (by_count || self.waits_for_reset(live, ending))
             && (live.resumes || entry.children.len() == live.earlier_children as usize)
             && live.mail.as_ref().is_none_or(|mail| live.resumes && mail.is_undisturbed())
             && live.waits.is_empty();
-        may.then(|| reason.clone())
+        may.then(|| (reason.clone(), None))
     }
 }
 

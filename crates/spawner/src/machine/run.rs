@@ -12,6 +12,7 @@ use offshoot_policy::{Lineage, Terms};
 use thin_vec::ThinVec;
 
 use super::Busy;
+use super::fallback::Fallbacks;
 use super::mail::Mail;
 use super::metered::Requests;
 use super::observation::Observations;
@@ -108,6 +109,8 @@ pub(crate) struct Live {
     pub(super) faults: u32,
     /// True if the runtime can continue where an attempt ended.
     pub(super) resumes: bool,
+    /// Other runtimes that may take over. Most runs have none.
+    pub(super) fallbacks: Option<Box<Fallbacks>>,
     /// The memory that its processes take, in bytes, as far as its runtime knows.
     pub(super) memory: u64,
     /// The account whose quotas it shares; none where it runs nothing, or its runtime is not here.

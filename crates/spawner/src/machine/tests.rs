@@ -87,6 +87,8 @@ fn a_thousand_trees() {
         "resumed",
         "retried",
         "tried again by choice",
+        "fell back after an attempt",
+        "fell back in line",
         "lost",
         "stall_lent",
         "held up below one",

@@ -23,7 +23,7 @@ use super::timer::Due;
 pub(super) fn may_wait(live: &Live) -> bool {
     let may_be_repeated = live.under.on_interrupt(live.origin) == OnInterrupt::Rerun;
     live.account.is_some()
-        && live.under.quota.on_wall() == OnWall::Park
+        && live.under.quota.on_wall() != OnWall::Fail
         && (live.resumes || may_be_repeated)
 }
 
@@ -141,6 +141,8 @@ impl Machine {
                 self.finished(run, Ending::of(reason));
                 return true;
             }
+            // Its new account may be parked too: as far as this tree knows, it is not.
+            Gate::Parked { .. } if self.falls_back_in_line(run) => return self.waits_at_wall(run),
             Gate::Parked { until } => self.timers.arm(until, Due::Reconsider),
             Gate::Probing { .. } => {}
         }

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use offshoot_model::{Admitted, InputRange, Origin, Payload, PiecesAgain, RootId, SpawnRequest};
-use offshoot_policy::RuntimeFacts;
+use offshoot_model::{
+    Admitted, AgentId, InputRange, Origin, Payload, PiecesAgain, RootId, SpawnRequest,
+};
+use offshoot_policy::{Fallback, RuntimeFacts};
 use offshoot_store::{RootLock, Store, StoreError};
 
 use crate::account_board::ParkedAccount;
@@ -308,6 +310,10 @@ fn text_of(store: &dyn Store, task: &Payload) -> Result<Arc<str>, StoreError> {
 impl Library for Shelf {
     fn facts(&self, runtime: &str) -> Option<Arc<RuntimeFacts>> {
         self.runtimes.get(Some(runtime)).map(|known| Arc::clone(&known.facts))
+    }
+
+    fn fallbacks(&self, agent: &AgentId) -> Option<Arc<[Fallback]>> {
+        self.runtimes.fallbacks(agent)
     }
 
     fn task(&self, task: &Payload) -> Arc<str> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use offshoot_runtime::{LetterBox, StopHandle, UsageProbe};
+use offshoot_runtime::{LetterBox, Runtime, StopHandle, UsageProbe};
 use thin_vec::ThinVec;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -108,6 +108,14 @@ impl Entry {
             self.launch.as_mut().expect("a run that may be retried kept no data for another start");
         launch.continues = continues;
         (self.attempt, self.post) = (None, Post::default());
+    }
+
+    /// Prepares the next start on another runtime.
+    pub(super) fn fall_back(&mut self, runtime: Arc<dyn Runtime>, model: Option<&str>) {
+        let launch = self.launch.as_mut();
+        let launch = launch.expect("a run that may fall back kept no data for another start");
+        launch.fall_back(runtime, model);
+        self.model_choice.clone_from(&launch.model_choice);
     }
 
     /// Sets the letters that the run reads first.

@@ -143,6 +143,9 @@ fn write(kind: &EventKind, ms: Option<u64>) {
         EventKind::BudgetRaised { tokens, micro_usd } => {
             info!(tokens, micro_usd, "budget raised");
         }
+        EventKind::FellBack { runtime, model, .. } => {
+            info!(%runtime, model = model.as_deref(), "run goes over to another runtime");
+        }
         EventKind::StallLent => info!("slots of silent parents are lent"),
         EventKind::Paused => info!("tree paused"),
         EventKind::Unpaused => info!("tree goes on"),

@@ -52,6 +52,14 @@ impl Supervisor {
                         host.claims.claim(claim);
                     }
                 }
+                Effect::FallBack { run, runtime, model } => {
+                    let known = self.tree.runtimes.get(Some(&runtime));
+                    let runtime = known.map(|known| Arc::clone(&known.runtime));
+                    if let Some(entry) = self.runs.get_mut(run) {
+                        let runtime = runtime.expect("a run falls back to a runtime that is here");
+                        entry.fall_back(runtime, model.as_deref());
+                    }
+                }
                 Effect::Again { run, continues } => {
                     if let Some(entry) = self.runs.get_mut(run) {
                         entry.again(continues);
@@ -209,6 +217,7 @@ impl Supervisor {
                 Effect::Record(_)
                 | Effect::Show(_)
                 | Effect::Again { .. }
+                | Effect::FallBack { .. }
                 | Effect::Stop { .. }
                 | Effect::LookAtMemory { .. }
                 | Effect::ClaimHostSlots(_)

@@ -415,7 +415,7 @@ impl Supervisor {
         let reply = ReplyId(self.next_reply);
         self.asked.push_back(Asked { reply, prepared: ask.prepared(), to });
         let Ask { caller, request, task, input, origin, facts, number, run_spec, .. } = ask;
-        let on_need_failed = ask.on_need_failed;
+        let Ask { on_need_failed, fallbacks, .. } = ask;
         let usual = &self.tree.run_spec.working_folder;
         let folder =
             (run_spec.working_folder != *usual).then(|| Arc::clone(&run_spec.working_folder));
@@ -434,6 +434,7 @@ impl Supervisor {
             folder,
             origin,
             facts,
+            fallbacks,
             reply,
         })));
         if let Some(by) = cut_short

@@ -7,6 +7,7 @@ mod agents;
 mod asking;
 mod broken_record;
 mod external_merge;
+mod fallbacks;
 mod fanning;
 mod going_on;
 mod intercept;

@@ -226,6 +226,10 @@ fn other_kind() -> impl Strategy<Value = EventKind> {
                 }))
             }
         ),
+        (any::<u32>(), text(), option::of(text())).prop_map(|(number, runtime, model)| {
+            let model = model.map(Into::into);
+            EventKind::FellBack { number, runtime: runtime.into(), model }
+        }),
         (text(), any::<u32>())
             .prop_map(|(tool, times)| EventKind::Repeats { tool: tool.into(), times }),
         (any::<u32>(), text())

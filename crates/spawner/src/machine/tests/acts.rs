@@ -186,6 +186,7 @@ impl World {
             folder: None,
             origin,
             facts: self.facts_of(reply),
+            fallbacks: self.fallbacks(),
             reply: ReplyId(reply),
         };
         self.answers.insert(reply, None);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::{AgentId, EventKind, Origin, Payload, PiecesAgain, Tree};
-use offshoot_policy::RuntimeFacts;
 use offshoot_policy::budget::Unit;
+use offshoot_policy::{Fallback, RuntimeFacts};
 
 use super::super::run::{Run, SlotState};
 use super::super::{
@@ -185,7 +185,8 @@ impl World {
                     live.faults,
                     live.announces,
                     live.takes_turns,
-                    live.resumes,
+                    (live.resumes, live.cost, live.memory, live.account.clone()),
+                    live.fallbacks.as_ref().map(|fallbacks| fallbacks.next),
                     live.started_at.is_some() || live.attempt > 1,
                     live.refusals.as_ref().map_or(0, |refusals| refusals.recorded),
                     (live.reports.clone(), live.tool_uses.clone()),
@@ -214,6 +215,10 @@ impl World {
 impl Library for World {
     fn facts(&self, runtime: &str) -> Option<Arc<RuntimeFacts>> {
         Some(self.facts_of_runtime(runtime))
+    }
+
+    fn fallbacks(&self, _agent: &AgentId) -> Option<Arc<[Fallback]>> {
+        self.fallbacks()
     }
 
     fn task(&self, _task: &Payload) -> Arc<str> {

@@ -53,6 +53,8 @@ pub(super) struct Ledger {
     added: HashMap<RunId, u64>,
     /// The number of further attempts of each run after a fault.
     retried: HashMap<RunId, u32>,
+    /// The runs that have just gone over to another runtime, and whose next attempt stands not in line yet.
+    falling: BTreeSet<RunId>,
     spawns: u32,
     /// All of the record.
     pub(super) events: Vec<Event>,
@@ -101,6 +103,7 @@ impl Ledger {
             drawn: HashMap::new(),
             added: HashMap::new(),
             retried: HashMap::new(),
+            falling: BTreeSet::new(),
             spawns: 0,
             events: Vec::new(),
             deepest: 0,
@@ -152,6 +155,7 @@ impl Ledger {
             }
             Effect::Show(_)
             | Effect::Again { .. }
+            | Effect::FallBack { .. }
             | Effect::Stop { .. }
             | Effect::Reply { .. }
             | Effect::NoTurn { .. }
@@ -270,10 +274,12 @@ impl Ledger {
                 self.deadline = time.map(|time| self.alive.until(at) + time).or(self.deadline);
             }
             EventKind::Resumed { after: None, .. } => {
+                self.falling.remove(&run);
                 self.return_to_pool(run);
                 self.in_line.insert(run);
                 self.interrupted.remove(&run);
             }
+            EventKind::FellBack { runtime, .. } => self.fall_back(run, runtime),
             EventKind::Resumed { after: Some(after), .. }
                 if matches!(**after, Reason::Quota { .. }) =>
             {
@@ -281,7 +287,9 @@ impl Ledger {
                 self.in_line.insert(run);
                 assert!(self.holding.remove(&run), "only what ran meets a wall");
                 assert!(!self.stopping.contains(&run), "what is to stop has no further attempt");
-                self.stands_at_wall(run);
+                if !self.falling.remove(&run) {
+                    self.stands_at_wall(run);
+                }
             }
             EventKind::Resumed { after: Some(fault), .. } => {
                 self.walls.over(run);
@@ -294,8 +302,9 @@ impl Ledger {
                 assert!(self.holding.remove(&run), "only what ran is tried again");
                 let is_late = matches!(**fault, Reason::Timeout { .. } | Reason::Idle { .. });
                 assert_eq!(self.stopping.remove(&run), is_late, "only for its own time");
+                let is_falling = self.falling.remove(&run);
                 let tried = self.retried.entry(run).or_default();
-                *tried += 1;
+                *tried += u32::from(!is_falling);
                 assert!(*tried <= self.limits.retries, "no more often than the limit");
                 *self.seen.entry("retried").or_default() += 1;
             }

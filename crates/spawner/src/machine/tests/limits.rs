@@ -45,6 +45,8 @@ pub(super) struct Limits {
     pub(super) resumes: bool,
     /// True if runs that meet the wall of a quota, and those behind it, fail.
     pub(super) fails_at_walls: bool,
+    /// True if another runtime may take runs over, at a wall too where runs do not fail there.
+    pub(super) falls_back: bool,
     /// The time for which the tree waits for a reset.
     pub(super) max_park_seconds: u64,
     /// True if the time until a reset does not count for deadlines.
@@ -82,6 +84,7 @@ impl Default for Limits {
             stops_repeats: false,
             resumes: false,
             fails_at_walls: false,
+            falls_back: false,
             max_park_seconds: 0,
             spares_parked: false,
             keeps_percent: 0,
@@ -120,6 +123,7 @@ impl Limits {
             on_interrupt: dice.pick(&[None, Some(OnInterrupt::Lost), Some(OnInterrupt::Rerun)]),
             resumes: dice.one_in(2),
             fails_at_walls: dice.one_in(4),
+            falls_back: false,
             max_park_seconds: if dice.one_in(4) { 5 + dice.below(100) } else { 0 },
             spares_parked: dice.one_in(2),
             keeps_percent: 0,
@@ -136,6 +140,11 @@ impl Limits {
     }
 
     pub(super) fn config(self) -> Config {
+        let on_wall = match (self.fails_at_walls, self.falls_back) {
+            (true, _) => "fail",
+            (false, true) => "fallback",
+            (false, false) => "park",
+        };
         let mut settings = vec![
             ("allowRecursiveSpawn", "true".to_owned()),
             ("maxConcurrent", self.max_concurrent.to_string()),
@@ -149,7 +158,7 @@ impl Limits {
             ("onRepeat", if self.stops_repeats { "stop" } else { "warn" }.to_owned()),
             ("budget.share", if self.pools { "pool" } else { "0.5" }.to_owned()),
             ("breaker.failures", self.breaker_failures.to_string()),
-            ("quota.onWall", if self.fails_at_walls { "fail" } else { "park" }.to_owned()),
+            ("quota.onWall", on_wall.to_owned()),
             ("quota.maxParkSeconds", self.max_park_seconds.to_string()),
             ("quota.keep", format!("0.{:02}", self.keeps_percent)),
             ("quota.deadlineCountsParked", (!self.spares_parked).to_string()),

@@ -8,12 +8,13 @@ use offshoot_model::{
     Account, AgentId, CostKnowledge, Event, EventKind, OnNeedFailed, Payload, RefusalCode, RootId,
     RunId, RunStatus, SpawnRequest, Timestamp, TokenCount, Usage,
 };
-use offshoot_policy::RuntimeFacts;
+use offshoot_policy::{Fallback, RuntimeFacts};
 use offshoot_runtime::Stop;
 use uuid::Uuid;
 
 use super::super::run::SlotState;
 use super::super::{Effect, Input, Machine, Opening, RunIndex, WaitId};
+use super::REGRESSIONS;
 use super::agents::{Actor, Behaviour};
 use super::host_slots::OtherTrees;
 use super::invariants::Ledger;
@@ -94,6 +95,12 @@ impl World {
         Arc::clone(if is_other { &self.other_facts } else { &self.facts })
     }
 
+    /// Returns the runtimes that may take runs over.
+    pub(super) fn fallbacks(&self) -> Option<Arc<[Fallback]>> {
+        let other = Fallback { facts: Arc::clone(&self.other_facts), model: None };
+        self.limits.falls_back.then(|| Arc::from([other]))
+    }
+
     /// The facts of the runtime of this name.
     pub(super) fn facts_of_runtime(&self, name: &str) -> Arc<RuntimeFacts> {
         Arc::clone(if name == OTHER { &self.other_facts } else { &self.facts })
@@ -120,6 +127,7 @@ impl World {
             task: Payload::text("hold the pieces"),
             request: SpawnRequest { task: "hold the pieces".into(), ..SpawnRequest::default() },
             facts: None,
+            fallbacks: None,
             plan: None,
         };
         machine.watch_memory();
@@ -195,7 +203,9 @@ impl World {
         let mut dice = Seed(seed ^ 0xdead_beef);
         let memory_percent = Seed(seed ^ 0x3e30_1234).pick(&[0, 0, 1, 30, 90]);
         let host_slots = Seed(seed ^ 0x4057_51e7).pick(&[0, 0, 1, 2, 4]);
-        let limits = Limits { memory_percent, host_slots, ..Limits::random(&mut dice) };
+        let falls_back = Seed(seed ^ 0xfa11_bac4).one_in(3) && !REGRESSIONS.contains(&seed);
+        let own = Limits::random(&mut dice);
+        let limits = Limits { memory_percent, host_slots, falls_back, ..own };
         let mut world = Self::new(seed, limits, Behaviour::Random);
         world.pieces_left = 1 + dice.below(8);
         world
@@ -341,6 +351,7 @@ impl World {
                 }
                 Effect::Show(_)
                 | Effect::Again { .. }
+                | Effect::FallBack { .. }
                 | Effect::Ended { .. }
                 | Effect::Remove { .. } => {}
             }

@@ -94,6 +94,23 @@ impl Ledger {
         *self.seen.entry("probe").or_default() += 1;
     }
 
+    /// A run goes over to another runtime: it waits at no wall of the last one, and was not answered there.
+    pub(super) fn fall_back(&mut self, run: RunId, runtime: &Arc<str>) {
+        assert!(self.limits.falls_back, "only where there is another runtime");
+        assert!(!self.ended.contains_key(&run), "only what lives");
+        let is_at_work = self.holding.contains(&run);
+        let word = if is_at_work { "fell back after an attempt" } else { "fell back in line" };
+        *self.seen.entry(word).or_default() += 1;
+        self.walls.over(run);
+        self.walls.met.remove(&run);
+        self.retried.remove(&run);
+        if is_at_work {
+            self.falling.insert(run);
+        }
+        let admitted = self.admitted.get_mut(&run).expect("it was admitted");
+        admitted.runtime = Some(Arc::clone(runtime));
+    }
+
     /// A run that met a wall stands in line again.
     pub(super) fn stands_at_wall(&mut self, run: RunId) {
         self.walls.over(run);
