@@ -20,6 +20,7 @@ use offshoot_model::ContentHash;
 Examples:
   offshoot audit
   offshoot audit 0198c7
+  offshoot audit --all
   offshoot audit 0198c7 --json | jq .breaches
   offshoot audit --head >> /mnt/elsewhere/heads
   offshoot audit 0198c7 --since 5f0c…
@@ -34,6 +35,10 @@ pub(crate) struct AuditArguments {
     /// all trees]
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<String>,
+
+    /// Audit all trees, and count over all of them the slots that they share (`host.maxConcurrent`)
+    #[arg(long, conflicts_with_all = ["run", "head", "since", "sign", "verify"])]
+    pub(crate) all: bool,
 
     /// Print the last link of each tree, or of that of RUN, and nothing else: tree, number of events, link
     #[arg(long, conflicts_with_all = ["since", "sign", "verify"])]

@@ -4,9 +4,11 @@ pub(crate) mod signature;
 
 use std::path::Path;
 
-use offshoot_audit::{Account, Audit, Busy, Deliveries, Findings};
+use offshoot_audit::{
+    Account, Audit, Busy, Deliveries, Findings, HostAudit, HostFindings, HostTree,
+};
 use offshoot_display::number::{busy, count};
-use offshoot_model::{ContentHash, RootId, Rules, error_chain};
+use offshoot_model::{ContentHash, Event, RootId, Rules, error_chain};
 use offshoot_store::ChainHead;
 use serde::Serialize;
 
@@ -54,6 +56,9 @@ struct Head {
 
 /// Audits the tree of a run.
 pub(crate) fn run(arguments: &AuditArguments, cx: &Invocation) -> Result<Exit, Failure> {
+    if arguments.all {
+        return all(cx);
+    }
     let run = match &arguments.run {
         None if arguments.head => return heads(Record::open(cx)?.as_ref(), None, cx),
         run => run.as_deref().unwrap_or("last"),
@@ -62,7 +67,7 @@ pub(crate) fn run(arguments: &AuditArguments, cx: &Invocation) -> Result<Exit, F
     if arguments.head {
         return heads(Some(&record), Some(found.root), cx);
     }
-    let mut audited = audit(&record, found.root);
+    let mut audited = audit(&record, found.root, |_| {});
     if audited.chain.holds {
         let head = head(&record, found.root)?;
         if let Some(key) = &arguments.sign {
@@ -78,6 +83,59 @@ pub(crate) fn run(arguments: &AuditArguments, cx: &Invocation) -> Result<Exit, F
     }
     cx.output.result(&audited, || print(&audited, found.root, cx))?;
     Ok(if audited.holds { Exit::Done } else { Exit::AgentFailed })
+}
+
+/// The result of an audit of all trees, as JSON.
+#[derive(Default, Serialize)]
+struct AllAudited {
+    /// True if each tree holds, and all of them together do.
+    holds: bool,
+    /// The number of trees.
+    trees: u64,
+    /// The trees that do not hold.
+    broken: Vec<RootId>,
+    /// The slots that the trees held at once.
+    host: HostFindings,
+}
+
+/// Audits all trees, each by itself and all of them together.
+fn all(cx: &Invocation) -> Result<Exit, Failure> {
+    let (mut audited, mut host) = (AllAudited::default(), HostAudit::default());
+    if let Some(record) = Record::open(cx)? {
+        for summary in record.summaries()? {
+            let mut slots = HostTree::default();
+            let of_tree = audit(&record, summary.root, |event| slots.apply(event));
+            host.add(summary.root, slots);
+            audited.trees += 1;
+            if !of_tree.holds {
+                audited.broken.push(summary.root);
+            }
+        }
+    }
+    audited.host = host.finish();
+    audited.holds = audited.broken.is_empty() && audited.host.breaches.is_empty();
+    let AllAudited { holds, trees, broken, host } = &audited;
+    cx.output.result(&audited, || {
+        let peak = match host.peak {
+            None => "not bounded (host.maxConcurrent)".to_owned(),
+            Some(peak) => format!("{peak} at most, where host.maxConcurrent bounded them"),
+        };
+        let rows = [["trees".to_owned(), count(*trees)], ["at once over all".to_owned(), peak]];
+        cx.output.table(&rows)?;
+        for root in broken {
+            cx.output
+                .line(format_args!("breach: tree {root}: `offshoot audit {root}` says what"))?;
+        }
+        for breach in &host.breaches {
+            cx.output.line(format_args!("breach: {breach}"))?;
+        }
+        cx.output.line(match broken.len() + host.breaches.len() {
+            0 => "no breach".to_owned(),
+            1 => "1 breach".to_owned(),
+            many => format!("{many} breaches"),
+        })
+    })?;
+    Ok(if *holds { Exit::Done } else { Exit::AgentFailed })
 }
 
 /// Prints last links, to be kept elsewhere.
@@ -138,10 +196,14 @@ fn continues(audited: &mut Audited, place: Option<u64>) {
     }
 }
 
-fn audit(record: &Record, root: RootId) -> Audited {
+/// Audits one tree. Each of its events is shown to `see`, too.
+fn audit(record: &Record, root: RootId, mut see: impl FnMut(&Event)) -> Audited {
     let (mut audit, mut unreadable) = (Audit::new(), Vec::new());
     let proof = record.sqlite().prove_each(root, |event| match event {
-        Ok(event) => audit.apply(&event),
+        Ok(event) => {
+            audit.apply(&event);
+            see(&event);
+        }
         Err(error) => unreadable.push(error_chain(&error)),
     });
     let chain = match proof {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command};
 
 use offshoot_test_support::named_pipe;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::command::Place;
 use crate::walls::followed_until;
@@ -93,6 +93,21 @@ fn host_caps_hold_over_two_trees() {
     };
     let [(first, last), (other_first, other_last)] = [span(&told[0]), span(&told[1])];
     assert!(first < other_last && other_first < last, "{told:?}");
+}
+
+#[test]
+fn an_audit_of_all_trees_counts_the_slots_that_they_share() {
+    let place = shared(2, 6);
+    let trees = [(); 2].map(|()| map(&place, "cat; sleep 0.05"));
+    for (command, child) in trees {
+        place.finish(child, &command, &[]).expect_code(0);
+    }
+    let said = place.run(&["audit", "--all"]).expect_code(0).stdout().to_owned();
+    assert!(said.contains("2 at most, where host.maxConcurrent bounded them"), "{said}");
+    let page = place.run(&["audit", "--all", "--json"]).expect_code(0).json();
+    let expected =
+        json!({"holds": true, "trees": 2, "broken": [], "host": {"peak": 2, "breaches": []}});
+    assert_eq!(page, expected);
 }
 
 /// A tree that holds both slots until its pipe is written to, and another one that waits.

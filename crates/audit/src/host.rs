@@ -1,0 +1,219 @@
+//! The slots that the runs of several trees held at once, counted again from their records.
+//!
+//! The trees of a user share slots where `host.maxConcurrent` bounds them. Each tree records the bound, and its starts and ends; this puts
+//! the records of all trees in the order of time and counts. A tree that was killed has held nothing after its last event, as far as its
+//! record tells.
+
+use std::collections::HashSet;
+
+use offshoot_model::{Event, EventKind, RootId, RunId, Timestamp};
+use serde::Serialize;
+
+/// Counts the slots of several trees.
+#[derive(Debug, Default)]
+pub struct HostAudit {
+    changes: Vec<Change>,
+}
+
+/// The slots of one tree, in the order of its record.
+#[derive(Debug, Default)]
+pub struct HostTree {
+    bound: Option<u32>,
+    holding: HashSet<RunId>,
+    changes: Vec<Change>,
+    last: Timestamp,
+}
+
+/// The slots that all trees held, as their records tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HostFindings {
+    /// The most slots that were held at once while something bounded them; none where nothing did.
+    pub peak: Option<u32>,
+    /// Starts beyond the bound.
+    pub breaches: Vec<HostBreach>,
+}
+
+/// A run that started beyond the bound of the host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HostBreach {
+    /// The tree of the run.
+    pub tree: RootId,
+    /// The number of the event.
+    pub seq: u64,
+    /// The run.
+    pub run: RunId,
+    /// The slots that were held, with its own.
+    pub held: u32,
+    /// The bound that its tree had recorded.
+    pub bound: u32,
+}
+
+/// A slot that a run takes or gives back.
+// Slots that are given back come first in a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Change {
+    at: Timestamp,
+    takes: bool,
+    tree: RootId,
+    seq: u64,
+    run: RunId,
+    /// The bound of a run that starts; none of one that takes its slot back, which may go on over it.
+    bound: Option<u32>,
+}
+
+impl HostTree {
+    /// Takes in one event. The events come in their order.
+    pub fn apply(&mut self, event: &Event) {
+        let at = event.at.max(self.last);
+        match &event.kind {
+            EventKind::HostBound { max_concurrent } => self.bound = Some(*max_concurrent),
+            kind @ (EventKind::Starting | EventKind::Returned)
+                if self.bound.is_some() && self.holding.insert(event.run) =>
+            {
+                let bound = self.bound.filter(|_| *kind == EventKind::Starting);
+                self.change(event, at, true, bound);
+            }
+            EventKind::Waiting | EventKind::Resumed { .. } | EventKind::Ended(_)
+                if self.holding.remove(&event.run) =>
+            {
+                self.change(event, at, false, None);
+            }
+            // Its runs have held nothing since the supervisor before it died.
+            EventKind::Reopened => self.let_go(event.root),
+            _ => {}
+        }
+        self.last = at;
+    }
+
+    fn change(&mut self, event: &Event, at: Timestamp, takes: bool, bound: Option<u32>) {
+        let &Event { root: tree, seq, run, .. } = event;
+        self.changes.push(Change { at, takes, tree, seq, run, bound });
+    }
+
+    /// No run holds a slot after the last event.
+    fn let_go(&mut self, tree: RootId) {
+        let at = self.last;
+        let given_back = |run| Change { at, takes: false, tree, seq: 0, run, bound: None };
+        self.changes.extend(self.holding.drain().map(given_back));
+        self.bound = None;
+    }
+}
+
+impl HostAudit {
+    /// Takes in the slots of a tree, all of whose record was read.
+    pub fn add(&mut self, root: RootId, mut tree: HostTree) {
+        tree.let_go(root);
+        self.changes.extend(tree.changes);
+    }
+
+    /// Counts over all trees that were added.
+    pub fn finish(mut self) -> HostFindings {
+        self.changes.sort_unstable();
+        let (mut held, mut findings) = (0_u32, HostFindings::default());
+        for Change { takes, tree, seq, run, bound, .. } in self.changes {
+            if !takes {
+                held = held.saturating_sub(1);
+                continue;
+            }
+            held += 1;
+            findings.peak = findings.peak.max(Some(held));
+            if let Some(bound) = bound.filter(|bound| held > *bound) {
+                findings.breaches.push(HostBreach { tree, seq, run, held, bound });
+            }
+        }
+        findings
+    }
+}
+
+impl std::fmt::Display for HostBreach {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { tree, seq, run, held, bound } = self;
+        write!(
+            f,
+            "event {seq} of tree {tree}, run {run}: started as number {held} of all trees, of which {bound} may run at once"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use offshoot_model::{Ending, Reason};
+
+    use super::*;
+
+    /// Builds the record of a tree with this number: runs by their numbers, at these moments.
+    fn tree(number: u8, bound: Option<u32>, steps: &[(u64, u8, &str)]) -> (RootId, HostTree) {
+        let run =
+            |of: u8| RunId::from_bytes([number, of, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        let root = RootId::new(run(0));
+        let mut tree = HostTree::default();
+        let bound = bound.map(|max_concurrent| (0, 0, EventKind::HostBound { max_concurrent }));
+        let kind = |word: &str| match word {
+            "starts" => EventKind::Starting,
+            "waits" => EventKind::Waiting,
+            "returns" => EventKind::Returned,
+            "killed" => EventKind::Reopened,
+            _ => EventKind::Ended(Box::new(Ending::of(Reason::Completed { exit_code: None }))),
+        };
+        let steps = steps.iter().map(|&(at, of, word)| (at, of, kind(word)));
+        for (seq, (at, of, kind)) in bound.into_iter().chain(steps).enumerate() {
+            let at = Timestamp::from_micros(at);
+            tree.apply(&Event { root, seq: seq as u64 + 1, at, run: run(of), kind });
+        }
+        (root, tree)
+    }
+
+    #[track_caller]
+    fn check(trees: Vec<(RootId, HostTree)>, peak: Option<u32>, breaches: &[(u64, u32, u32)]) {
+        let mut audit = HostAudit::default();
+        trees.into_iter().for_each(|(root, tree)| audit.add(root, tree));
+        let found = audit.finish();
+        let of = |breach: &HostBreach| (breach.seq, breach.held, breach.bound);
+        let all: Vec<_> = found.breaches.iter().map(of).collect();
+        assert_eq!((found.peak, &*all), (peak, breaches));
+    }
+
+    #[test]
+    fn slots_are_counted_over_all_trees() {
+        let one = || {
+            tree(1, Some(2), &[(1, 1, "starts"), (5, 1, "ends"), (5, 2, "starts"), (9, 2, "ends")])
+        };
+        check(vec![one()], Some(1), &[]);
+        // In one moment a slot is given back before it is taken.
+        let two = || tree(2, Some(2), &[(2, 1, "starts"), (9, 1, "ends")]);
+        check(vec![one(), two()], Some(2), &[]);
+        let three = tree(3, Some(2), &[(6, 1, "starts"), (7, 1, "ends")]);
+        check(vec![one(), two(), three], Some(3), &[(2, 3, 2)]);
+        // A tree that nothing bounds takes no part.
+        check(vec![one(), tree(4, None, &[(2, 1, "starts"), (3, 2, "starts")])], Some(1), &[]);
+    }
+
+    #[test]
+    fn what_waits_and_what_was_killed_holds_none() {
+        let parent = || {
+            tree(
+                1,
+                Some(1),
+                &[(1, 1, "starts"), (2, 1, "waits"), (6, 1, "returns"), (9, 1, "ends")],
+            )
+        };
+        let child = tree(2, Some(1), &[(3, 1, "starts"), (5, 1, "ends")]);
+        check(vec![parent(), child], Some(1), &[]);
+        let late = tree(2, Some(1), &[(3, 1, "starts"), (7, 1, "ends")]);
+        // A parent that goes on takes its slot back over the limit; what starts then is one too many.
+        check(vec![parent(), late], Some(2), &[]);
+        let later = tree(2, Some(1), &[(7, 1, "starts"), (8, 1, "ends")]);
+        check(vec![parent(), later], Some(2), &[(2, 2, 1)]);
+        // It was killed after 2, and a new supervisor holds it from 8 on.
+        let killed = tree(3, Some(1), &[(1, 1, "starts"), (2, 2, "waits"), (8, 0, "killed")]);
+        check(vec![killed, tree(2, Some(1), &[(3, 1, "starts")])], Some(1), &[]);
+        // The record of one that runs still, or was killed and left, ends.
+        check(
+            vec![tree(3, Some(1), &[(1, 1, "starts")]), tree(2, Some(1), &[(3, 1, "starts")])],
+            Some(1),
+            &[],
+        );
+    }
+}
