@@ -23,6 +23,14 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::load;
 
+/// The page for programs: what is found on the computer, and the supervisors of this user.
+#[derive(Serialize)]
+struct Page<'a> {
+    #[serde(flatten)]
+    found: found::Found,
+    supervisors: &'a [Checked],
+}
+
 /// A supervisor, and what would end its agents.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -51,9 +59,9 @@ pub(crate) fn run(arguments: &DoctorArguments, cx: &Invocation) -> Result<Exit, 
     let mut supervisors = registry.supervisors();
     supervisors.sort_by_key(|supervisor| (supervisor.process.pid, supervisor.socket.clone()));
     let found: Vec<Checked> = supervisors.into_iter().map(look).collect();
-    let on_computer = if cx.output.wants_json() { Vec::new() } else { found::lines(cx)? };
-    cx.output.result(&found, || {
-        on_computer.iter().try_for_each(|line| cx.output.line(line))?;
+    let page = Page { found: found::look(cx)?, supervisors: &found };
+    cx.output.result(&page, || {
+        page.found.lines().iter().try_for_each(|line| cx.output.line(line))?;
         if found.is_empty() {
             cx.output.note(NoteCode::NoTreeRuns, "no tree of this user is running");
         }

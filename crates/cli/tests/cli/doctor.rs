@@ -38,6 +38,19 @@ fn doctor_says_which_programs_there_are_and_how_they_log_in() {
         assert!(text.contains(wanted), "{wanted}: {}", said.text());
     }
     assert!(!said.text().contains("never-"), "{}", said.text());
+    // The same for programs, and of a runtime the command that it starts.
+    let other = place.file("bin/other", "#!/bin/sh\necho 9.8.7\n");
+    fs::set_permissions(&other, Permissions::from_mode(0o755)).expect("the mode cannot be set");
+    place.file("c.toml", "[runtimes.claude]\ncommand = [\"other\", \"--fast\"]\n");
+    let mut doctor = place.command(&["--config", "c.toml", "doctor", "--json"]);
+    doctor.env("PATH", format!("{}:/usr/bin:/bin", place.path().join("bin").display()));
+    let page = place.outcome(doctor, &[]).expect_code(0).json();
+    let claude = &page["programs"][0];
+    assert_eq!((&claude["name"], &claude["version"]), (&"claude".into(), &"9.8.7".into()));
+    assert_eq!(claude["path"], other.to_str().expect("the path is text"));
+    assert_eq!(page["dataFolder"]["trees"], serde_json::Value::Null);
+    assert!(page["supervisors"].is_array(), "{page}");
+    assert!(page["descriptors"]["now"].is_u64(), "{page}");
     // Each program has its own word for where its settings are.
     for (variable, file) in [
         ("CLAUDE_CONFIG_DIR", ".credentials.json"),

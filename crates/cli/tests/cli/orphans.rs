@@ -142,7 +142,7 @@ fn a_keeper_that_fails_is_replaced_on_record_and_doctor_shows_it() {
     let looked = || {
         // Its exit code is about all supervisors of the user, those of other tests among them.
         let found = place.run(&["doctor", "--json"]).json();
-        let found = found.as_array().expect("a list").clone();
+        let found = found["supervisors"].as_array().expect("a list").clone();
         let ours = found.into_iter().find(|found| found["pid"] == supervisor);
         ours.expect("the run is over")
     };
@@ -191,7 +191,8 @@ fn a_keeper_that_fails_is_replaced_on_record_and_doctor_shows_it() {
     assert!(shown.contains("had ended; another one has taken its place"), "{shown}");
     place.run(&["audit", root]).expect_code(0);
     let none = place.run(&["doctor", "--json"]).json();
-    assert!(none.as_array().expect("a list").iter().all(|found| found["pid"] != supervisor));
+    let left = none["supervisors"].as_array().expect("a list");
+    assert!(left.iter().all(|found| found["pid"] != supervisor));
 }
 
 /// Leaves two daemons that nothing names, one after the other, and prints their numbers.

@@ -6,16 +6,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use offshoot_config::Config;
 use offshoot_display::{neutral, number};
 use offshoot_host::value;
 use offshoot_process::{Keep, Kept, NeverStop, Options, Processes, Program, resolve_program};
 use rustix::fs::{Access, access, statvfs};
 use rustix::process::{Resource, getrlimit};
+use serde::Serialize;
 use tokio::time::timeout;
 
+use crate::arguments::LimitArguments;
 use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::load;
 use crate::record::Record;
 use crate::work::engine::block_on;
 
@@ -71,42 +75,159 @@ const VERSION_LIMIT: Duration = Duration::from_secs(5);
 /// So much of what a program says is kept to find its version.
 const SAID: usize = 4096;
 
-/// Returns a line for each thing that was looked for.
-pub(super) fn lines(cx: &Invocation) -> Result<Vec<String>, Failure> {
-    let mut lines = vec![format!("offshoot {}", env!("CARGO_PKG_VERSION"))];
-    lines.extend(block_on(async {
+/// The things that are found on the computer.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Found {
+    version: &'static str,
+    programs: Vec<FoundProgram>,
+    data_folder: DataFolder,
+    /// The folder in which supervisors are found; none where XDG_RUNTIME_DIR is not set.
+    socket_folder: Option<PathBuf>,
+    descriptors: Descriptors,
+}
+
+/// A program that was looked for.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FoundProgram {
+    name: String,
+    /// The place of the program; none where it was not found.
+    path: Option<PathBuf>,
+    /// The version; none where it says none.
+    version: Option<String>,
+    /// The way in which it can log in; none of a program without logins.
+    login: Option<String>,
+}
+
+/// The folder of the record.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DataFolder {
+    path: PathBuf,
+    /// The number of trees; none where nothing is recorded yet.
+    trees: Option<u64>,
+    /// The reason why the record cannot be read.
+    error: Option<String>,
+    /// The bytes that are free there.
+    free_bytes: Option<u64>,
+    is_writable: bool,
+}
+
+/// The files that a supervisor may open, and the folders that trees may watch; none is any number.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Descriptors {
+    now: Option<u64>,
+    /// The number to which a tree raises it.
+    most: Option<u64>,
+    /// The trees of a user that may watch folders; none where the system does not tell.
+    watches: Option<u64>,
+}
+
+/// Looks for programs, folders and descriptors.
+pub(super) fn look(cx: &Invocation) -> Result<Found, Failure> {
+    // What is wrong with the configuration is for other commands to say.
+    let config = load::config(cx, &LimitArguments::default()).ok();
+    let programs = block_on(async {
         let processes = Processes::start(Options::default()).ok();
-        let looked = KNOWN.iter().map(|known| program(known, processes.as_ref(), &cx.environment));
+        let looked = KNOWN.iter().map(|known| {
+            let command = command(known, config.as_ref());
+            program(known, command, processes.as_ref(), &cx.environment)
+        });
         Ok::<_, Failure>(join_all(looked).await)
-    })?);
-    lines.push(data_folder(cx));
-    lines.push(match &cx.environment.runtime_folder {
-        Some(folder) => format!("sockets: {}", folder.display()),
-        None => "sockets: XDG_RUNTIME_DIR is not set, so that they are found in the temporary folder of this user".to_owned(),
-    });
-    lines.push(descriptors());
-    Ok(lines)
+    })?;
+    let limit = getrlimit(Resource::Nofile);
+    let watches = fs::read_to_string("/proc/sys/fs/inotify/max_user_instances");
+    Ok(Found {
+        version: env!("CARGO_PKG_VERSION"),
+        programs,
+        data_folder: data_folder(cx),
+        socket_folder: cx.environment.runtime_folder.clone(),
+        descriptors: Descriptors {
+            now: limit.current,
+            most: limit.maximum,
+            watches: watches.ok().and_then(|text| text.trim().parse().ok()),
+        },
+    })
+}
+
+impl Found {
+    /// Returns a line for each thing that was looked for.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!("offshoot {}", self.version)];
+        lines.extend(self.programs.iter().map(FoundProgram::line));
+        lines.push(self.data_folder.line());
+        lines.push(match &self.socket_folder {
+            Some(folder) => format!("sockets: {}", folder.display()),
+            None => "sockets: XDG_RUNTIME_DIR is not set, so that they are found in the temporary folder of this user".to_owned(),
+        });
+        lines.push(self.descriptors.line());
+        lines
+    }
+}
+
+impl FoundProgram {
+    fn line(&self) -> String {
+        let Self { name, path, version, login } = self;
+        let Some(path) = path else { return format!("{name}: not found") };
+        let version = version.as_deref().unwrap_or("(says no version)");
+        let login = login.as_ref().map(|login| format!(": {login}")).unwrap_or_default();
+        format!("{name} {version} at {}{login}", path.display())
+    }
+}
+
+impl DataFolder {
+    fn line(&self) -> String {
+        let Self { path, trees, error, free_bytes, is_writable } = self;
+        let trees = match (trees, error) {
+            (_, Some(error)) => format!("cannot be read: {error}"),
+            (Some(trees), None) => format!("{} trees", number::count(*trees)),
+            (None, None) => "nothing recorded yet".to_owned(),
+        };
+        let free = free_bytes.map(|free| format!(", {} free", number::bytes(free)));
+        let may_write = if *is_writable { "" } else { ", which cannot be written to" };
+        format!("data folder: {}: {trees}{}{may_write}", path.display(), free.unwrap_or_default())
+    }
+}
+
+impl Descriptors {
+    fn line(&self) -> String {
+        let amount =
+            |limit: Option<u64>| limit.map_or_else(|| "any number".to_owned(), number::count);
+        let [now, most] = [self.now, self.most].map(amount);
+        let watches = self.watches.map(number::count);
+        let watches = watches.map(|many| format!("; {many} inotify instances for each user"));
+        format!(
+            "descriptors: {now} files may be open, {most} where a tree needs them{}",
+            watches.unwrap_or_default()
+        )
+    }
+}
+
+/// Returns the program that is started for a runtime of this name: the configured one, else the one of that name.
+fn command(known: &Known, config: Option<&Config>) -> String {
+    let settings = config.and_then(|config| config.runtime(known.name));
+    let words = settings.and_then(|settings| settings.command.as_ref());
+    let program = words.map(|words| words.value.program().to_owned());
+    program.unwrap_or_else(|| known.name.to_owned())
 }
 
 /// Looks for a program, and asks it for its version.
 async fn program(
     known: &Known,
+    command: String,
     processes: Option<&Processes>,
     environment: &Environment,
-) -> String {
-    let Known { name, .. } = known;
+) -> FoundProgram {
     let search = value(&environment.variables, "PATH").map(|path| path.as_os_str());
-    let folder = &environment.working_folder;
-    let Ok(path) = resolve_program(OsStr::new(name), search, folder) else {
-        return format!("{name}: not found");
+    let path = resolve_program(OsStr::new(&command), search, &environment.working_folder).ok();
+    let version = match (&path, processes) {
+        (Some(path), Some(processes)) => version(processes, path, environment).await,
+        _ => None,
     };
-    let version = match processes {
-        Some(processes) => version(processes, &path, environment).await,
-        None => None,
-    };
-    let version = version.unwrap_or_else(|| "(says no version)".to_owned());
-    let login = login(known, environment).map(|login| format!(": {login}")).unwrap_or_default();
-    format!("{name} {version} at {}{login}", path.display())
+    let login = path.as_ref().and_then(|_| login(known, environment));
+    FoundProgram { name: known.name.to_owned(), path, version, login }
 }
 
 /// Returns the first word of what a program says of its version that begins with a digit.
@@ -143,36 +264,16 @@ fn login(known: &Known, environment: &Environment) -> Option<String> {
     })
 }
 
-/// Says where the record is, how many trees it has, and how much room is left.
-fn data_folder(cx: &Invocation) -> String {
-    let folder = cx.data_folder();
-    let there = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(&folder);
-    let free =
-        statvfs(there).map(|found| number::bytes(found.f_bavail.saturating_mul(found.f_frsize)));
-    let free = free.map(|free| format!(", {free} free")).unwrap_or_default();
-    let may_write = match access(there, Access::WRITE_OK) {
-        Ok(()) => "",
-        Err(_) => ", which cannot be written to",
+/// Looks at the folder of the record.
+fn data_folder(cx: &Invocation) -> DataFolder {
+    let path = cx.data_folder();
+    let there = path.ancestors().find(|folder| folder.is_dir()).unwrap_or(&path);
+    let free = statvfs(there).map(|found| found.f_bavail.saturating_mul(found.f_frsize));
+    let is_writable = access(there, Access::WRITE_OK).is_ok();
+    let trees = Record::open(cx).and_then(|record| record.map(|it| it.summaries()).transpose());
+    let (trees, error) = match trees {
+        Ok(trees) => (trees.map(|trees| trees.len() as u64), None),
+        Err(failure) => (None, Some(failure.to_string())),
     };
-    let trees =
-        match Record::open(cx).and_then(|record| record.map(|it| it.summaries()).transpose()) {
-            Ok(Some(trees)) => format!("{} trees", number::count(trees.len() as u64)),
-            Ok(None) => "nothing recorded yet".to_owned(),
-            Err(failure) => format!("cannot be read: {failure}"),
-        };
-    format!("data folder: {}: {trees}{free}{may_write}", folder.display())
-}
-
-/// Says how many files a supervisor may open, and how many trees of a user may watch folders.
-fn descriptors() -> String {
-    let limit = getrlimit(Resource::Nofile);
-    let amount = |limit: Option<u64>| limit.map_or_else(|| "any number".to_owned(), number::count);
-    let [now, most] = [limit.current, limit.maximum].map(amount);
-    let watches = fs::read_to_string("/proc/sys/fs/inotify/max_user_instances");
-    let watches = watches.ok().and_then(|text| text.trim().parse().ok()).map(number::count);
-    let watches = watches.map(|many| format!("; {many} inotify instances for each user"));
-    format!(
-        "descriptors: {now} files may be open, {most} where a tree needs them{}",
-        watches.unwrap_or_default()
-    )
+    DataFolder { trees, error, free_bytes: free.ok(), is_writable, path }
 }
