@@ -416,7 +416,7 @@ impl Audit {
                 self.doom(&exhausted);
                 wrong.map(|message| (Rule::Budget, message))
             }
-            (EventKind::RequestRefused { .. }, _) => None,
+            (EventKind::RequestHeld { .. } | EventKind::RequestRefused { .. }, _) => None,
             (EventKind::Overrun { tokens, micro_usd }, _) => {
                 let amounts = [*tokens, *micro_usd].map(u128::from);
                 let before = self.overruns.insert(event.run, amounts);

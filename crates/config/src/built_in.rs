@@ -4,7 +4,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use offshoot_model::{Cleanup, MicroUsd};
 
-use crate::{Fraction, MaxDepth, OnInterrupt, OnParentEnd, OnRepeat, OnWall, Share};
+use crate::{Fraction, MaxDepth, OnCap, OnInterrupt, OnParentEnd, OnRepeat, OnWall, Share};
 
 /// Recursion is asked for, never found by accident.
 pub const ALLOW_RECURSIVE_SPAWN: bool = false;
@@ -58,6 +58,8 @@ pub const BUDGET_SHARE: Share = Share::Part(BUDGET_PART);
 pub const BUDGET_KEEP: Fraction = Fraction::from_millionths(200_000).expect("a fifth is at most 1");
 /// A budget in dollars that counts nothing is no budget.
 pub const BUDGET_ALLOW_UNKNOWN_COST: bool = false;
+/// An operator who is not there gives nothing: the program hears at once that it has to end.
+pub const BUDGET_ON_CAP: OnCap = OnCap::Stop;
 /// Two faults can be chance.
 pub const BREAKER_FAILURES: u32 = 3;
 /// The time in which an overloaded provider usually recovers.

@@ -13,7 +13,8 @@ use crate::problem::{Place, Problem, ProblemKind};
 use crate::reader::Reader;
 use crate::section::{Section, section_schema};
 use crate::setting::{
-    Fraction, MaxChildren, MaxDepth, OnInterrupt, OnParentEnd, OnRepeat, OnWall, Setting, Share,
+    Fraction, MaxChildren, MaxDepth, OnCap, OnInterrupt, OnParentEnd, OnRepeat, OnWall, Setting,
+    Share,
 };
 use crate::template::Template;
 
@@ -156,6 +157,7 @@ plain! {
     Cleanup as Cleanup, |word| word;
     OnParentEnd as OnParentEnd, |word| word;
     OnInterrupt as OnInterrupt, |word| word;
+    OnCap as OnCap, |word| word;
     OnRepeat as OnRepeat, |word| word;
     OnWall as OnWall, |word| word;
 }

@@ -157,8 +157,8 @@ pub use runtime::RuntimeSettings;
 pub use schema::schema;
 pub use setting::{
     AllowAgents, Command, Date, Factor, Fallback, FilePath, Fraction, FreeForm, HeadsTarget,
-    MaxChildren, MaxDepth, MeterMode, ModelChoice, Occasion, OnInterrupt, OnParentEnd, OnRepeat,
-    OnWall, Park, PreferredSubagents, RuntimeFallback, Share, ToolList,
+    MaxChildren, MaxDepth, MeterMode, ModelChoice, Occasion, OnCap, OnInterrupt, OnParentEnd,
+    OnRepeat, OnWall, Park, PreferredSubagents, RuntimeFallback, Share, ToolList,
 };
 pub use source::{Format, Source, SourceKind};
 pub use subagents::{

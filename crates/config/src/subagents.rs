@@ -19,8 +19,8 @@ use crate::field::{Difference, Listing, Unset};
 use crate::origin::Valued;
 use crate::section::{Section, section};
 use crate::setting::{
-    AllowAgents, Fraction, MaxChildren, MaxDepth, ModelChoice, OnInterrupt, OnParentEnd, OnRepeat,
-    OnWall, Share, ToolList,
+    AllowAgents, Fraction, MaxChildren, MaxDepth, ModelChoice, OnCap, OnInterrupt, OnParentEnd,
+    OnRepeat, OnWall, Share, ToolList,
 };
 
 section! {
@@ -179,6 +179,9 @@ section! {
         /// True if a runtime of unknown cost may run under a budget in dollars.
         pub allow_unknown_cost: Option<Valued<bool>> = "allowUnknownCost",
             built_in built_in::BUDGET_ALLOW_UNKNOWN_COST, limit permission();
+        /// `stop`: a request to a model that is more than its run has left is refused by the meter. `pause`: it waits first, for at most 280 s
+        /// (Gemini: 50 s), until the operator gives more with `offshoot budget`.
+        pub on_cap: Option<Valued<OnCap>> = "onCap", built_in built_in::BUDGET_ON_CAP, limit greater_is_stricter();
     }
 }
 

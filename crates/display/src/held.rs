@@ -19,6 +19,8 @@ pub enum Hold<'a> {
     Memory(Timestamp),
     /// Runs in line wait for a slot of the host since this time.
     Host(Timestamp),
+    /// A request of the run to a model waits for more budget since this time.
+    Cap(Timestamp),
 }
 
 impl<'a> Hold<'a> {
@@ -37,10 +39,12 @@ impl<'a> Hold<'a> {
         let of_run = tree.held_back_by(node).filter(|_| !is_root);
         let breakers = of_tree.chain(of_run).map(Self::Breaker);
         let walls = tree.walls(node.root).filter(|_| is_root).map(Self::Wall);
+        let cap = node.at_cap.map(Self::Cap);
         let waits = is_root || node.status == RunStatus::Queued;
         let memory = tree.memory_short(node.root).filter(|_| waits).map(Self::Memory);
         let host = tree.host_full(node.root).filter(|_| waits).map(Self::Host);
-        walls.chain(memory).chain(host).chain(parked.map(Self::Parked)).chain(breakers).collect()
+        let of_host = memory.into_iter().chain(host).chain(cap);
+        walls.chain(of_host).chain(parked.map(Self::Parked)).chain(breakers).collect()
     }
 
     /// Returns the time since which it holds.
@@ -50,7 +54,7 @@ impl<'a> Hold<'a> {
             Self::Parked(parked) => parked.since,
             Self::Breaker(open) => open.since,
             Self::Wall(wall) => wall.since,
-            Self::Memory(since) | Self::Host(since) => since,
+            Self::Memory(since) | Self::Host(since) | Self::Cap(since) => since,
         }
     }
 
@@ -59,7 +63,7 @@ impl<'a> Hold<'a> {
         match self {
             Self::Paused(_) => "paused",
             Self::Parked(_) | Self::Wall(_) => "parked",
-            Self::Breaker(_) | Self::Memory(_) | Self::Host(_) => "held",
+            Self::Breaker(_) | Self::Memory(_) | Self::Host(_) | Self::Cap(_) => "held",
         }
     }
 
@@ -72,6 +76,7 @@ impl<'a> Hold<'a> {
             Self::Wall(it) => wall(it),
             Self::Memory(since) => memory(since),
             Self::Host(since) => host(since),
+            Self::Cap(since) => cap(since),
         }
     }
 
@@ -89,6 +94,7 @@ impl<'a> Hold<'a> {
             Self::Paused(_) => format!("for {so_long}"),
             Self::Memory(_) => format!("for {so_long} until memory is free"),
             Self::Host(_) => format!("for {so_long} until a run of another tree ends"),
+            Self::Cap(_) => format!("for {so_long} until it is given more budget"),
             Self::Parked(it) => {
                 let (attempt, after) = (it.attempt, it.after.to_string());
                 let when = match is_due(it.until) {
@@ -145,6 +151,12 @@ pub fn memory(since: Timestamp) -> String {
 /// Says that runs wait for a slot of the host.
 pub fn host(since: Timestamp) -> String {
     format!("held by other trees (host.maxConcurrent), since {}", number::moment(since))
+}
+
+/// Says that a request of a run waits for more budget.
+pub(crate) fn cap(since: Timestamp) -> String {
+    let since = number::moment(since);
+    format!("held since {since}: a request to a model waits for more budget (`offshoot budget`)")
 }
 
 /// Says that runs of an agent are held back.

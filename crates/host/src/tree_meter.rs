@@ -142,13 +142,14 @@ async fn decide(mut asks: mpsc::UnboundedReceiver<Ask>, agents: Agents) {
         };
         match ask {
             None => return,
-            Some(Ask::Reserve(Reserve { run, request, model, bound, answer, .. })) => {
+            Some(Ask::Reserve(Reserve { run, request, model, bound, is_last, answer, .. })) => {
                 let asked = ModelRequest {
                     run,
                     request: request.0,
                     model: model.into(),
                     tokens: bound.tokens(),
                     usd: bound.dollars(),
+                    is_last,
                 };
                 let verdict = agents.request_asked(asked);
                 waiting.spawn(async move {

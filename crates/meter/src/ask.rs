@@ -45,6 +45,8 @@ pub struct Reserve {
     pub model: String,
     /// The most that it can cost.
     pub bound: Bound,
+    /// True if it does not come again with a smaller bound.
+    pub is_last: bool,
     /// For the verdict. It may come later, once others have settled: until then the request is held, and whatever is reserved for it has to be
     /// given back when its [`Ask::Settle`] comes.
     pub answer: oneshot::Sender<Verdict>,
@@ -55,7 +57,8 @@ pub struct Reserve {
 pub enum Verdict {
     /// The request is reserved, and may leave.
     Granted,
-    /// The request is more than all that there is. Where the provider counts tokens, it comes again with a smaller bound.
+    /// The request is more than all that there is. One that is not the last comes again: with a smaller bound where the provider counts tokens,
+    /// else with the same.
     TooMuch(Refusal),
     /// The request may not leave, whatever its size.
     Refused(Refusal),

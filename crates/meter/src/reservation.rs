@@ -70,8 +70,8 @@ impl Reservation {
         }
     }
 
-    /// Asks the owner, who may take his time; none where there is no owner any more.
-    pub(crate) async fn ask(&mut self) -> Option<Verdict> {
+    /// Asks the owner, whose answer may take a while; none where there is no owner any more. `is_last` says that no smaller bound follows.
+    pub(crate) async fn ask(&mut self, is_last: bool) -> Option<Verdict> {
         let (answer, verdict) = oneshot::channel();
         let reserve = Reserve {
             run: self.run,
@@ -79,6 +79,7 @@ impl Reservation {
             protocol: self.protocol,
             model: self.model.clone(),
             bound: self.bound.clone(),
+            is_last,
             answer,
         };
         self.open = true;

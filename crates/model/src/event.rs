@@ -144,6 +144,17 @@ pub enum EventKind {
         /// The most that it costs, in millionths of a dollar; none where that is not known.
         micro_usd: Option<u64>,
     },
+    /// A request of the run to a model is more than the run has left, and waits for more: `budget.onCap` is `pause`.
+    RequestHeld {
+        /// The number of the request.
+        request: u64,
+        /// The model.
+        model: Arc<str>,
+        /// The most tokens that it reads and writes.
+        tokens: u64,
+        /// The most that it costs, in millionths of a dollar; none where that is not known.
+        micro_usd: Option<u64>,
+    },
     /// A request to a model is over, and is charged. What else was reserved for it is free again.
     RequestSettled {
         /// The number of the request.
@@ -469,6 +480,13 @@ table! {
         format!("{} more, by the operator", number::amounts(*tokens, *micro_usd));
     Self::RequestReserved { request, model, tokens, micro_usd } => "request_reserved", format!(
         "{request} to {model}, {} at most",
+        match micro_usd {
+            Some(micro_usd) => number::amounts(*tokens, *micro_usd),
+            None => number::tokens(TokenCount::Known(*tokens)),
+        },
+    );
+    Self::RequestHeld { request, model, tokens, micro_usd } => "request_held", format!(
+        "{request} to {model} waits for more budget, {} at most",
         match micro_usd {
             Some(micro_usd) => number::amounts(*tokens, *micro_usd),
             None => number::tokens(TokenCount::Known(*tokens)),

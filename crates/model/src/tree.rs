@@ -71,6 +71,8 @@ pub struct Node {
     pub not_removed: Option<Arc<str>>,
     /// The attempt for which it stands in line, after a fault of the one before.
     pub parked: Option<Parked>,
+    /// The time since which a request of it to a model waits for more budget.
+    pub at_cap: Option<Timestamp>,
     /// The run that had its place before: it is a piece that runs again.
     pub instead: Option<RunId>,
     /// The run that has its place now: it is a piece, and ran again.
@@ -240,12 +242,13 @@ impl Tree {
             EventKind::Started { .. } | EventKind::Returned => node.status = RunStatus::Running,
             EventKind::Waiting => node.status = RunStatus::Waiting,
             EventKind::Resumed { attempt, continues: _, after, wait_ms, changes: _ } => {
-                node.status = RunStatus::Queued;
+                (node.status, node.at_cap) = (RunStatus::Queued, None);
                 let wait = Duration::from_millis(wait_ms.unwrap_or(0));
                 let (attempt, since, until) = (*attempt, event.at, event.at.plus(wait));
                 let parked = |after: &Reason| {
                     let reset = match after {
-                        Reason::Quota { until, .. } => *until,
+                        // One that goes over to another runtime waits for no reset.
+                        Reason::Quota { until, .. } if wait_ms.is_none() => *until,
                         _ => None,
                     };
                     let until = reset.map_or(until, |reset| reset.max(until));
@@ -261,6 +264,10 @@ impl Tree {
             EventKind::ToolUsed(used) => node.progress = Some(used.line().into()),
             EventKind::Repeats { .. } => node.progress = Some(event.kind.text().into()),
             EventKind::Used { usage, cost } => (node.usage, node.cost) = (*usage, *cost),
+            EventKind::RequestHeld { .. } => node.at_cap = Some(event.at),
+            EventKind::RequestReserved { .. } | EventKind::RequestRefused { .. } => {
+                node.at_cap = None;
+            }
             EventKind::RequestSettled { usage, cost, .. } => {
                 (node.usage, node.cost) = (node.usage + *usage, node.cost.with_request(*cost));
             }
@@ -271,7 +278,7 @@ impl Tree {
                 let said = ending.said.as_ref().filter(|_| !node.status.is_success());
                 node.said = said.and_then(|said| said.in_a_line()).map(Arc::from);
                 node.ended_at = Some(event.at);
-                node.parked = None;
+                (node.parked, node.at_cap) = (None, None);
                 node.handed_over |= is_followed || node.origin == Origin::Piece;
                 (node.usage, node.cost) = (ending.usage, ending.cost);
             }
@@ -526,6 +533,7 @@ impl Tree {
             cleanup: admitted.cleanup,
             not_removed: None,
             parked: None,
+            at_cap: None,
             instead: admitted.instead,
             replaced_by: None,
             needs: admitted.needs.clone(),

@@ -240,6 +240,14 @@ pub const LIMITS: &[Limit] = &[
         Proof::Test("crates/policy/tests/admission/budgets.rs::an_unknown_cost_can_be_allowed"),
     ),
     limit(
+        "budget.onCap",
+        AtLimit::Waits,
+        Some(Rule::Budget),
+        Proof::Test(
+            "crates/cli/tests/cli/metered.rs::at_the_cap_a_program_waits_until_it_is_given_more",
+        ),
+    ),
+    limit(
         "deadlineSeconds",
         AtLimit::Ended("deadline"),
         Some(Rule::Time),

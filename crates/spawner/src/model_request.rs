@@ -18,6 +18,8 @@ pub struct ModelRequest {
     pub tokens: u64,
     /// The most that it costs; none where that is not known.
     pub usd: Option<MicroUsd>,
+    /// True if it does not come again with a smaller bound where it is too much: then it may wait for more budget.
+    pub is_last: bool,
 }
 
 /// The charge of a request that is over.

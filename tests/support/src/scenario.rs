@@ -217,6 +217,8 @@ fn delegating(script: &mut Script, parent: RunId) {
     let cost = Cost::known(MicroUsd::from_micros(36_500));
     let model: std::sync::Arc<str> = "sonnet".into();
     let (request, tokens, micro_usd) = (1, 2_100, Some(7_800));
+    let held = EventKind::RequestHeld { request, model: model.clone(), tokens, micro_usd };
+    script.say(first, held);
     let reserved = EventKind::RequestReserved { request, model: model.clone(), tokens, micro_usd };
     script.say(first, reserved);
     let settled = EventKind::RequestSettled {
@@ -290,6 +292,8 @@ fn in_turns(script: &mut Script) {
     script.say(second, resumed(false));
     script.start(root);
     script.start(second);
+    let (runtime, model) = ("open\u{1b}[1mai".into(), Some("small".into()));
+    script.say(second, EventKind::FellBack { number: 1, runtime, model });
     let message = "the model is \u{1b}[1moverloaded".to_owned();
     let fault = Box::new(Reason::RuntimeError { message, retryable: true });
     script.say(

@@ -47,6 +47,9 @@ struct Listed {
     /// The time since which it waits for a slot of the host, at a run in line; at the root that one does.
     #[serde(serialize_with = "offshoot_model::rfc3339", skip_serializing_if = "Option::is_none")]
     host_full_since: Option<Timestamp>,
+    /// The time since which a request of it to a model waits for more budget.
+    #[serde(serialize_with = "offshoot_model::rfc3339", skip_serializing_if = "Option::is_none")]
+    at_cap_since: Option<Timestamp>,
     /// The agents of which no run starts for a while, at the root; at a run in line its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     open_breakers: Vec<OpenBreaker>,
@@ -201,7 +204,7 @@ fn list(tree: &Tree, subtrees: &Subtrees<'_>, node: &Node, silence: Option<Durat
     let subtree = subtrees.of(node);
     let children = || tree.children(node).filter(|child| child.replaced_by.is_none());
     let (mut paused_since, mut open_breakers, mut walls) = (None, Vec::new(), Vec::new());
-    let (mut memory_short_since, mut host_full_since) = (None, None);
+    let (mut memory_short_since, mut host_full_since, mut at_cap_since) = (None, None, None);
     for hold in Hold::of(tree, node) {
         match hold {
             Hold::Paused(since) => paused_since = Some(since),
@@ -209,6 +212,7 @@ fn list(tree: &Tree, subtrees: &Subtrees<'_>, node: &Node, silence: Option<Durat
             Hold::Wall(wall) => walls.push(wall.clone()),
             Hold::Memory(since) => memory_short_since = Some(since),
             Hold::Host(since) => host_full_since = Some(since),
+            Hold::Cap(since) => at_cap_since = Some(since),
             Hold::Parked(_) => {}
         }
     }
@@ -222,6 +226,7 @@ fn list(tree: &Tree, subtrees: &Subtrees<'_>, node: &Node, silence: Option<Durat
         paused_since,
         memory_short_since,
         host_full_since,
+        at_cap_since,
         open_breakers,
         walls,
         depth: node.depth,

@@ -37,6 +37,22 @@ maxOutputTokens = 32000
 contextWindowTokens = 200000
 "#;
 
+/// A program that asks a model twice, and for a longer answer the second time.
+const AGENT: &str = r#"
+import json, os, urllib.error, urllib.request
+body = {"model": "priced-1", "messages": [{"role": "user", "content": "greet"}]}
+headers = {"authorization": "Bearer " + os.environ["OPENAI_API_KEY"], "content-type": "application/json"}
+url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+for limit in (100, 5000):
+    body["max_tokens"] = limit
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
+    try:
+        print(json.load(urllib.request.urlopen(request))["choices"][0]["message"]["content"], flush=True)
+    except urllib.error.HTTPError as error:
+        print(error.code, error.read().decode())
+        raise SystemExit(1)
+"#;
+
 fn stage(name: &str, rules: impl IntoIterator<Item = Rule>) -> Option<Stage> {
     let stage = Stage::new(install(name)?, rules);
     stage.place.file("c.toml", CONFIG);
@@ -321,23 +337,7 @@ fn a_program_that_obeys_its_base_url_is_metered() {
     let place = Place::new();
     let prices = CONFIG.split_once("[prices").expect("it has prices").1;
     place.file("c.toml", format!("[runtimes.exec]\nmeter = \"on\"\n\n[prices{prices}"));
-    place.file(
-        "agent.py",
-        r#"
-import json, os, urllib.error, urllib.request
-body = {"model": "priced-1", "messages": [{"role": "user", "content": "greet"}]}
-headers = {"authorization": "Bearer " + os.environ["OPENAI_API_KEY"], "content-type": "application/json"}
-url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
-for limit in (100, 5000):
-    body["max_tokens"] = limit
-    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
-    try:
-        print(json.load(urllib.request.urlopen(request))["choices"][0]["message"]["content"], flush=True)
-    except urllib.error.HTTPError as error:
-        print(error.code, error.read().decode())
-        raise SystemExit(1)
-"#,
-    );
+    place.file("agent.py", AGENT);
     let run = |budget: &str| {
         let arguments = [
             "--config",
@@ -514,4 +514,47 @@ fn codex_and_gemini_are_metered_as_programs() {
         assert_eq!(first[0]["code"], "budget_exhausted", "{first:?}");
         place.run(&["audit", "last"]).expect_code(0);
     }
+}
+
+/// A program comes to the end of its budget. With `onCap = "pause"` its request waits, and leaves when the operator has given more.
+#[test]
+fn at_the_cap_a_program_waits_until_it_is_given_more() {
+    let api = FakeModelApi::start(Script::new([Rule::always(Reply::text("hello"))]))
+        .expect("a free port");
+    let place = Place::new();
+    let prices = CONFIG.split_once("[prices").expect("it has prices").1;
+    let config = format!(
+        "[runtimes.exec]\nmeter = \"on\"\n\n[agents.defaults.subagents.budget]\nonCap = \"pause\"\n\n[prices{prices}"
+    );
+    place.file("c.toml", config);
+    place.file("agent.py", AGENT);
+    let arguments = [
+        "--config",
+        "c.toml",
+        "-q",
+        "run",
+        "--budget-usd",
+        "0.02",
+        "x",
+        "--",
+        "python3",
+        "agent.py",
+    ];
+    let mut command = place.command(&arguments);
+    command.env("OPENAI_API_KEY", KEY).env("OPENAI_BASE_URL", format!("{}/v1", api.url()));
+    let child = command.spawn().expect("the program was built for this test");
+    // An answer of 5,000 tokens can cost 0.075 dollars.
+    followed_until(&place, "waits for more budget");
+    assert_eq!(api.conversations().len(), 1, "it has not left");
+    let tree = place.run(&["tree", "last"]).expect_code(0);
+    assert!(
+        tree.stdout().contains("a request to a model waits for more budget"),
+        "{}",
+        tree.stdout()
+    );
+    place.run(&["budget", "last", "--add", "1"]).expect_code(0);
+    let outcome = place.finish(child, &command, &[]).expect_code(0);
+    assert_eq!(outcome.stdout(), "hello\nhello\n");
+    assert_eq!(api.conversations().len(), 2);
+    place.run(&["audit", "last"]).expect_code(0);
 }

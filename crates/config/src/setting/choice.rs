@@ -97,6 +97,16 @@ choice! {
 }
 
 choice! {
+    /// The treatment of a request to a model that is more than its run has left.
+    OnCap {
+        /// The request waits for a while for the operator to give more.
+        Pause = "pause",
+        /// The request is refused, which ends most programs.
+        Stop = "stop",
+    }
+}
+
+choice! {
     /// The treatment of a run that uses one tool with the same input again and again.
     OnRepeat {
         /// The record says it, and the run goes on.

@@ -97,6 +97,7 @@ fn words(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, 
         }
         // The usage of a run is in its outcome, and in `tree` while it runs.
         EventKind::Used { .. }
+        | EventKind::RequestHeld { .. }
         | EventKind::RequestReserved { .. }
         | EventKind::RequestSettled { .. } => None,
         kind => own(EntryKind::Event, kind.to_string()),

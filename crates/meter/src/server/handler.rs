@@ -331,7 +331,9 @@ impl Connection {
         let until = tokio::time::Instant::now() + hold;
         let mut countable = asked.count_question(&taken.plain);
         loop {
-            let Ok(verdict) = tokio::time::timeout_at(until, reservation.ask()).await else {
+            let is_last = countable.is_none();
+            let asked_for = reservation.ask(is_last);
+            let Ok(verdict) = tokio::time::timeout_at(until, asked_for).await else {
                 let message = format!("there was no room for it within {} seconds", hold.as_secs());
                 let hint = "start it again when other agents have ended, or give a larger budget";
                 return Err(Refusal::new(Code::HeldTooLong, message, hint).into());
@@ -345,11 +347,11 @@ impl Connection {
                     return Err(Refusal::new(Code::TreeEnded, message, "start a new one").into());
                 }
             };
-            // Its bytes are too many; the provider may know that its tokens are not.
+            // Its bytes are too many; the provider may know that its tokens are not. Then it asks for the last time.
             let Some(question) = countable.take() else { return Err(refusal.into()) };
             let counted = self.count(way, asked.protocol, question);
             let Ok(Some(tokens)) = tokio::time::timeout_at(until, counted).await else {
-                return Err(refusal.into());
+                continue;
             };
             tracing::debug!(
                 request = reservation.request().0,
@@ -358,10 +360,9 @@ impl Connection {
             );
             let price = self.shared.prices.find(&asked.model);
             let counted = Bound::counted(asked, tokens, price, limit);
-            if counted.tokens() >= reservation.bound().tokens() {
-                return Err(refusal.into());
+            if counted.tokens() < reservation.bound().tokens() {
+                reservation.rebound(counted);
             }
-            reservation.rebound(counted);
         }
     }
 

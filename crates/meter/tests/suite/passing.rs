@@ -109,8 +109,13 @@ async fn a_refusal_names_the_amount_that_would_be_reserved() {
     let message = house.message();
     let refusal = Refusal { code: "budget_exhausted".into(), message: "no".into(), hint: None };
     let reserve = house.reserve().await;
-    reserve.answer.send(Verdict::TooMuch(refusal)).expect("the program waits");
-    // No second question with a larger bound comes before the answer.
+    assert!(!reserve.is_last);
+    reserve.answer.send(Verdict::TooMuch(refusal.clone())).expect("the program waits");
+    // The second question is the last, and has no larger bound.
+    let last = house.reserve().await;
+    assert!(last.is_last);
+    assert_eq!(last.bound.tokens(), reserve.bound.tokens());
+    last.answer.send(Verdict::TooMuch(refusal)).expect("the program waits");
     let answer = message.await.expect("no panic");
     assert!(answer.body.contains("(budget_exhausted): no"), "{answer:?}");
     assert!(house.is_silent());

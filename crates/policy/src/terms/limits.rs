@@ -141,7 +141,9 @@ const _: fn(&SubagentSettings) = |settings| {
         max_cpu_seconds: _,
         tools: _,
         tools_by_depth: _,
-        budget: BudgetSettings { tokens: _, usd: _, share: _, keep: _, allow_unknown_cost: _ },
+        // A request that is held at the cap has its event.
+        budget:
+            BudgetSettings { tokens: _, usd: _, share: _, keep: _, allow_unknown_cost: _, on_cap: _ },
         // In the admission of each run.
         model: _,
         thinking: _,

@@ -190,6 +190,7 @@ impl Machine {
             | EventKind::Progress { .. }
             | EventKind::BudgetNotice
             | EventKind::Overrun { .. }
+            | EventKind::RequestHeld { .. }
             | EventKind::RequestRefused { .. }
             | EventKind::StallLent
             | EventKind::HostBound { .. }

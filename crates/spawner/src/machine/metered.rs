@@ -4,7 +4,7 @@
 //! ```text
 //!   asked ──▶ fits ─────────────▶ reserved, and leaves ──▶ settled: charged, the rest is free again
 //!        ├──▶ fits once others of the run are over ──▶ waits ──▶ …
-//!        └──▶ fits never ───────▶ refused
+//!        └──▶ fits never ───────▶ refused; with `budget.onCap: pause` held ──▶ waits for more budget ──▶ …
 //! ```
 //!
 //! What a run holds for its requests is a part of its own budget, so that no other run has less for it.
@@ -12,6 +12,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use offshoot_config::OnCap;
 use offshoot_model::{
     BudgetGrant, Cost, CostKnowledge, Ending, EventKind, MicroUsd, Reason, Refusal, RefusalCode,
     RequestEnding, Timestamp, TokenCount, Usage,
@@ -37,6 +38,8 @@ pub(super) struct Requests {
     too_much: Option<Unit>,
     /// The number of refusals of each code that are not on record; zero where the first one is.
     refused: BTreeMap<Arc<str>, u64>,
+    /// The last request that is held for more budget, and on record as that.
+    held: Option<u64>,
     /// The quota that was used up, and its reset, where the last answer said so.
     wall: Option<(Option<Arc<str>>, Timestamp)>,
 }
@@ -60,6 +63,8 @@ pub(crate) struct RequestAsk {
     pub(crate) tokens: u64,
     /// The most that it costs; none where that is not known.
     pub(crate) usd: Option<MicroUsd>,
+    /// True if it may wait for more budget, where its run has that.
+    pub(crate) is_last: bool,
 }
 
 /// A request to a model that is over.
@@ -333,12 +338,30 @@ impl Machine {
             }
             Room::Never(unit, refusal) => {
                 let live = self.runs[ask.run.get()].live_mut().expect("it runs");
-                live.requests.get_or_insert_default().too_much = Some(unit);
+                let pauses = ask.is_last && live.under.budget.on_cap() == OnCap::Pause;
+                let requests = live.requests.get_or_insert_default();
+                requests.too_much = Some(unit);
+                if pauses {
+                    self.hold_request(&ask);
+                    return Some(ask);
+                }
                 RequestVerdict::TooMuch(Box::new(refusal))
             }
         };
         self.answer_request(ask.request, verdict);
         None
+    }
+
+    /// A request waits for more budget, which is recorded once.
+    fn hold_request(&mut self, ask: &RequestAsk) {
+        let live = self.runs[ask.run.get()].live_mut().expect("it runs");
+        let requests = live.requests.get_or_insert_default();
+        if requests.held.replace(ask.request) == Some(ask.request) {
+            return;
+        }
+        let RequestAsk { run, request, model, tokens, usd, .. } = ask.clone();
+        let micro_usd = usd.map(MicroUsd::as_micros);
+        self.record(run, EventKind::RequestHeld { request, model, tokens, micro_usd });
     }
 
     fn room_for(&mut self, ask: &RequestAsk) -> Room {

@@ -52,8 +52,8 @@ impl Machine {
         let (attempt, continues) = (live.attempt + 1, live.resumes && other.is_none());
         // One that met the wall of a quota waits for its account; another runtime is asked at once.
         let wait = match after {
-            Reason::Quota { .. } => None,
             _ if other.is_some() => Some(Duration::ZERO),
+            Reason::Quota { .. } => None,
             _ => {
                 let first = Duration::from_secs(live.under.retries.backoff_seconds());
                 let wait = backoff(first, live.faults + 1, live.under.retries.jitter(), id);

@@ -89,6 +89,7 @@ fn a_thousand_trees() {
         "tried again by choice",
         "fell back after an attempt",
         "fell back in line",
+        "request_held",
         "lost",
         "stall_lent",
         "held up below one",

@@ -119,6 +119,9 @@ fn write(kind: &EventKind, ms: Option<u64>) {
         EventKind::RequestReserved { request, tokens, micro_usd, .. } => {
             debug!(request, tokens, micro_usd, "request to a model reserved");
         }
+        EventKind::RequestHeld { request, tokens, micro_usd, .. } => {
+            info!(request, tokens, micro_usd, "request to a model waits for more budget");
+        }
         EventKind::RequestSettled { request, ending, usage, cost, .. } => {
             let micro_usd = cost.dollars().as_micros();
             let tokens = usage.total().known();

@@ -176,11 +176,11 @@ impl Supervisor {
                 self.step(Input::Pause(paused));
             }
             Message::RequestAsked { asked, reply } => {
-                let ModelRequest { run, request, model, tokens, usd } = *asked;
+                let ModelRequest { run, request, model, tokens, usd, is_last } = *asked;
                 match self.machine.find_running(run) {
                     Some(run) => {
                         self.requests.insert(request, reply);
-                        let ask = RequestAsk { run, request, model, tokens, usd };
+                        let ask = RequestAsk { run, request, model, tokens, usd, is_last };
                         self.step(Input::RequestAsked(ask));
                     }
                     // The caller may have gone.

@@ -45,6 +45,8 @@ pub(super) struct Limits {
     pub(super) resumes: bool,
     /// True if runs that meet the wall of a quota, and those behind it, fail.
     pub(super) fails_at_walls: bool,
+    /// True if a request that is more than its run has left waits for more.
+    pub(super) pauses_at_cap: bool,
     /// True if another runtime may take runs over, at a wall too where runs do not fail there.
     pub(super) falls_back: bool,
     /// The time for which the tree waits for a reset.
@@ -85,6 +87,7 @@ impl Default for Limits {
             resumes: false,
             fails_at_walls: false,
             falls_back: false,
+            pauses_at_cap: false,
             max_park_seconds: 0,
             spares_parked: false,
             keeps_percent: 0,
@@ -124,6 +127,7 @@ impl Limits {
             resumes: dice.one_in(2),
             fails_at_walls: dice.one_in(4),
             falls_back: false,
+            pauses_at_cap: false,
             max_park_seconds: if dice.one_in(4) { 5 + dice.below(100) } else { 0 },
             spares_parked: dice.one_in(2),
             keeps_percent: 0,
@@ -157,6 +161,7 @@ impl Limits {
             ("onParentEnd", if self.cascade { "cascade" } else { "letFinish" }.to_owned()),
             ("onRepeat", if self.stops_repeats { "stop" } else { "warn" }.to_owned()),
             ("budget.share", if self.pools { "pool" } else { "0.5" }.to_owned()),
+            ("budget.onCap", if self.pauses_at_cap { "pause" } else { "stop" }.to_owned()),
             ("breaker.failures", self.breaker_failures.to_string()),
             ("quota.onWall", on_wall.to_owned()),
             ("quota.maxParkSeconds", self.max_park_seconds.to_string()),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use offshoot_model::{Cost, Reason, RequestEnding, RunStatus};
+use offshoot_model::{Cost, Event, EventKind, Reason, RequestEnding, RunStatus};
 use offshoot_policy::budget::Unit;
 
 use super::super::{Input, RequestAsk, RequestOver, RequestVerdict, RunIndex};
@@ -24,7 +24,7 @@ impl World {
         let request = self.minted;
         self.requests.insert(request, Sent { run, tokens: most, granted: false });
         let model = Arc::from("model");
-        let ask = RequestAsk { run, request, model, tokens: most, usd: None };
+        let ask = RequestAsk { run, request, model, tokens: most, usd: None, is_last: true };
         self.step(Input::RequestAsked(ask));
         if self.requests.get(&request).is_some_and(|sent| !sent.granted) {
             self.saw("request waits");
@@ -161,13 +161,55 @@ fn no_request_leaves_without_its_reservation() {
 }
 
 #[test]
+fn at_the_cap_a_request_waits_for_more_budget_where_the_run_pauses_there() {
+    let limits = Limits {
+        budget_tokens: Some(1_000),
+        metered: true,
+        pauses_at_cap: true,
+        ..Limits::default()
+    };
+    let mut world = World::quiet(limits);
+    let [piece, other] = [(); 2].map(|()| world.spawn_piece());
+    let held = |world: &World| {
+        let is_held = |event: &&Event| event.kind.name() == "request_held";
+        world.record.iter().filter(is_held).count()
+    };
+    world.ask_model(piece, 5_000);
+    assert_eq!(
+        (world.requests_of(piece), held(&world)),
+        ((0, 1), 1),
+        "it waits, and that is on record"
+    );
+    // It is tried again with each step, and recorded once.
+    world.ask_model(other, 1);
+    world.advance(1_000);
+    assert_eq!((world.requests_of(piece), held(&world)), ((0, 1), 1));
+    world.raise(piece, 10_000).expect("it lives under a budget");
+    assert_eq!(world.requests_of(piece), (1, 0), "the operator has given more");
+    // A program that gives up at the cap has failed for its budget.
+    world.ask_model(piece, 50_000);
+    assert_eq!(held(&world), 2);
+    world.finish_because(piece, Reason::ExitCode { code: 1 });
+    let ended = world.record.iter().rev().find_map(|event| match &event.kind {
+        EventKind::Ended(ending) => Some(ending.reason.clone()),
+        _ => None,
+    });
+    assert_eq!(ended, Some(Reason::Budget { unit: "tokens".to_owned() }));
+    // One that comes again with a smaller bound is told so at once.
+    let (request, model) = (9_999, Arc::from("model"));
+    let ask = RequestAsk { run: other, request, model, tokens: 50_000, usd: None, is_last: false };
+    world.step(Input::RequestAsked(ask));
+    assert_eq!(held(&world), 2);
+}
+
+#[test]
 fn a_run_that_gives_up_at_its_budget_failed_for_its_budget() {
     let mut world = metered(1_000);
     let [piece, other] = [(); 2].map(|()| world.spawn_piece());
     world.ask_model(piece, 5_000);
     world.finish_because(piece, Reason::ExitCode { code: 1 });
     let ended = world.record.iter().rev().find_map(|event| match &event.kind {
-        offshoot_model::EventKind::Ended(ending) => Some(ending.reason.clone()),
+        EventKind::Ended(ending) => Some(ending.reason.clone()),
         _ => None,
     });
     assert_eq!(ended, Some(Reason::Budget { unit: "tokens".to_owned() }));
@@ -262,7 +304,7 @@ fn requests_without_a_price_are_one_unknown_cost() {
         .record
         .iter()
         .filter_map(|event| match &event.kind {
-            offshoot_model::EventKind::Ended(ending) => Some(ending.cost),
+            EventKind::Ended(ending) => Some(ending.cost),
             _ => None,
         })
         .collect();

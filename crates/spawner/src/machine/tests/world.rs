@@ -205,7 +205,8 @@ impl World {
         let host_slots = Seed(seed ^ 0x4057_51e7).pick(&[0, 0, 1, 2, 4]);
         let falls_back = Seed(seed ^ 0xfa11_bac4).one_in(3) && !REGRESSIONS.contains(&seed);
         let own = Limits::random(&mut dice);
-        let limits = Limits { memory_percent, host_slots, falls_back, ..own };
+        let pauses_at_cap = Seed(seed ^ 0x00ca_99ed).one_in(3) && !REGRESSIONS.contains(&seed);
+        let limits = Limits { memory_percent, host_slots, falls_back, pauses_at_cap, ..own };
         let mut world = Self::new(seed, limits, Behaviour::Random);
         world.pieces_left = 1 + dice.below(8);
         world
