@@ -128,13 +128,15 @@ async fn a_turn_that_is_never_taken_brings_its_results_again() {
         match event.expect("a record").kind {
             EventKind::Delivered { redelivered, .. } => told.push(redelivered),
             EventKind::Undelivered { .. } => {
-                assert_eq!(told, [false], "it was on its way");
+                // The millisecond may pass for the second delivery too, before it is taken.
+                assert_eq!(told.first(), Some(&false), "it was on its way");
                 seen.notify_one();
             }
             _ => {}
         }
     }
-    assert_eq!(told, [false, true], "it came again, and is marked");
+    let (first, again) = told.split_first().expect("it was delivered");
+    assert!(!first && !again.is_empty() && again.iter().all(|again| *again), "marked: {told:?}");
     let envelope = session.answer().await.expect("an answer");
     assert_eq!(envelope.data, Some(Payload::text("Some(Text(\"fruit\"))")));
     session.ended().await.expect("a whole record");
