@@ -39,7 +39,7 @@ impl<'a> Hold<'a> {
         let of_run = tree.held_back_by(node).filter(|_| !is_root);
         let breakers = of_tree.chain(of_run).map(Self::Breaker);
         let walls = tree.walls(node.root).filter(|_| is_root).map(Self::Wall);
-        let cap = node.at_cap.map(Self::Cap);
+        let cap = node.at_cap.filter(|_| !node.status.is_terminal()).map(Self::Cap);
         let waits = is_root || node.status == RunStatus::Queued;
         let memory = tree.memory_short(node.root).filter(|_| waits).map(Self::Memory);
         let host = tree.host_full(node.root).filter(|_| waits).map(Self::Host);

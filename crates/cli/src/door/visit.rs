@@ -34,7 +34,7 @@ pub(crate) async fn visit(cx: &Invocation) -> Result<Client, Failure> {
             FailureCode::NoSupervisor,
             "there is no supervisor to ask: OFFSHOOT_SOCKET is not set",
         )
-        .hint("this command is for programs that run as an agent; `offshoot run` starts one")
+        .hint("this command is for programs that run as an agent; `offshoot run` starts one, and `offshoot events RUN --follow` waits for the end of a tree")
     })
 }
 
