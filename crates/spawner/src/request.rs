@@ -154,16 +154,16 @@ impl Unresolved<'_> {
             let message = "nothing here makes folders of their own for runs";
             return Err(Refusal::invalid("isolation", message));
         }
-        let fallbacks = tree.runtimes.fallbacks(runs);
-        // A run that stands in the record goes on without it.
-        if let (Some(missing), None) = (tree.runtimes.missing_fallback(runs), chosen) {
-            return Err(unfit(missing, tree));
-        }
         let known = match chosen {
             Some(chosen) => named(tree, Some(&chosen.runtime)),
             None => choose(tree, decides, &request, definition, &run_spec),
         };
         let Known { runtime, facts } = known?.clone();
+        let fallbacks = tree.runtimes.fallbacks(runs, &facts.name);
+        // A run that stands in the record goes on without it.
+        if let (Some(missing), None) = (tree.runtimes.missing_fallback(runs, &facts.name), chosen) {
+            return Err(unfit(missing, tree));
+        }
         let command = command(&request, definition, &run_spec, &facts.name);
         let facts = priced(facts, &request, runs, run_spec.plain, &tree.config);
         match chosen {

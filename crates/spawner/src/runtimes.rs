@@ -91,14 +91,19 @@ impl Runtimes {
         }
     }
 
-    /// Returns the runtimes that may take over runs of an agent; none for most agents.
-    pub(crate) fn fallbacks(&self, agent: &AgentId) -> Option<Arc<[Fallback]>> {
-        Some(Arc::clone(&self.fallbacks.get(agent)?.here))
+    /// Returns the runtimes that may take over runs of an agent on this runtime; none for most agents.
+    pub(crate) fn fallbacks(&self, agent: &AgentId, on: &str) -> Option<Arc<[Fallback]>> {
+        Some(Arc::clone(&self.fallbacks_of(agent, on)?.here))
     }
 
-    /// Returns the name of a runtime that is to take over runs of an agent and cannot.
-    pub(crate) fn missing_fallback(&self, agent: &AgentId) -> Option<&str> {
-        self.fallbacks.get(agent)?.missing.as_deref()
+    /// Returns the name of a runtime that is to take over runs of an agent on this runtime and cannot.
+    pub(crate) fn missing_fallback(&self, agent: &AgentId, on: &str) -> Option<&str> {
+        self.fallbacks_of(agent, on)?.missing.as_deref()
+    }
+
+    /// No model stands in for a program of the operator's.
+    fn fallbacks_of(&self, agent: &AgentId, on: &str) -> Option<&Fallbacks> {
+        self.fallbacks.get(agent).filter(|_| on != EXEC)
     }
 
     /// The one of this name, or the default one.

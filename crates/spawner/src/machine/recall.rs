@@ -39,8 +39,8 @@ pub(crate) trait Library {
     /// Returns the facts of a runtime; none where the runtime is not here any more.
     fn facts(&self, runtime: &str) -> Option<Arc<RuntimeFacts>>;
 
-    /// Returns the runtimes that may take over runs of an agent; none for most agents.
-    fn fallbacks(&self, agent: &AgentId) -> Option<Arc<[Fallback]>>;
+    /// Returns the runtimes that may take over runs of an agent on this runtime; none for most agents.
+    fn fallbacks(&self, agent: &AgentId, on: &str) -> Option<Arc<[Fallback]>>;
 
     /// The text of a task; as much as there is of one that cannot be read.
     fn task(&self, task: &Payload) -> Arc<str>;
@@ -379,8 +379,8 @@ impl Recall {
         let facts = admitted.runtime.as_deref().and_then(|name| library.facts(name));
         let facts =
             facts.map(|facts| priced(facts, &request, &admitted.agent, true, &machine.config));
-        // A root that only holds pieces runs nothing.
-        let fallbacks = if holds { None } else { library.fallbacks(&admitted.agent) };
+        let on = admitted.runtime.as_deref();
+        let fallbacks = on.and_then(|on| library.fallbacks(&admitted.agent, on));
         machine.admit(Entrant {
             id,
             admitted,

@@ -312,8 +312,8 @@ impl Library for Shelf {
         self.runtimes.get(Some(runtime)).map(|known| Arc::clone(&known.facts))
     }
 
-    fn fallbacks(&self, agent: &AgentId) -> Option<Arc<[Fallback]>> {
-        self.runtimes.fallbacks(agent)
+    fn fallbacks(&self, agent: &AgentId, on: &str) -> Option<Arc<[Fallback]>> {
+        self.runtimes.fallbacks(agent, on)
     }
 
     fn task(&self, task: &Payload) -> Arc<str> {

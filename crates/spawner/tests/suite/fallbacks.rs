@@ -7,7 +7,7 @@ use offshoot_audit::Audit;
 use offshoot_config::{Loader, Source, SourceKind};
 use offshoot_model::{Event, Payload, Reason, RunStatus, SpawnRequest, Timestamp};
 use offshoot_runtime::{Finished, FnRuntime};
-use offshoot_spawner::{Clock, FanOut, Piece, RootSpec, Spawner, SpawnerError, TestClock};
+use offshoot_spawner::{Clock, FanOut, Piece, RootSpec, RunSpec, Spawner, SpawnerError, TestClock};
 use offshoot_store::{DataFolder, MemoryStore, SqliteStore, Store};
 use tokio::sync::mpsc;
 
@@ -214,6 +214,20 @@ async fn a_runtime_that_is_not_here_is_named_before_anything_runs() {
         assert_eq!(refusal.message, expected);
         assert!(world.ran().is_empty());
     }
+}
+
+/// The same agent runs a program of the operator's: nothing of its models is about that.
+#[tokio::test(start_paused = true)]
+async fn no_model_stands_in_for_a_program() {
+    let world = World::new("", "{ runtime = \"nowhere\" }", |ran| {
+        vec![runtime("first", ran, || None), runtime("exec", ran, || None)]
+    });
+    let run_spec = RunSpec { runtime: Some("exec".into()), ..RunSpec::in_folder("/") };
+    let spec = RootSpec { run_spec, ..RootSpec::new("hello") };
+    let mut session = world.spawner.run(spec).await.expect("it is not refused");
+    session.answer().await.expect("an answer");
+    session.ended().await.expect("a whole record");
+    assert_eq!(world.ran(), ["exec large"]);
 }
 
 /// The supervisor dies while the second runtime is at work. The next one begins anew there, and not on the runtime that has failed.

@@ -217,7 +217,7 @@ impl Library for World {
         Some(self.facts_of_runtime(runtime))
     }
 
-    fn fallbacks(&self, _agent: &AgentId) -> Option<Arc<[Fallback]>> {
+    fn fallbacks(&self, _agent: &AgentId, _on: &str) -> Option<Arc<[Fallback]>> {
         self.fallbacks()
     }
 
