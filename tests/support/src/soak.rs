@@ -10,7 +10,7 @@ const COUNTS: &str = "OFFSHOOT_FAULT_COUNTS";
 ///
 /// # Panics
 ///
-/// Where the variable has no number.
+/// Panics where the value of the variable is no number.
 pub fn asked<N: std::str::FromStr>(variable: &str, few: N) -> N {
     #[expect(clippy::disallowed_methods, reason = "how long a test takes is not configuration")]
     let asked = std::env::var(variable).ok();
@@ -21,7 +21,7 @@ pub fn asked<N: std::str::FromStr>(variable: &str, few: N) -> N {
 ///
 /// # Panics
 ///
-/// Where it cannot be written.
+/// Panics where the file of counts cannot be written.
 pub fn write_down(what: &str, tried: u64, survived: u64) {
     #[expect(clippy::disallowed_methods, reason = "where counts go is not configuration")]
     let Ok(path) = std::env::var(COUNTS) else { return };

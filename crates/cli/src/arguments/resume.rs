@@ -4,7 +4,7 @@ use clap::Args;
 use offshoot_model::MicroUsd;
 
 use super::FormatArgument;
-use super::value::{seconds, usd, whole};
+use super::value::{seconds, seconds_from_now, usd, whole};
 use crate::wording::command_line;
 
 /// Go on with a tree that was stopped, or whose supervisor was killed
@@ -58,7 +58,7 @@ pub(crate) struct ResumeChoice {
     pub(crate) only: Option<String>,
 
     /// The time that the tree has from now on, such as 90s or 2h; must be given where it was over
-    #[arg(long, value_name = "DURATION", value_parser = seconds)]
+    #[arg(long, value_name = "DURATION", value_parser = seconds_from_now)]
     pub(crate) deadline: Option<u64>,
 
     /// Time that a piece may run which begins from now on, such as 90s, in place of what the tree allowed; 0 is no limit

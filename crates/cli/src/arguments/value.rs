@@ -138,6 +138,14 @@ pub(super) fn seconds_text(text: &str) -> Result<String, WrongValue> {
     seconds(text).map(|seconds| seconds.to_string())
 }
 
+/// Reads the time that something has from now on: no time at all would end it at once.
+pub(super) fn seconds_from_now(text: &str) -> Result<u64, WrongValue> {
+    match seconds(text)? {
+        0 => Err(WrongValue::new(text, "a whole number of seconds: 1s or more", "2h")),
+        seconds => Ok(seconds),
+    }
+}
+
 /// Reads a pair such as `NAME=FILE`, of which neither part is empty.
 pub(super) fn named_file(text: &str) -> Result<(&str, &str), WrongValue> {
     let pair = text.split_once('=').filter(|(name, path)| !name.is_empty() && !path.is_empty());
@@ -157,6 +165,11 @@ mod tests {
             let refused = seconds(text).expect_err("a part of a second");
             assert_eq!(refused.example, expected, "{refused}");
             assert!(refused.to_string().starts_with(&format!("found {text:?}")), "{refused}");
+        }
+        assert_eq!(seconds_from_now("2h"), Ok(7_200));
+        for text in ["0", "0s"] {
+            let refused = seconds_from_now(text).expect_err("no time at all").to_string();
+            assert!(refused.ends_with("a whole number of seconds: 1s or more"), "{refused}");
         }
         let refused = seconds("soon").expect_err("no duration").to_string();
         assert!(refused.starts_with("found \"soon\", allowed is a duration such as 90s"));

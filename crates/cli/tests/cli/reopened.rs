@@ -278,6 +278,9 @@ fn a_tree_without_time_says_what_to_type() {
     assert!(refused.stderr.contains("the time of the tree is over"), "{}", refused.stderr);
     let hint = format!("`offshoot resume {root} --deadline 2h`");
     assert!(refused.stderr.contains(&hint), "{}", refused.stderr);
+    // No time at all would end what was reopened at once.
+    let none = place.run(&["resume", &root, "--deadline", "0"]).expect_code(2);
+    assert!(none.stderr.contains("1s or more"), "{}", none.stderr);
     let unbounded = ["resume", &root, "--deadline", "2h", "--budget-usd", "5"];
     let refused = place.run(&unbounded).expect_code(2);
     assert!(refused.stderr.contains("has no budget of usd"), "{}", refused.stderr);
