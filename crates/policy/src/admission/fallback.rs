@@ -33,3 +33,38 @@ pub fn check_fallback(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use offshoot_config::{AgentId, Config};
+    use offshoot_model::{BudgetGrant, MicroUsd, Rights};
+
+    use super::*;
+
+    #[test]
+    fn what_cannot_hold_a_run_does_not_take_it_over() {
+        let terms = Terms::root(&Config::default(), &AgentId::main());
+        let check = |was, cost, grant: &Grant, expected: Option<RefusalCode>| {
+            let runtime = RuntimeFacts { cost, ..RuntimeFacts::of_a_command("other") };
+            let refused = check_fallback(&runtime, was, &terms, grant).err();
+            assert_eq!(refused.map(|refusal| refusal.code), expected, "{was:?} {cost:?} {grant:?}");
+        };
+        let (none, reported, unknown) =
+            (CostKnowledge::None, CostKnowledge::Reported, CostKnowledge::Unknown);
+        let free = Grant::unbounded();
+        check(reported, unknown, &free, None);
+        let dollars =
+            |micros| BudgetGrant { tokens: None, usd: Some(MicroUsd::from_micros(micros)) };
+        let paid = Grant { budget: dollars(5), ..Grant::unbounded() };
+        check(reported, reported, &paid, None);
+        check(reported, unknown, &paid, Some(RefusalCode::CostUnbounded));
+        // A run that costs nothing was granted nothing.
+        let nothing = Grant { budget: dollars(0), ..Grant::unbounded() };
+        check(none, none, &nothing, None);
+        check(none, reported, &nothing, Some(RefusalCode::BudgetExhausted));
+        // The runtime can keep nothing from a session.
+        let deny = ["exec".to_owned()].into();
+        let denied = Grant { tools: Rights { deny, ..Rights::all() }.into(), ..Grant::unbounded() };
+        check(none, none, &denied, Some(RefusalCode::ToolsNotGrantable));
+    }
+}
