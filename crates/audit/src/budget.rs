@@ -180,7 +180,7 @@ impl Books {
             );
         };
         let count = usage.total();
-        let charged = [count.lower_bound(), cost.dollars().as_micros()];
+        let charged = [count.charged(), cost.dollars().as_micros()];
         let whole = [count.known().is_some(), cost.unknown_runs == 0];
         let mut wrong = None;
         for (at, sum) in entry.sums.iter_mut().enumerate() {
@@ -279,7 +279,7 @@ impl Books {
         let [tokens, usd] = &mut entry.sums;
         let told_before = usd.own;
         let count = usage.total();
-        tokens.own = tokens.own.max(count.lower_bound().into());
+        tokens.own = tokens.own.max(count.charged().into());
         tokens.is_whole = count.known().is_some();
         let priced = cost.dollars().as_micros();
         usd.own = usd.own.max(priced.into());

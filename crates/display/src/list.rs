@@ -99,6 +99,7 @@ fn tokens(usage: &Usage, with_zeros: bool) -> String {
         TokenCount::Unknown | TokenCount::Known(0) => String::new(),
         TokenCount::Known(known) => number::count(known),
         TokenCount::AtLeast(bound) => format!("≥ {}", number::count(bound)),
+        TokenCount::Estimated(most) => format!("~ {}", number::count(most)),
     }
 }
 

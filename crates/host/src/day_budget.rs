@@ -328,7 +328,7 @@ fn amounts(usage: Usage, cost: Cost, unknown: Amounts) -> Amounts {
         _ => unknown[0].max(cost.dollars().as_micros()),
     };
     let tokens = usage.total();
-    let tokens = tokens.known().unwrap_or_else(|| unknown[1].max(tokens.lower_bound()));
+    let tokens = tokens.known().unwrap_or_else(|| unknown[1].max(tokens.charged()));
     [usd, tokens]
 }
 

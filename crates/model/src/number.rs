@@ -63,10 +63,11 @@ pub fn bytes(size: u64) -> String {
     format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[step - 1])
 }
 
-/// `12,340 tokens`; `≥ 12,340 tokens` for a lower bound, and words where nothing is known, which is not none.
+/// `12,340 tokens`; `≥ 12,340 tokens` for a lower bound, `~ 12,340 tokens` for an estimate, and words where nothing is known, which is not none.
 pub fn tokens(count_: TokenCount) -> String {
     match count_ {
         TokenCount::AtLeast(bound) => format!("≥ {}", tokens(TokenCount::Known(bound))),
+        TokenCount::Estimated(most) => format!("~ {}", tokens(TokenCount::Known(most))),
         TokenCount::Known(1) => "1 token".to_owned(),
         TokenCount::Known(known) => format!("{} tokens", count(known)),
         TokenCount::Unknown => "tokens not reported".to_owned(),
@@ -209,6 +210,7 @@ mod tests {
         assert_eq!(tokens(TokenCount::Known(1)), "1 token");
         assert_eq!(tokens(TokenCount::Known(12_340)), "12,340 tokens");
         assert_eq!(tokens(TokenCount::AtLeast(1_000)), "≥ 1,000 tokens");
+        assert_eq!(tokens(TokenCount::Estimated(1_000)), "~ 1,000 tokens");
         assert_eq!(tokens(TokenCount::Unknown), "tokens not reported");
         let used = |usage: &Usage, cost: &Cost| used(usage, cost).unwrap_or_default();
         assert_eq!(used(&Usage::UNKNOWN, &Cost::unknown()), "usage not reported");

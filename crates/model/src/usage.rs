@@ -13,13 +13,16 @@ pub enum TokenCount {
     Known(u64),
     /// Reported before the run was cut off, or the known part of a sum. Never zero: that would say nothing.
     AtLeast(u64),
+    /// Not reported, and set by us so that it is rather too much than too little. Never zero.
+    Estimated(u64),
     /// Not reported.
     Unknown,
 }
 
 /// Token counts of one run or of a subtree. The default is a known zero: a command uses no tokens.
 ///
-/// In JSON each count is a number or null, and `atLeast` names the numbers that are lower bounds.
+/// In JSON each count is a number or null; `atLeast` names the numbers that are lower bounds, and `estimated` those that are
+/// estimated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "Document", into = "Document")]
 pub struct Usage {
@@ -43,6 +46,8 @@ struct Document {
     cache_write: Option<u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     at_least: Vec<Cow<'static, str>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    estimated: Vec<Cow<'static, str>>,
 }
 
 impl TokenCount {
@@ -59,7 +64,7 @@ impl TokenCount {
     pub const fn known(self) -> Option<u64> {
         match self {
             Self::Known(count) => Some(count),
-            Self::AtLeast(_) | Self::Unknown => None,
+            Self::AtLeast(_) | Self::Estimated(_) | Self::Unknown => None,
         }
     }
 
@@ -67,21 +72,39 @@ impl TokenCount {
     pub const fn lower_bound(self) -> u64 {
         match self {
             Self::Known(count) | Self::AtLeast(count) => count,
+            Self::Estimated(_) | Self::Unknown => 0,
+        }
+    }
+
+    /// The number that a budget counts for it. Of a count that is not known it is the part that was told.
+    pub const fn charged(self) -> u64 {
+        match self {
+            Self::Known(count) | Self::AtLeast(count) | Self::Estimated(count) => count,
             Self::Unknown => 0,
         }
+    }
+
+    /// An estimate of a count that was not reported.
+    pub const fn estimated(count: u64) -> Self {
+        if count == 0 { Self::Unknown } else { Self::Estimated(count) }
     }
 
     /// Returns this count as a lower bound: what was reported of a run that was cut off.
     #[must_use]
     pub const fn cut_off(self) -> Self {
-        Self::bounded_by(self.lower_bound())
+        match self {
+            Self::Known(count) | Self::AtLeast(count) => Self::bounded_by(count),
+            Self::Estimated(_) | Self::Unknown => self,
+        }
     }
 
     /// Returns this count, or a report that came behind it where that says more.
     fn at_least(self, report: Self) -> Self {
-        let count = self.lower_bound().max(report.lower_bound());
+        let count = self.charged().max(report.charged());
         match self {
+            _ if count > self.charged() && matches!(report, Self::Estimated(_)) => report,
             Self::Known(_) => Self::Known(count),
+            Self::Estimated(_) => Self::Estimated(count),
             Self::AtLeast(_) | Self::Unknown => Self::bounded_by(count),
         }
     }
@@ -92,7 +115,7 @@ impl TokenCount {
 
     /// Returns this count, or unknown for a number that cannot be believed.
     const fn believed(self) -> Self {
-        if self.lower_bound() > Self::MAX { Self::Unknown } else { self }
+        if self.charged() > Self::MAX { Self::Unknown } else { self }
     }
 }
 
@@ -154,9 +177,10 @@ impl Add for TokenCount {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        let sum = self.lower_bound().saturating_add(other.lower_bound());
+        let sum = self.charged().saturating_add(other.charged());
         match (self, other) {
             (Self::Known(_), Self::Known(_)) => Self::Known(sum),
+            (Self::Estimated(_), _) | (_, Self::Estimated(_)) => Self::Estimated(sum),
             _ => Self::bounded_by(sum),
         }
     }
@@ -177,9 +201,12 @@ impl Add for Usage {
 
 impl From<Document> for Usage {
     fn from(document: Document) -> Self {
-        let Document { input, output, cache_read, cache_write, at_least } = document;
+        let Document { input, output, cache_read, cache_write, at_least, estimated } = document;
         let count = |name: &str, number: Option<u64>| match number {
             None => TokenCount::Unknown,
+            Some(number) if estimated.iter().any(|estimate| estimate == name) => {
+                TokenCount::estimated(number)
+            }
             Some(number) if at_least.iter().any(|bound| bound == name) => {
                 TokenCount::bounded_by(number)
             }
@@ -198,22 +225,26 @@ impl From<Usage> for Document {
     fn from(usage: Usage) -> Self {
         let Usage { input, output, cache_read, cache_write } = usage;
         let number = |count: TokenCount| match count {
-            TokenCount::Known(number) | TokenCount::AtLeast(number) => Some(number),
+            TokenCount::Known(_) | TokenCount::AtLeast(_) | TokenCount::Estimated(_) => {
+                Some(count.charged())
+            }
             TokenCount::Unknown => None,
         };
         let names = ["input", "output", "cacheRead", "cacheWrite"];
         let counts = [input, output, cache_read, cache_write];
-        let bounds = names.into_iter().zip(counts);
-        let at_least = bounds
-            .filter(|(_, count)| matches!(count, TokenCount::AtLeast(_)))
-            .map(|(name, _)| name.into())
-            .collect();
+        let named = |is: fn(TokenCount) -> bool| {
+            let named = names.into_iter().zip(counts).filter(|(_, count)| is(*count));
+            named.map(|(name, _)| name.into()).collect()
+        };
+        let at_least = named(|count| matches!(count, TokenCount::AtLeast(_)));
+        let estimated = named(|count| matches!(count, TokenCount::Estimated(_)));
         Self {
             input: number(input),
             output: number(output),
             cache_read: number(cache_read),
             cache_write: number(cache_write),
             at_least,
+            estimated,
         }
     }
 }

@@ -51,7 +51,7 @@ impl InOrder {
 /// spend more than its budget.
 fn usage_since(before: Usage, now: Usage) -> Usage {
     let larger = |before: TokenCount, now: TokenCount| {
-        if now.lower_bound() < before.lower_bound() { before } else { now }
+        if now.charged() < before.charged() { before } else { now }
     };
     Usage {
         input: larger(before.input, now.input),

@@ -75,6 +75,7 @@ fn replay(lines: &str, exit: Exit) -> String {
     let tokens = match usage.total() {
         TokenCount::Known(tokens) => tokens.to_string(),
         TokenCount::AtLeast(tokens) => format!("at least {tokens}"),
+        TokenCount::Estimated(tokens) => format!("about {tokens}"),
         TokenCount::Unknown => "unknown".to_owned(),
     };
     let (known, unknown) = (cost.known_usd, cost.unknown_runs);

@@ -51,8 +51,8 @@ pub(crate) struct Meter {
     pricing: Pricing,
     usage: Usage,
     cost: Cost,
-    /// True if a call has been asked for and not been accounted for.
-    open: bool,
+    /// The most that a call has used that was asked for and is not accounted for.
+    open: Option<Bound>,
 }
 
 impl Tokens {
@@ -71,6 +71,16 @@ impl Tokens {
             cache_read: cached,
             cache_write: written,
         })
+    }
+
+    fn usage(self) -> Usage {
+        let Self { input, output, cache_read, cache_write } = self;
+        Usage {
+            input: TokenCount::Known(input),
+            output: TokenCount::Known(output),
+            cache_read: TokenCount::Known(cache_read),
+            cache_write: TokenCount::Known(cache_write),
+        }
     }
 
     /// Returns the tokens of the conversation after this call.
@@ -121,6 +131,19 @@ pub(crate) struct Bound {
     pub(crate) is_whole: bool,
 }
 
+impl Bound {
+    /// Returns the usage of a call of which nothing more is known.
+    fn usage(self) -> Usage {
+        let Tokens { input, output, .. } = self.tokens;
+        Usage {
+            input: TokenCount::estimated(input),
+            output: TokenCount::estimated(output),
+            // What is read from a cache, or written to one, stands in the input.
+            ..Usage::default()
+        }
+    }
+}
+
 impl Pricing {
     /// Of one call. Without numbers it is what the call can have used at most.
     fn of(self, tokens: Option<Tokens>, bound: Bound) -> Cost {
@@ -140,7 +163,7 @@ impl Pricing {
 
 impl Meter {
     pub(crate) fn new(pricing: Pricing) -> Self {
-        Self { pricing, usage: Usage::default(), cost: Cost::NONE, open: false }
+        Self { pricing, usage: Usage::default(), cost: Cost::NONE, open: None }
     }
 
     /// Another model is asked from now on.
@@ -148,39 +171,36 @@ impl Meter {
         self.pricing = pricing;
     }
 
-    /// A call was sent.
-    pub(crate) fn call_began(&mut self) {
-        self.open = true;
+    /// A call was sent. Where it is given up, it is charged what it can have used.
+    pub(crate) fn call_began(&mut self, bound: Bound) {
+        self.open = Some(bound);
     }
 
     /// The call was refused before the model saw it.
     pub(crate) fn call_refused(&mut self) {
-        self.open = false;
+        self.open = None;
     }
 
     /// Ends a call. Without numbers it is charged what it can have used.
     pub(crate) fn call_ended(&mut self, tokens: Option<Tokens>, bound: Bound) {
-        self.open = false;
-        self.cost = plus(self.cost, self.pricing.of(tokens, bound));
-        self.usage = self.usage
-            + tokens.map_or(Usage::UNKNOWN, |Tokens { input, output, cache_read, cache_write }| {
-                Usage {
-                    input: TokenCount::Known(input),
-                    output: TokenCount::Known(output),
-                    cache_read: TokenCount::Known(cache_read),
-                    cache_write: TokenCount::Known(cache_write),
-                }
-            });
+        self.open = None;
+        (self.usage, self.cost) = self.with(tokens, bound);
     }
 
-    /// Tokens so far. The use of a call that is under way, or was given up, is unknown.
+    /// Tokens so far. A call that is under way, or was given up, is charged what it can have used.
     pub(crate) fn usage(&self) -> Usage {
-        if self.open { self.usage + Usage::UNKNOWN } else { self.usage }
+        self.open.map_or(self.usage, |bound| self.with(None, bound).0)
     }
 
     /// Money so far.
     pub(crate) fn cost(&self) -> Cost {
-        if self.open { plus(self.cost, self.pricing.of(None, Bound::default())) } else { self.cost }
+        self.open.map_or(self.cost, |bound| self.with(None, bound).1)
+    }
+
+    /// Returns what was used together with one more call.
+    fn with(&self, tokens: Option<Tokens>, bound: Bound) -> (Usage, Cost) {
+        let usage = tokens.map_or_else(|| bound.usage(), Tokens::usage);
+        (self.usage + usage, plus(self.cost, self.pricing.of(tokens, bound)))
     }
 }
 
@@ -261,17 +281,17 @@ mod tests {
     #[test]
     fn calls_add_up_and_one_that_is_unknown_stays_so() {
         let mut meter = Meter::new(Pricing::Free);
-        meter.call_began();
-        assert_eq!(meter.usage(), Usage::UNKNOWN, "it may be dropped now");
+        meter.call_began(BOUND);
+        assert_eq!(meter.usage().total(), TokenCount::Estimated(11_000), "it may be given up now");
         meter.call_ended(tokens(10, 5), BOUND);
-        meter.call_began();
+        meter.call_began(BOUND);
         meter.call_refused();
-        meter.call_began();
+        meter.call_began(BOUND);
         meter.call_ended(tokens(1, 1), BOUND);
         assert_eq!(meter.usage().total().known(), Some(17));
         meter.call_ended(None, BOUND);
         meter.call_ended(tokens(1, 1), BOUND);
-        assert_eq!(meter.usage().total(), TokenCount::AtLeast(19));
+        assert_eq!(meter.usage().total(), TokenCount::Estimated(11_019));
         assert_eq!(meter.cost(), Cost::NONE);
     }
 
@@ -286,7 +306,7 @@ mod tests {
         };
         let mut meter = Meter::new(Pricing::Known(price));
         assert_eq!(meter.cost(), Cost::NONE, "nothing was asked for");
-        meter.call_began();
+        meter.call_began(BOUND);
         meter.call_ended(
             Some(Tokens { input: 1000, output: 100, cache_read: 1000, ..NOTHING }),
             BOUND,
@@ -309,10 +329,10 @@ mod tests {
         );
         let mut unknown = Meter::new(Pricing::Unknown);
         assert_eq!(unknown.cost(), Cost::NONE);
-        unknown.call_began();
+        unknown.call_began(BOUND);
         unknown.call_refused();
         assert_eq!(unknown.cost(), Cost::NONE, "the model never saw it");
-        unknown.call_began();
+        unknown.call_began(BOUND);
         unknown.call_ended(tokens(1, 1), BOUND);
         assert_eq!(unknown.cost(), Cost::unknown());
     }

@@ -237,8 +237,8 @@ impl Session<'_> {
         let mut failed = 0;
         loop {
             self.pressure.passes(self.chance).await;
-            self.meter.call_began();
             (self.counted, self.came) = (None, 0);
+            self.meter.call_began(self.bound(request.len()));
             let (bytes, began) = (request.len(), Instant::now());
             let is_summary = purpose == Purpose::Summary;
             tracing::debug!(bytes, is_summary, model = self.model(), "request");

@@ -232,7 +232,7 @@ fn shrank(events: &[RunEvent], finished: Option<&Finished>) -> Option<String> {
     let mut last = [0; 5];
     for (usage, cost) in told {
         let counts = usage.map(|Usage { input, output, cache_read, cache_write }| {
-            [input, output, cache_read, cache_write].map(|count| count.lower_bound())
+            [input, output, cache_read, cache_write].map(|count| count.charged())
         });
         let micros = cost.map(|cost| cost.dollars().as_micros());
         let names = ["input", "output", "cacheRead", "cacheWrite", "millionths of a dollar"];

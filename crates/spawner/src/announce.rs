@@ -83,6 +83,7 @@ fn result(text: &mut String, one: &Announced, fence: &str) {
         TokenCount::Known(0) | TokenCount::Unknown => {}
         TokenCount::Known(tokens) => drop(write!(text, ", {tokens} tokens")),
         TokenCount::AtLeast(tokens) => drop(write!(text, ", at least {tokens} tokens")),
+        TokenCount::Estimated(tokens) => drop(write!(text, ", about {tokens} tokens")),
     }
     let cost = cost.dollars().as_micros();
     if cost > 0 {

@@ -43,7 +43,7 @@ pub(crate) fn used(budget: BudgetGrant, usage: &Usage, cost: &Cost) -> Vec<Used>
     let usd =
         budget.usd.map(|usd| Used { part: part(spent, usd.as_micros()), of: number::dollars(usd) });
     let tokens = budget.tokens.map(|tokens| Used {
-        part: part(usage.total().lower_bound(), tokens),
+        part: part(usage.total().charged(), tokens),
         of: format!("{} tokens", number::count(tokens)),
     });
     [usd, tokens].into_iter().flatten().collect()

@@ -190,7 +190,7 @@ impl<'a> Wanted<'a> {
             Order::Age => nodes.sort_by_cached_key(|node| Reverse(node.age(self.now))),
             Order::Cost => nodes.sort_by_cached_key(|node| {
                 let known: MicroUsd = node.cost.dollars();
-                Reverse((known, node.usage.total().lower_bound()))
+                Reverse((known, node.usage.total().charged()))
             }),
         }
         let row = |node: &Node| Row {

@@ -184,7 +184,7 @@ fn chosen<'a>(
         Some(SortColumn::Age) => nodes.sort_by_key(|node| node.admitted_at),
         Some(SortColumn::Cost) => nodes.sort_by_key(|node| Reverse(dollars(node))),
         Some(SortColumn::Tokens) => {
-            nodes.sort_by_key(|node| Reverse(subtrees.of(node).usage.total().lower_bound()));
+            nodes.sort_by_key(|node| Reverse(subtrees.of(node).usage.total().charged()));
         }
         Some(SortColumn::Time) => nodes.sort_by_key(|node| Reverse(node.age(now))),
         Some(SortColumn::Silent) => {

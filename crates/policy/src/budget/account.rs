@@ -102,14 +102,14 @@ impl Account {
 
     pub(super) fn report(&mut self, usage: &Usage, cost: &Cost) {
         let count = usage.total();
-        self.tokens.report(count.lower_bound(), count.known().is_some());
+        self.tokens.report(count.charged(), count.known().is_some());
         let (micros, is_whole) = micro_usd(cost);
         self.usd.report(micros, is_whole);
     }
 
     pub(super) fn report_more(&mut self, usage: &Usage, cost: &Cost) {
         let count = usage.total();
-        self.tokens.report_more(count.lower_bound(), count.known().is_some());
+        self.tokens.report_more(count.charged(), count.known().is_some());
         let (micros, is_whole) = micro_usd(cost);
         self.usd.report_more(micros, is_whole);
     }

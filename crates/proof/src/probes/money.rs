@@ -67,7 +67,7 @@ async fn spending(
     let (got, answer) = match one_piece(&tree, "spend").await? {
         Ok(envelope) => {
             let used = match limit {
-                "budget.tokens" => envelope.usage.total().lower_bound(),
+                "budget.tokens" => envelope.usage.total().charged(),
                 _ => envelope.cost.dollars().as_micros(),
             };
             (used, code_of(&envelope))

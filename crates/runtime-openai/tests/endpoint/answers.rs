@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crate::common::{Listener, Place, admitting, launch, parent, progress, run_id, text};
 use offshoot_fake_model_api::{Condition, Reply, Rule, ToolCall, Usage as Numbers};
-use offshoot_model::{AgentId, Cost, MicroUsd, Reason, Refusal, RefusalCode, SpawnRequest, Usage};
+use offshoot_model::{
+    AgentId, Cost, MicroUsd, Reason, Refusal, RefusalCode, SpawnRequest, TokenCount,
+};
 use offshoot_runtime::{ContextFile, Launch, LetterBox, Output, OutputFormat, Pass, RunEvent};
 use offshoot_runtime_openai::{AgentOptions, CostOption, Price};
 use serde_json::{Value, json};
@@ -126,8 +128,12 @@ async fn what_it_used_and_what_it_cost() {
     assert_eq!(free.run("t").await.0.cost, Some(Cost::NONE));
     let silent = Place::with(rules(), |options| options.ask_usage = false);
     let (finished, _) = silent.run("t").await;
-    assert_eq!(finished.usage, Some(Usage::UNKNOWN), "unknown is not zero");
-    assert_eq!(silent.api.requests()[0].body.get("stream_options"), None);
+    let request = &silent.api.requests()[0].body;
+    assert_eq!(request.get("stream_options"), None);
+    // No token is shorter than a byte.
+    let bound = TokenCount::Estimated(request.to_string().len() as u64 + 1);
+    let usage = finished.usage.expect("no usage was reported");
+    assert_eq!(usage.total(), bound, "what is not reported is not zero");
 }
 
 #[tokio::test]

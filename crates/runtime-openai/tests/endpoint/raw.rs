@@ -1,6 +1,6 @@
 //! Answers byte for byte: what endpoints send that no scripted one would.
 
-use offshoot_model::{Reason, Stream, Usage};
+use offshoot_model::{Reason, Stream, TokenCount, Usage};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
@@ -52,6 +52,10 @@ async fn check(headers: &str, body: &str, expected: Result<&str, &str>) -> Usage
     usage
 }
 
+fn is_estimated(usage: &Usage) -> bool {
+    matches!(usage.total(), TokenCount::Estimated(tokens) if tokens > 100)
+}
+
 #[tokio::test]
 async fn ends_that_are_ends() {
     let said = r#"data: {"choices":[{"delta":{"content":"a"},"finish_reason":null}]}"#;
@@ -66,7 +70,7 @@ async fn ends_that_are_ends() {
     for count in ["-2", "2.5", "\"2\"", "18446744073709551615"] {
         let usage =
             check(JSON, &whole.replacen(":2,", &format!(":{count},"), 1), Ok("whole")).await;
-        assert_eq!(usage, Usage::UNKNOWN, "{count} is no count");
+        assert!(is_estimated(&usage), "{count} is no count: {usage:?}");
     }
 }
 
@@ -82,7 +86,7 @@ async fn ends_that_are_none() {
         format!("{said}\n\n{}", &said[..20]),
     ] {
         let usage = check(EVENTS, &body, Err("the answer broke off")).await;
-        assert_eq!(usage, Usage::UNKNOWN);
+        assert!(is_estimated(&usage), "{usage:?}");
     }
     check(
         JSON,

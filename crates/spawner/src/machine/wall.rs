@@ -253,6 +253,6 @@ impl Machine {
 pub(super) fn is_something(usage: &Usage) -> bool {
     match usage.total() {
         TokenCount::Known(tokens) | TokenCount::AtLeast(tokens) => tokens > 0,
-        TokenCount::Unknown => false,
+        TokenCount::Estimated(_) | TokenCount::Unknown => false,
     }
 }

@@ -206,6 +206,7 @@ fn tokens(usage: &Usage) -> String {
     match usage.total() {
         TokenCount::Known(count) => short(count),
         TokenCount::AtLeast(bound) => format!("≥{}", short(bound)),
+        TokenCount::Estimated(most) => format!("~{}", short(most)),
         TokenCount::Unknown => "?".to_owned(),
     }
 }
@@ -233,6 +234,7 @@ mod tests {
         check(TokenCount::Known(12_340), "12.3k");
         check(TokenCount::Known(1_999_999), "1.9M");
         check(TokenCount::AtLeast(1_000), "≥1.0k");
+        check(TokenCount::Estimated(1_000), "~1.0k");
         check(TokenCount::Unknown, "?");
     }
 }

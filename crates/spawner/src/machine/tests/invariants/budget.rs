@@ -16,7 +16,7 @@ impl Ledger {
     pub(super) fn assert_panic_is_counted(&mut self, run: RunId, ending: &Ending) {
         let Some(told) = self.panicked.remove(&run) else { return };
         let total = ending.usage.total();
-        assert!(total.lower_bound() >= told, "{total:?} after {told} were told");
+        assert!(total.charged() >= told, "{total:?} after {told} were told");
         let may_be_exact = told == 0 && self.limits.budget_tokens.is_none();
         let is_exact = total.known().is_some();
         assert!(may_be_exact || self.limits.metered || !is_exact, "{total:?} after a panic");
@@ -30,7 +30,7 @@ impl Ledger {
 
     /// Counts a report of a run for all runs above it.
     pub(super) fn spend(&mut self, run: RunId, usage: &Usage) {
-        let total = usage.total().lower_bound();
+        let total = usage.total().charged();
         let before = self.reported.insert(run, total).unwrap_or(0);
         assert!(total >= before, "nothing spent is unspent");
         let mut at = Some(run);
