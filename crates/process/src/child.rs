@@ -74,7 +74,13 @@ impl Child {
                 let step = tokio::select! {
                     biased;
                     () = group.leader_ended() => break true,
-                    stop = signal.heard() => ladder.request(stop, Instant::now()),
+                    stop = signal.heard() => {
+                        // The thread may hear of both at once, after it has been stopped itself.
+                        if group.has_leader_ended() {
+                            break true;
+                        }
+                        ladder.request(stop, Instant::now())
+                    }
                     () = until(deadline) => Some(ladder.due(Instant::now())),
                     _ = &mut streams, if streaming => {
                         streaming = false;

@@ -71,6 +71,11 @@ impl Group {
         }
     }
 
+    /// Returns true if the leader has ended, whether this thread has heard of it or not.
+    pub(crate) fn has_leader_ended(&self) -> bool {
+        self.exit.as_ref().is_none_or(|exit| sys::has_ended(exit.get_ref()))
+    }
+
     /// Ends what the leader has left, and then reaps it. It must have ended.
     pub(crate) async fn end(mut self) -> Ended {
         self.cpu.ends();

@@ -21,8 +21,11 @@ mod unwritten;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
-use offshoot_model::{CancelledBy, Ending, JsonText, Reason, Refusal, RunId, VariableRef};
+use offshoot_model::{
+    CancelledBy, Ending, JsonText, Reason, Refusal, RunId, Timestamp, VariableRef,
+};
 use offshoot_runtime::RunHost;
 use offshoot_store::{AttemptOutput, RootLock};
 use tokio::sync::{Semaphore, broadcast, mpsc, oneshot, watch};
@@ -48,6 +51,13 @@ use unwritten::Unwritten;
 /// The number of messages that are taken before the effects of all of them are recorded together. Large enough that a
 /// thousand endings at once become few transactions, small enough that a stop is never far behind.
 const BATCH: usize = 256;
+
+/// A timer that is found so late was not missed by a busy machine: the process had been stopped, or the machine had slept.
+const LATE: Duration = Duration::from_millis(500);
+
+/// The time in which, after that, what has happened meanwhile is heard: ends and answers that wait in pipes and sockets came before the
+/// timer.
+const CATCH_UP: Duration = Duration::from_millis(200);
 
 /// The task's own state.
 pub(crate) struct Supervisor {
@@ -205,6 +215,7 @@ impl Supervisor {
         self.effects = opening;
         let mut batch = Vec::with_capacity(BATCH);
         let (mut alarm, mut retry) = (Alarm::default(), Alarm::default());
+        let mut catch_up: Option<Timestamp> = None;
         loop {
             while !self.effects.is_empty() {
                 self.perform();
@@ -233,11 +244,26 @@ impl Supervisor {
                 while self.messages.recv().await.is_some() {}
                 return;
             }
-            let timer = self.machine.next_timer();
-            if timer.is_some_and(|moment| moment <= self.tree.clock.now()) {
-                // Not left to the arm below, which would never have its turn while messages keep coming.
-                self.time();
-                continue;
+            let mut timer = self.machine.next_timer();
+            let now = self.tree.clock.now();
+            let due = timer.filter(|due| *due <= now);
+            if due.is_none() {
+                catch_up = None;
+            }
+            if let Some(due) = due {
+                if now.since(due) > LATE && catch_up.is_none() {
+                    tracing::warn!(ms = now.since(due).as_millis(), "the supervisor had no time");
+                    catch_up = Some(now.plus(CATCH_UP));
+                }
+                match catch_up.filter(|until| now < *until) {
+                    Some(until) => timer = Some(until),
+                    None => {
+                        // Not left to the arm below, which would never have its turn while messages keep coming.
+                        catch_up = None;
+                        self.time();
+                        continue;
+                    }
+                }
             }
             // Every arm is an event; there is no other way to wake up.
             tokio::select! {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use offshoot_process::{Exit, Program, Rung, Stop, StopHandle};
 use offshoot_test_support::Watched;
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::{FAR, agent, announced, processes, shell, text, within};
 
@@ -32,6 +33,22 @@ async fn stopped(program: Program, requests: &[Stop]) -> offshoot_process::Finis
 async fn who_hangs_is_asked_and_goes() {
     let finished = stopped(agent(&["pid", "hang"]), &[Stop::Soft { grace: LONG }]).await;
     assert_eq!((finished.exit, finished.stop), (Exit::Signal(15), Some(Rung::Asked)));
+}
+
+/// The system knows of an end before the thread does that waits for it, which may have been stopped meanwhile.
+#[tokio::test]
+async fn an_end_that_was_not_seen_yet_comes_before_a_request() {
+    for request in [Stop::Firm, Stop::Soft { grace: LONG }] {
+        let child = processes().spawn(shell("exit 0")).expect("the program cannot be started");
+        let pid = i32::try_from(child.identity().pid).ok().and_then(Pid::from_raw).expect("a pid");
+        // The thread of this runtime waits here, and hears of nothing.
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(pid), options).expect("it is a child");
+        let (handle, stop) = StopHandle::new();
+        handle.stop(request);
+        let finished = within(child.wait(stop)).await;
+        assert_eq!((finished.exit, finished.stop), (Exit::Code(0), None));
+    }
 }
 
 #[tokio::test]

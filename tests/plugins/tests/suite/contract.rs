@@ -115,13 +115,11 @@ fn abilities_of_a_program_may_differ_from_its_manifest() {
 fn claude_of_cardboard(place: &Path) -> String {
     let path = place.join("claude");
     let script = r#"#!/bin/sh
-read -r first || exit 1
 echo '{"type":"system","subtype":"init","session_id":"s","model":"m","tools":[],"mcp_servers":[]}'
-case "$first" in *hang*) exec sleep 1000;; esac
-while
-echo '{"type":"result","subtype":"success","is_error":false,"result":"cardboard","session_id":"s","num_turns":1,"total_cost_usd":0.01,"usage":{"input_tokens":1,"output_tokens":1}}'
-read -r further
-do :; done
+while read -r line; do case "$line" in
+*'"type":"user"'*hang*) exec sleep 1000;;
+*'"type":"user"'*) echo '{"type":"result","subtype":"success","is_error":false,"result":"cardboard","session_id":"s","num_turns":1,"total_cost_usd":0.01,"usage":{"input_tokens":1,"output_tokens":1}}';;
+esac; done
 "#;
     fs::write(&path, script).expect("the file cannot be written");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("the mode cannot be set");
