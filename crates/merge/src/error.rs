@@ -75,6 +75,8 @@ pub enum MergeError {
         label: String,
         /// The end of the run, or the refusal.
         why: String,
+        /// The code of either; none where the run completed.
+        code: Option<Arc<str>>,
         /// Advice that came with it.
         hint: Option<String>,
     },

@@ -73,7 +73,7 @@ pub(crate) fn pieces(
     // The record knows whether the tree was stopped; the results of its pieces do not.
     let ending = engine.store.ending(root, root.run())?.unwrap_or_else(|| answer.ending());
     let values = answer.values(Arc::clone(&engine.store));
-    let exit = exit(answer, interrupted);
+    let exit = exit(answer, interrupted, &ending.reason);
     let has_answer = match &answer.verdict {
         Ok(()) => exit == Exit::Done || answer.completed > 0,
         // Nothing at all is no partial answer: a sum of no piece would look like one.
@@ -429,7 +429,8 @@ fn not_paid(answer: &FanAnswer) -> Option<&str> {
     errors.find(|error| error.code == "budget_pool").map(|error| &*error.message)
 }
 
-fn exit(answer: &FanAnswer, interrupted: Interrupted) -> Exit {
+/// Returns the exit code of a map or a fanout whose tree ended for this reason.
+fn exit(answer: &FanAnswer, interrupted: Interrupted, reason: &Reason) -> Exit {
     if interrupted == Interrupted::Yes {
         return Exit::Interrupted;
     }
@@ -444,9 +445,16 @@ fn exit(answer: &FanAnswer, interrupted: Interrupted) -> Exit {
             RefusalCode::BudgetExhausted | RefusalCode::BreakerOpen => Exit::Stopped,
             _ => Exit::Refused,
         }))
+        .chain(match &answer.verdict {
+            Err(MergeError::NotAnswered { code: Some(code), .. }) => Some(exit_of(code)),
+            _ => None,
+        })
         .collect();
-    // The cause that stopped the tree comes before failures in it, and one common cause before "an agent failed".
-    if codes.contains(&Exit::Stopped) {
+    // The cause that stopped the tree comes before failures in it, and one common cause before "an agent failed". Pieces that a budget,
+    // a deadline or a wall stopped with their tree were cancelled, and do not say by which.
+    let is_stopped =
+        matches!(reason, Reason::Budget { .. } | Reason::Deadline | Reason::ParkLimit { .. });
+    if is_stopped || codes.contains(&Exit::Stopped) {
         return Exit::Stopped;
     }
     let mut codes = codes.into_iter();
@@ -465,7 +473,9 @@ fn unlisted(answer: &FanAnswer) -> u32 {
 /// The exit code that an ending with this code of an error calls for.
 fn exit_of(code: &str) -> Exit {
     match code {
-        "budget" | "budget_pool" | "deadline" | "park_limit" | "quota" => Exit::Stopped,
+        "budget" | "budget_pool" | "budget_exhausted" | "deadline" | "park_limit" | "quota" => {
+            Exit::Stopped
+        }
         "cannot_start" => Exit::NoRuntime,
         "input_unreadable" => Exit::BadInput,
         _ => Exit::AgentFailed,

@@ -319,7 +319,7 @@ fn check_paid_later(budget: &[&str], later: &[&[&str]]) {
         place.file("in", "1\n2\n3\n4\n");
         let map = ["--config", "c.toml", "map", "--split", "lines:1", "--max-concurrent", "1"];
         let words = ["--merge", "reduce-with:2=writer", "in", "--", "sh", "-c", "tee -a ran"];
-        let refused = place.run(&[&map[..], budget, &words].concat()).expect_code(1);
+        let refused = place.run(&[&map[..], budget, &words].concat()).expect_code(4);
         assert_eq!(refused.stdout(), "");
         assert!(refused.stderr.contains("--failed` asks again"), "{}", refused.stderr);
         let resume = [&["resume", "last"], *options].concat();
@@ -408,7 +408,7 @@ fn a_merge_of_earlier_answers_keeps_to_its_limits_and_goes_on() {
     let root = three(&place);
     let merge = ["--config", "c.toml", "merge", "--strategy", "reduce-with:2=writer"];
     let merge = [&merge[..], &["--children", &root, "--budget-tokens", "0"]].concat();
-    let refused = place.run(&merge).expect_code(1);
+    let refused = place.run(&merge).expect_code(4);
     assert!(refused.stderr.contains("`reduce 1.1` was refused"), "{}", refused.stderr);
     place.run(&["audit", "last"]).expect_code(0);
     let resumed = place.run(&["resume", "last", "--budget-tokens", "2000"]).expect_code(0);

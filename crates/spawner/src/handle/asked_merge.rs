@@ -330,7 +330,7 @@ impl AskedMerge {
     }
 
     fn not_answered(&self, label: String, why: String) -> MergeError {
-        MergeError::NotAnswered { merge: self.asking.name(), label, why, hint: None }
+        MergeError::NotAnswered { merge: self.asking.name(), label, why, code: None, hint: None }
     }
 
     async fn input(&self, results: &[Named]) -> Result<InputRange, MergeError> {
@@ -410,16 +410,21 @@ pub(super) fn words(line: &str) -> Arc<[String]> {
 /// The answer of one run.
 fn answer(asking: &Asking, label: String, outcome: Outcome) -> Result<Payload, MergeError> {
     let merge = asking.name();
-    let (why, hint) = match outcome {
+    let (why, code, hint) = match outcome {
         Ok(envelope) => match envelope.into_result() {
             Ok(payload) => return Ok(payload),
             Err(envelope) => {
-                let summary = envelope.error.as_ref().map_or("", EnvelopeError::summary);
-                let hint = envelope.error.as_ref().and_then(|it| it.recovery_suggestion.clone());
-                (format!("did not complete: {summary}"), hint)
+                let error = envelope.error.as_ref();
+                let summary = error.map_or("", EnvelopeError::summary);
+                let code = error.map(|error| Arc::from(&*error.code));
+                let hint = error.and_then(|error| error.recovery_suggestion.clone());
+                (format!("did not complete: {summary}"), code, hint)
             }
         },
-        Err(refusal) => (format!("was refused: {}", refusal.message), refusal.hint),
+        Err(refusal) => {
+            let code = Some(refusal.code.as_ref().into());
+            (format!("was refused: {}", refusal.message), code, refusal.hint)
+        }
     };
-    Err(MergeError::NotAnswered { merge, label, why, hint })
+    Err(MergeError::NotAnswered { merge, label, why, code, hint })
 }
