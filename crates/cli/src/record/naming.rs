@@ -19,8 +19,8 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::listing;
 
-/// The name of the root of the newest tree.
-const MAIN: &str = "main";
+/// The names of the root of the newest tree. Any child can have one of them as its label, and is not meant.
+const NEWEST: [&str; 2] = ["last", "main"];
 
 /// The runs that a text may mean, the newest first.
 struct Candidates {
@@ -119,7 +119,9 @@ impl Record {
         let listed = text.strip_prefix('@').and_then(|number| number.parse().ok());
         let named = match (text, listed) {
             (_, Some(number)) => Some(listing::run(self, number)?),
-            ("last", None) => self.summaries()?.last().map(|newest| newest.root.run()),
+            (text, None) if NEWEST.contains(&text) => {
+                self.summaries()?.last().map(|newest| newest.root.run())
+            }
             _ => None,
         };
         let text = named.map_or_else(|| text.to_owned(), |run| run.to_string());
@@ -132,13 +134,6 @@ impl Record {
             found = self.store.find(label)?;
             is_cut = found.len() >= FIND_LIMIT;
             found.retain(|run| run.key.agent_str() == agent);
-        }
-        // The name of the session of the newest root, unless a run has it as its label.
-        if found.is_empty()
-            && text == MAIN
-            && let Some(newest) = self.summaries()?.last()
-        {
-            found = self.store.find(&newest.root.run().to_string())?;
         }
         if found.len() > 1 && found.iter().all(|run| run.root == found[0].root) {
             self.leave_out_replaced(&mut found)?;
