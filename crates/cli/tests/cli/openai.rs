@@ -1,6 +1,13 @@
 //! Models behind a chat endpoint, before a service that answers by rules.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::process::Stdio;
+use std::time::Duration;
+
 use offshoot_fake_model_api::{Condition, FakeModelApi, Reply, Rule, Script, ToolCall, Usage};
+use offshoot_test_support::named_pipe;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use crate::command::{Outcome, Place};
@@ -85,6 +92,121 @@ fn an_answer_with_the_last_token_of_a_budget_is_complete() {
     let (place, _api) = stage([Rule::always(Reply::text("fruit")).usage(used)], "");
     for _ in 0..5 {
         let outcome = run(&place, &["--budget-tokens", "300", "top"]).expect_code(0);
+        assert_eq!(outcome.stdout(), "fruit\n");
+    }
+}
+
+/// A service that reports no tokens does not give them away: each call is charged what it can have used.
+#[test]
+fn an_answer_without_its_tokens_is_charged_at_its_bound() {
+    let used = Usage { input: 60, output: 0, ..Usage::default() };
+    let agent = "askUsage = false\n[[agents.list]]\nid = \"reader\"\nruntime = \"openai\"\n\
+                 [agents.defaults.subagents]\nallowAgents = [\"*\"]\n";
+    let (place, api) = stage([Rule::always(Reply::text("fruit")).usage(used)], agent);
+    let script = "for i in 1 2 3 4 5 6 7 8; do \
+                  \"$OFFSHOOT\" spawn --wait --agent reader --budget-tokens 5 \"hello $i\"; done; true";
+    let run = ["run", "--config", "c.toml", "--allow-recursive-spawn", "--budget-tokens", "200"];
+    place.run(&[&run[..], &["x", "--", "sh", "-c", script]].concat());
+    assert_eq!(api.requests().len(), 1, "the first call may have used all there is");
+    let tree = place.run(&["tree", "--json"]).json();
+    let usage = &tree[0]["children"][0]["tokenUsage"];
+    let sent = api.requests()[0].body.to_string().len();
+    assert_eq!(usage["input"], sent, "{tree}");
+    assert_eq!(usage["estimated"][0], "input", "{tree}");
+    place.run(&["audit", "last"]).expect_code(0);
+}
+
+/// The call that was under way may have been answered. What its attempt had drawn is spent, so kills make no calls free.
+#[test]
+fn an_attempt_that_was_killed_in_its_call_is_charged_what_it_had_drawn() {
+    let service = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = service.local_addr().expect("it is bound");
+    let place = Place::new();
+    let options = "[runtimes.openai.options]\nmodel = \"small\"\n";
+    place.file("c.toml", format!("{options}baseUrl = \"http://{address}/v1\"\n"));
+    place.file("in", "piece\n");
+    let map = ["map", "--config", "c.toml", "--runtime", "openai", "--budget-tokens", "100"];
+    let map = [&map[..], &["--split", "lines:1", "--task", "name a fruit", "in"]].concat();
+    for words in [&map[..], &["resume", "last"]] {
+        let mut command = place.command(words);
+        let mut supervisor = command.stderr(Stdio::null()).spawn().expect("it is a program");
+        let _call = service.accept().expect("a call comes");
+        let locks = place.locks_of(supervisor.id());
+        supervisor.kill().expect("it is a child that was not waited for");
+        supervisor.wait().expect("the child cannot be waited for");
+        locks.wait();
+    }
+    let ended = place.run(&["resume", "last"]).expect_code(4);
+    assert!(ended.stderr.contains("budget"), "{}", ended.stderr);
+    let tree = place.run(&["tree", "--json"]).json();
+    let usage = &tree[0]["children"][0]["tokenUsage"];
+    assert_eq!((&usage["input"], &usage["estimated"][0]), (&100.into(), &"input".into()), "{tree}");
+    place.run(&["audit", "last"]).expect_code(0);
+    service.set_nonblocking(true).expect("a socket");
+    assert!(service.accept().is_err(), "no call was made beyond the budget");
+}
+
+/// The last token of the budget is used, and pieces are left: the budget stopped the map, whether a token was over or not.
+#[test]
+fn a_map_that_uses_its_budget_to_the_last_token_was_stopped_by_it() {
+    let used = Usage { input: 60, output: 0, ..Usage::default() };
+    let (place, _api) = stage([Rule::always(Reply::text("fruit")).usage(used)], "");
+    place.file("in", "1\n2\n3\n4\n");
+    for budget in ["120", "130"] {
+        let map = ["-q", "map", "--config", "c.toml", "--runtime", "openai", "--split", "lines:1"];
+        let words = ["--task", "name a fruit", "--budget-tokens", budget, "in"];
+        place.run(&[&map[..], &words].concat()).expect_code(4);
+        if budget == "120" {
+            place.run(&["-q", "resume", "last", "--budget-tokens", "180"]).expect_code(4);
+        }
+        place.run(&["-q", "resume", "last", "--budget-tokens", "1000"]).expect_code(0);
+        place.run(&["audit", "last"]).expect_code(0);
+    }
+}
+
+/// The supervisor was stopped for longer than its agents may take, and their answers came meanwhile: an answer, and an end.
+#[test]
+fn what_ended_while_the_supervisor_was_stopped_is_heard_before_its_time_is_over() {
+    let service = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = service.local_addr().expect("it is bound");
+    let place = Place::new();
+    let options = "[runtimes.openai.options]\nmodel = \"small\"\n";
+    place.file("c.toml", format!("{options}baseUrl = \"http://{address}/v1\"\n"));
+    let model = ["run", "--config", "c.toml", "--timeout", "1", "--runtime", "openai", "task"];
+    let fifo = place.path().join("fifo");
+    named_pipe(&fifo);
+    let script = "echo up > fifo; cat go; echo fruit";
+    let program = ["run", "--timeout", "1", "task", "--", "sh", "-c", script];
+    let mut calls = Vec::new();
+    for (words, is_model) in [(&model[..], true), (&program, false)] {
+        let mut command = place.command(words);
+        let supervisor = command.spawn().expect("it is a program");
+        let pid = i32::try_from(supervisor.id()).ok().and_then(Pid::from_raw).expect("a pid");
+        if is_model {
+            let (mut call, _) = service.accept().expect("a call comes");
+            let mut head = [0; 4096];
+            assert!(call.read(&mut head).expect("a request") > 0);
+            kill_process(pid, Signal::STOP).expect("it is a child");
+            let answer = r#"{"choices":[{"message":{"content":"fruit"},"finish_reason":"stop"}]}"#;
+            let length = answer.len();
+            write!(
+                call,
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\
+                 connection: close\r\n\r\n{answer}"
+            )
+            .expect("it is still connected");
+            calls.push(call);
+        } else {
+            named_pipe(place.path().join("go"));
+            let said = std::fs::read_to_string(&fifo).expect("the agent writes a line");
+            assert_eq!(said, "up\n");
+            kill_process(pid, Signal::STOP).expect("it is a child");
+            std::fs::write(place.path().join("go"), "").expect("the agent reads");
+        }
+        #[expect(clippy::disallowed_methods, reason = "the time that an agent may take passes")]
+        std::thread::sleep(Duration::from_secs(3));
+        kill_process(pid, Signal::CONT).expect("it is a child");
+        let outcome = place.finish(supervisor, &command, &[]).expect_code(0);
         assert_eq!(outcome.stdout(), "fruit\n");
     }
 }

@@ -258,6 +258,42 @@ impl Machine {
         sum
     }
 
+    /// An attempt was interrupted that does not go through the meter, and has told nothing of its use in a unit. A request of it may have been
+    /// answered, and what is unknown is not free: it is charged all that its run had drawn of a pool, and half of what is left of a
+    /// budget of its own, so that the run can go on and no number of interruptions makes its calls free. Returns the charge.
+    pub(super) fn lose_untold(
+        &mut self,
+        run: RunIndex,
+        model: &str,
+        told: impl Fn(Unit) -> bool,
+    ) -> Option<(Usage, Cost)> {
+        let id = self.id(run);
+        let left = self.books.ledger.left(id);
+        let [tokens, micro_usd] = Unit::ALL.map(|unit| {
+            let left = unit.of(left).filter(|_| !told(unit)).unwrap_or(0);
+            if self.books.ledger.is_pooled(id, unit) { left } else { left.div_ceil(2) }
+        });
+        if tokens == 0 && micro_usd == 0 {
+            return None;
+        }
+        let request = self.runs[run.get()].live()?.requests.as_ref().map_or(0, |it| it.last()) + 1;
+        let model: Arc<str> = model.into();
+        let kind = EventKind::RequestReserved {
+            request,
+            model: Arc::clone(&model),
+            tokens,
+            micro_usd: Some(micro_usd),
+        };
+        self.record(run, kind);
+        let input = if tokens > 0 { TokenCount::Estimated(tokens) } else { TokenCount::default() };
+        let usage = Usage { input, ..Usage::default() };
+        let estimated_usd = MicroUsd::from_micros(micro_usd);
+        let unknown_runs = u32::from(micro_usd > 0);
+        let cost = Cost { estimated_usd, unknown_runs, ..Cost::NONE };
+        self.settle_request(run, request, model, RequestEnding::Lost, usage, cost);
+        Some((usage, cost))
+    }
+
     /// Returns the use of a metered attempt that is over. Where its runtime has reported more tokens than went through the meter, some
     /// requests went another way: then the report counts, and what they cost is not known. Where a program has asked nothing, its cost is
     /// what the configuration says of such programs, and else not known.

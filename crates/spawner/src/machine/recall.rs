@@ -87,9 +87,17 @@ struct About {
     /// True if that attempt goes on where the last one was.
     continues: bool,
     used: Option<(Usage, Cost)>,
+    /// The part of that which earlier attempts have used.
+    used_before: Option<(Usage, Cost)>,
 }
 
 impl About {
+    /// Takes in the charge of a request of it.
+    fn has_used(&mut self, (usage, cost): (Usage, Cost)) {
+        let (usage_before, cost_before) = self.used.unwrap_or_default();
+        self.used = Some((usage_before + usage, cost_before.with_request(cost)));
+    }
+
     /// Takes in that another runtime runs it, with a model of its own.
     fn fell_back(
         &mut self,
@@ -238,6 +246,7 @@ impl Recall {
                     if let Some(live) = live.filter(|_| after.is_none()) {
                         about.used = Some(live.cut_off(about.used));
                     }
+                    about.used_before = about.used;
                     (about.started, about.continues) = (false, continues);
                 }
             }
@@ -257,8 +266,7 @@ impl Recall {
             }
             EventKind::RequestSettled { usage, cost, .. } => {
                 if let Some(about) = self.about.get_mut(&run) {
-                    let (usage_before, cost_before) = about.used.unwrap_or_default();
-                    about.used = Some((usage_before + usage, cost_before.with_request(cost)));
+                    about.has_used((usage, cost));
                 }
             }
             EventKind::Ended(ending) => {
@@ -280,7 +288,14 @@ impl Recall {
             EventKind::Admitted(admitted) => {
                 // A run that only holds pieces has nothing to start.
                 let started = admitted.runtime.is_none() && admitted.parent.is_none();
-                let about = About { admitted, facts, started, continues: false, used: None };
+                let about = About {
+                    admitted,
+                    facts,
+                    started,
+                    continues: false,
+                    used: None,
+                    used_before: None,
+                };
                 self.about.insert(run, about);
             }
             _ => {}

@@ -15,7 +15,10 @@
 use std::collections::{HashMap, HashSet};
 
 use offshoot_config::OnInterrupt;
-use offshoot_model::{CancelledBy, Changes, Ending, EventKind, Origin, Reason, Timestamp};
+use offshoot_model::{
+    CancelledBy, Changes, Cost, CostKnowledge, Ending, EventKind, Origin, Reason, Timestamp, Usage,
+};
+use offshoot_policy::budget::Unit;
 
 use super::super::Machine;
 use super::super::mail::Mail;
@@ -67,11 +70,21 @@ impl Recall {
         machine.takes_over = true;
         let mut runs: Vec<RunIndex> = about.keys().copied().collect();
         runs.sort_unstable();
-        for run in &runs {
-            let Some(about) = about.get_mut(run) else { continue };
-            if let Some((usage, cost)) = machine.lose_requests(*run) {
-                let (usage_before, cost_before) = about.used.unwrap_or_default();
-                about.used = Some((usage_before + usage, cost_before.with_request(cost)));
+        for run in runs {
+            let Some(about) = about.get_mut(&run) else { continue };
+            if let Some(lost) = machine.lose_requests(run) {
+                about.has_used(lost);
+            }
+        }
+        // An attempt that told nothing may have asked a model too.
+        let goes_on = |fate: &Fate| matches!(fate, Fate::Again { .. });
+        let again = fates(&machine, &about).into_iter().filter(|(_, fate)| goes_on(fate));
+        let mut again: Vec<RunIndex> = again.map(|(run, _)| run).collect();
+        again.sort_unstable();
+        for run in again {
+            let Some(about) = about.get_mut(&run) else { continue };
+            if let Some(lost) = machine.charge_silence(run, about) {
+                about.has_used(lost);
             }
         }
         machine.takes_over = false;
@@ -203,6 +216,26 @@ impl Machine {
         let (after, wait_ms) = (None, None);
         let kind = EventKind::Resumed { attempt, continues, after, wait_ms, changes };
         self.record(run, kind);
+    }
+
+    /// The attempt of a run was interrupted, and another one follows. Where it has told nothing of its use in a unit, a request of it is taken
+    /// for lost, and charged there.
+    fn charge_silence(&mut self, run: RunIndex, about: &About) -> Option<(Usage, Cost)> {
+        let live = self.runs[run.get()].live()?;
+        // The charge of another may have used up a budget, and so have stopped this one.
+        let is_stopped = live.stopping.is_some();
+        if is_stopped || matches!(live.cost, CostKnowledge::Metered | CostKnowledge::None) {
+            return None;
+        }
+        let [(usage_before, cost_before), (usage, cost)] =
+            [about.used_before, about.used].map(Option::unwrap_or_default);
+        let told = |unit: Unit| match unit {
+            Unit::Tokens => usage.total().charged() > usage_before.total().charged(),
+            Unit::Usd => cost.dollars() > cost_before.dollars(),
+        };
+        let particulars = about.admitted.particulars.as_deref();
+        let model = particulars.and_then(|particulars| particulars.model.clone());
+        self.lose_untold(run, model.as_deref().unwrap_or("unknown"), told)
     }
 
     /// A piece that was read back, and whose owner has said what it takes to run it, takes its place in line.

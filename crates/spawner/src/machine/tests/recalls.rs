@@ -28,9 +28,35 @@ fn what_never_started_costs_nothing() {
         let balance = world.machine.books.ledger.balance(world.id(parent), Unit::Tokens);
         assert_eq!(balance.expect("it has a budget").used, expected);
     };
-    check(1, 0);
-    // In any case it had half of the half.
-    check(2, 250);
+    // The parent, which is run again and has told nothing, is charged half of what it had left.
+    check(1, 125);
+    // In any case the child had half of the half.
+    check(2, 125 + 250);
+}
+
+/// A run that is killed in its first request, again and again, comes to the end of its budget.
+#[test]
+fn no_number_of_kills_makes_requests_free() {
+    let budget_tokens = Some(1_000);
+    let mut world = World::quiet(Limits { budget_tokens, ..Limits::default() });
+    let piece = world.spawn_piece();
+    let mut used = 0;
+    for half in [250, 125, 63, 31, 16, 8, 4, 2, 1] {
+        assert_eq!(world.holding(), [piece], "it goes on after {used}");
+        world.die(Duration::ZERO);
+        while world.claim() {}
+        let balance = world.machine.books.ledger.balance(world.id(piece), Unit::Tokens);
+        if half == 1 {
+            assert_eq!(balance, None, "it is over");
+        } else {
+            used += half;
+            assert_eq!(balance.expect("it has a budget").used, used);
+        }
+    }
+    let reason = ending(&world, piece).map(|ending| &ending.reason);
+    assert_eq!(reason, Some(&Reason::Budget { unit: "tokens".into() }));
+    world.close();
+    world.assert_ended();
 }
 
 #[test]
@@ -110,7 +136,8 @@ fn what_an_interrupted_attempt_told_stays_a_lower_bound() {
         assert_eq!(used, Some(expected), "{told:?}, {deaths} times");
     };
     for deaths in [1, 2, 3] {
-        check(None, deaths, TokenCount::Unknown);
+        // Half of its own half of the budget: a request of it may have been answered.
+        check(None, deaths, TokenCount::Estimated(250));
         check(Some(20), deaths, TokenCount::AtLeast(20));
     }
     check(Some(20), 0, TokenCount::Known(20));

@@ -20,7 +20,7 @@ impl Ledger {
     ) {
         let reserved =
             self.requests.remove(&request).expect("it was reserved, and is charged once");
-        let charged = usage.total().known().expect("a charge is known");
+        let charged = usage.total().charged();
         assert_eq!(reserved.0, run, "it is charged to the run that has sent it");
         assert!(charged <= reserved.1, "no charge is above what was reserved");
         if ending == RequestEnding::Lost {
