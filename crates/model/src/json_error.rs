@@ -4,19 +4,34 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde::Deserialize;
+use serde::de::{Error as _, IgnoredAny};
 use serde_json::value::RawValue;
 
 /// Words for types of the reader, and those for what stands in JSON.
-const WORDS: [(&str, &str); 9] = [
+const WORDS: [(&str, &str); 6] = [
     ("a sequence", "an array"),
     ("sequence", "array"),
     ("a map", "an object"),
     ("map", "object"),
     ("unit value", "null"),
     ("floating point", "number"),
-    ("u64", "a whole number"),
-    ("u32", "a whole number"),
+];
+
+/// Words for the numbers of the reader, and what may stand in JSON.
+const NUMBERS: [(&str, &str); 13] = [
+    ("u8", "a whole number from 0 to 255"),
+    ("u16", "a whole number from 0 to 65535"),
+    ("u32", "a whole number from 0 to 4294967295"),
+    ("u64", "a whole number from 0 on"),
+    ("usize", "a whole number from 0 on"),
+    ("i32", "a whole number from -2147483648 to 2147483647"),
     ("i64", "a whole number"),
+    ("f32", "a number"),
+    ("f64", "a number"),
+    ("a nonzero u16", "a whole number from 1 to 65535"),
+    ("a nonzero u32", "a whole number from 1 to 4294967295"),
+    ("a nonzero u64", "a whole number from 1 on"),
+    ("a nonzero usize", "a whole number from 1 on"),
 ];
 
 /// Faults of a text that is no JSON, as the reader says them and in words for its author.
@@ -43,6 +58,19 @@ const SYNTAX: [(&str, &str); 18] = [
     ("trailing characters", "something follows the value"),
     ("recursion limit exceeded", "too many values stand in each other"),
 ];
+
+/// Reads an object. The reader alone would take an array too, element by element in the order of its own fields.
+///
+/// # Errors
+/// Fails where the text is no JSON, no object, or another one.
+pub fn json_object<'a, T: Deserialize<'a>>(text: &'a str) -> serde_json::Result<T> {
+    if text.trim_ascii_start().starts_with('[') {
+        // What is no JSON at all says so itself.
+        let _: IgnoredAny = serde_json::from_str(text)?;
+        return Err(serde_json::Error::custom("found array, expected an object"));
+    }
+    serde_json::from_str(text)
+}
 
 /// Returns what is wrong in one line: the field and what it should be. Without the place, and without names of types.
 pub fn json_error(text: &str, error: &serde_json::Error) -> String {
@@ -80,6 +108,10 @@ pub fn json_field(text: &str, error: &serde_json::Error) -> Option<String> {
 /// Returns the names of the fields in which an error lies.
 fn place(text: &str, error: &serde_json::Error) -> String {
     let mut field = String::new();
+    if error.line() == 0 {
+        // The whole of it is wrong.
+        return field;
+    }
     descend(text, offset(text, error.line(), error.column()), &mut field);
     field
 }
@@ -101,18 +133,27 @@ fn plain(message: &str) -> String {
     let Some((found, expected)) = message.split_once(", expected ") else {
         return message.to_owned();
     };
-    let Some(found) = found.strip_prefix("invalid type: ") else { return message.to_owned() };
-    let word = |text: &str| {
-        let known =
-            WORDS.iter().find(|(word, _)| text == *word || text.starts_with(&format!("{word} ")));
-        known.map_or_else(|| text.to_owned(), |(word, json)| text.replacen(word, json, 1))
+    let found = match found.split_once(": ") {
+        Some(("invalid type" | "invalid value", found)) => word(found),
+        // A list is read in place of an object, or of another list.
+        _ if found.starts_with("invalid length ") => "array".to_owned(),
+        _ => return message.to_owned(),
     };
-    let expected = match expected.split_once(' ') {
-        Some(("struct" | "enum" | "internally" | "adjacently", _)) => "an object".to_owned(),
-        Some(("tuple" | "newtype", _)) => "an array".to_owned(),
+    let number = NUMBERS.iter().find(|(number, _)| expected == *number);
+    let expected = match (number, expected.split_once(' ')) {
+        (Some((_, json)), _) => (*json).to_owned(),
+        (_, Some(("struct" | "enum" | "internally" | "adjacently", _))) => "an object".to_owned(),
+        (_, Some(("tuple" | "newtype", _))) => "an array".to_owned(),
         _ => word(expected),
     };
-    format!("found {}, expected {expected}", word(found))
+    format!("found {found}, expected {expected}")
+}
+
+/// Words of the reader in those of JSON.
+fn word(text: &str) -> String {
+    let known =
+        WORDS.iter().find(|(word, _)| text == *word || text.starts_with(&format!("{word} ")));
+    known.map_or_else(|| text.to_owned(), |(word, json)| text.replacen(word, json, 1))
 }
 
 /// The place of a character that the reader counts in lines and columns, from 1.
@@ -162,11 +203,11 @@ mod tests {
         words: Vec<String>,
     }
 
-    #[expect(dead_code, reason = "only read")]
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Outer {
         task: String,
+        #[expect(dead_code, reason = "only read")]
         inner: Option<Inner>,
     }
 
@@ -191,6 +232,18 @@ mod tests {
     }
 
     #[test]
+    fn an_object_is_no_array() {
+        let read = json_object::<Outer>(r#" {"task": "x"}"#).expect("it is one");
+        assert_eq!(read.task, "x");
+        for text in ["[]", r#" ["x", null]"#, r#"[["x"]]"#] {
+            let error = json_object::<Outer>(text).expect_err("it is none");
+            assert_eq!(json_error(text, &error), "found array, expected an object");
+        }
+        let error = json_object::<Outer>("[[[[").expect_err("it is none");
+        assert_eq!(json_error("[[[[", &error), "it ends in the middle of an array");
+    }
+
+    #[test]
     fn the_field_is_named_in_words_of_json() {
         #[track_caller]
         fn check(text: &str, expected: &str) {
@@ -206,12 +259,17 @@ mod tests {
         check(r#"{"task": "x", "inner": 4}"#, "`inner`: found integer `4`, expected an object");
         check(
             r#"{"inner": {"seconds": "x", "words": []}, "task": "x"}"#,
-            "`inner.seconds`: found string \"x\", expected a whole number",
+            "`inner.seconds`: found string \"x\", expected a whole number from 0 on",
         );
         check(
             "{\"task\": \"x\",\n \"inner\": {\"seconds\": 1,\n \"words\": [\"a\", 5]}}",
             "`inner.words[1]`: found integer `5`, expected a string",
         );
+        check(
+            r#"{"task": "x", "inner": {"seconds": -1, "words": []}}"#,
+            "`inner.seconds`: found integer `-1`, expected a whole number from 0 on",
+        );
+        check(r#"{"task": "x", "inner": []}"#, "`inner`: found array, expected an object");
         check(
             r#"{"task": "x", "inner": {"seconds": 1, "words": 5}}"#,
             "`inner.words`: found integer `5`, expected an array",

@@ -81,7 +81,7 @@ pub use grant::{BudgetGrant, Grant, Pooled};
 pub use holds::{Holds, OpenBreaker, Wall};
 pub use id::{ContentHash, DeliveryId, ParseIdError, RootId, RunId};
 pub use isolation::{Isolation, ParseIsolationError};
-pub use json_error::{json_error, json_field};
+pub use json_error::{json_error, json_field, json_object};
 pub use lowered_limit::LoweredLimit;
 pub use memory_shortage::MemoryShortage;
 pub use need::{Need, OnNeedFailed};

@@ -5,6 +5,13 @@ use std::path::PathBuf;
 use clap::Args;
 use offshoot_model::ContentHash;
 
+use super::value::value;
+
+/// The form of the last link of a record.
+const LINK: &str =
+    "64 hexadecimal digits, which `offshoot audit RUN --head` printed last in its line";
+const LINK_EXAMPLE: &str = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
+
 /// Prove the record of a tree, and count again what it was held to
 ///
 /// The hash chain is recomputed first. Then slots, depths, spawns and their rates, agents, cycles, rights, budgets, times, breakers,
@@ -45,7 +52,7 @@ pub(crate) struct AuditArguments {
     pub(crate) head: bool,
 
     /// Make sure that the record continues the one that had this link
-    #[arg(long, value_name = "LINK")]
+    #[arg(long, value_name = "LINK", value_parser = value::<ContentHash>(LINK, LINK_EXAMPLE))]
     pub(crate) since: Option<ContentHash>,
 
     /// Print a signature of the last link of a tree that is over, by this private key of ssh (ed25519, without a passphrase)

@@ -4,7 +4,7 @@ use clap::{ArgAction, Args};
 use offshoot_model::{Cleanup, RetryOn};
 use serde::{Deserialize, Serialize};
 
-use super::value::{seconds_text, usd, value, whole, written};
+use super::value::{max_depth, seconds_text, usd, value, whole, written};
 use super::words::{CLEANUP, one_of};
 
 /// The endings after which an agent may begin again.
@@ -53,7 +53,7 @@ pub(crate) struct LimitArguments {
     pub(crate) backoff: Option<String>,
 
     /// Levels below the root
-    #[arg(long, value_name = "N", value_parser = written(whole(0_u32, "3")))]
+    #[arg(long, value_name = "N", value_parser = max_depth)]
     pub(crate) max_depth: Option<String>,
 
     /// Spawns that agents may ask for, over the life of the tree

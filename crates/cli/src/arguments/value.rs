@@ -7,6 +7,7 @@ use std::fmt::{self, Display};
 use std::str::FromStr;
 use std::time::Duration;
 
+use offshoot_config::MaxDepth;
 use offshoot_model::{MicroUsd, parse_duration, parse_seconds};
 
 /// A value that an option does not take.
@@ -90,6 +91,15 @@ pub(super) fn written<T>(
     move |text| read(text).map(|_| text.to_owned())
 }
 
+/// Reads a number of levels below a root.
+pub(super) fn max_depth(text: &str) -> Result<String, WrongValue> {
+    let depth = text.parse().ok().and_then(MaxDepth::new);
+    depth.map(|depth| depth.to_string()).ok_or_else(|| {
+        let (least, most) = (MaxDepth::MIN, MaxDepth::MAX);
+        WrongValue::new(text, format_args!("a whole number from {least} to {most}"), "3")
+    })
+}
+
 /// Reads an exit code.
 pub(super) fn exit_code(text: &str) -> Result<i32, WrongValue> {
     let allowed = "an exit code from 0 to 255, or several with commas between them";
@@ -128,7 +138,9 @@ pub(crate) fn seconds(text: &str) -> Result<u64, WrongValue> {
     if let Some(seconds) = parse_seconds(text) {
         return Ok(seconds);
     }
-    let above = duration(text)?.as_secs().saturating_add(1);
+    let allowed = "a duration in whole seconds, such as 90s, 1m, 1h30m, 2d or 3w";
+    let found = parse_duration(text).ok_or_else(|| WrongValue::new(text, allowed, "90s"))?;
+    let above = found.as_secs().saturating_add(1);
     let allowed = format_args!("a whole number of seconds: {above}s or more");
     Err(WrongValue::new(text, allowed, format_args!("{above}s")))
 }

@@ -296,7 +296,7 @@ fn many_children_share_a_budget_and_a_refusal_undoes_none() {
 sh = lambda script: {"task": "x", "command": ["sh", "-c", script]}
 ask("status")
 ask("spawn_many", children=[sh("echo 1"), {"task": ""}, {"task": "y", "context": [{"name": "none"}]}, sh("echo 2"),
-    {**sh("echo 3"), "cwd": "here"}, sh("exec < held; read x; echo 3"), sh("echo 4")],
+    {**sh("echo 3"), "cwd": "/no such folder"}, sh("exec < held; read x; echo 3"), sh("echo 4")],
     wait={"merge": {"strategy": "sum"}, "progress": True})
 ask("spawn_many")
 ask("spawn", task="z", cwd="here")

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use offshoot_model::{json_error, json_object};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -78,7 +79,11 @@ struct Raw<'a> {
 
 impl Incoming {
     pub(crate) fn parse(line: &[u8]) -> Result<Self, Malformed> {
-        let raw: Raw<'_> = serde_json::from_slice(line).map_err(Malformed::of)?;
+        let text = str::from_utf8(line).map_err(|_| Malformed {
+            code: ErrorCode::Parse,
+            message: "a message is UTF-8".to_owned(),
+        })?;
+        let raw: Raw<'_> = json_object(text).map_err(|error| Malformed::of(text, &error))?;
         if raw.jsonrpc.as_deref() != Some(JSON_RPC) {
             return Err(Malformed::request("a message says `\"jsonrpc\": \"2.0\"`"));
         }
@@ -102,12 +107,12 @@ impl Malformed {
     }
 
     /// JSON that is no message, or no JSON.
-    fn of(error: serde_json::Error) -> Self {
+    fn of(text: &str, error: &serde_json::Error) -> Self {
         let code = match error.classify() {
             serde_json::error::Category::Data => ErrorCode::InvalidRequest,
             _ => ErrorCode::Parse,
         };
-        Self { code, message: error.to_string() }
+        Self { code, message: json_error(text, error) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The table of methods: a name, what it takes, what it answers.
 
-use offshoot_model::{Refusal, json_error, json_field};
+use offshoot_model::{Refusal, json_error, json_field, json_object};
 use serde_json::value::RawValue;
 
 use super::{
@@ -64,7 +64,7 @@ macro_rules! methods {
             pub(crate) fn parse(method: &str, params: Option<&RawValue>) -> Result<Self, ParamsError> {
                 let params = params.map_or("{}", RawValue::get);
                 let request = match method {
-                    $( $name => serde_json::from_str(params).map(Self::$Request), )*
+                    $( $name => json_object(params).map(Self::$Request), )*
                     _ => return Err(ParamsError::UnknownMethod),
                 };
                 request.map_err(|error| ParamsError::Invalid {

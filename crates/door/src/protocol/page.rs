@@ -28,6 +28,66 @@ fn equal(text: &RawValue, read: &impl Serialize, line: &str) {
     assert_eq!(given, written, "{line}");
 }
 
+/// Words of the reader that say nothing to the author of a request.
+const READER: [&str; 20] = [
+    "struct", "enum", "tuple", "newtype", "variant", "sequence", "map", "unit", "elements", "u8",
+    "u16", "u32", "u64", "usize", "i32", "i64", "f32", "f64", "nonzero", "invalid",
+];
+
+/// Each field of each request on the page, with something else in its place.
+#[test]
+fn what_is_wrong_in_a_request_is_said_in_words_of_json() {
+    let wrong = [
+        "null",
+        "true",
+        "-1",
+        "1.5",
+        "1e99",
+        "99999999999999999999",
+        "\"x\"",
+        "[]",
+        "[[]]",
+        "[1]",
+        "{}",
+    ];
+    let mut tried = 0;
+    let mut check = |method: &str, params: &str| {
+        let raw = RawValue::from_string(params.to_owned()).expect("JSON");
+        if let Err(ParamsError::Invalid { message, .. }) = Request::parse(method, Some(&raw)) {
+            let mut words = message.split(|it: char| !it.is_alphanumeric());
+            assert!(words.all(|word| !READER.contains(&word)), "{method} {params}: {message}");
+            tried += 1;
+        }
+    };
+    for line in PAGE.lines().filter_map(|line| line.strip_prefix("→ ")) {
+        let Ok(Incoming::Request { method, params: Some(params), .. }) =
+            Incoming::parse(line.as_bytes())
+        else {
+            continue;
+        };
+        let given: serde_json::Map<String, Value> =
+            serde_json::from_str(params.get()).expect("an object");
+        for wrong in wrong {
+            check(&method, wrong);
+            for field in given.keys() {
+                let mut params = given.clone();
+                params.insert(field.clone(), serde_json::from_str(wrong).expect("JSON"));
+                check(&method, &Value::Object(params).to_string());
+            }
+        }
+    }
+    assert!(tried > 500, "{tried} of them were wrong");
+    for method in Request::METHODS {
+        let raw = RawValue::from_string("[]".to_owned()).expect("JSON");
+        match Request::parse(method, Some(&raw)) {
+            Err(ParamsError::Invalid { message, .. }) => {
+                assert_eq!(message, "found array, expected an object", "{method}");
+            }
+            other => panic!("{method}: {other:?}"),
+        }
+    }
+}
+
 #[test]
 fn the_sessions_on_the_page_are_possible() {
     let mut open: BTreeMap<String, String> = BTreeMap::new();

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use offshoot_model::{Refusal, json_error};
+use offshoot_model::{Refusal, json_error, json_object};
 
 use super::Shared;
 use super::slots::ConnectionSlot;
@@ -93,7 +93,7 @@ fn read(text: &[u8]) -> Result<(RequestId, Hello), (Option<RequestId>, RawError)
     match incoming {
         Incoming::Request { id, method, params } if method == "hello" => {
             let params = params.as_deref().map_or("{}", |raw| raw.get());
-            match serde_json::from_str(params) {
+            match json_object(params) {
                 Ok(hello) => Ok((id, hello)),
                 Err(error) => {
                     let error = RawError::new(ErrorCode::InvalidParams, json_error(params, &error));

@@ -1,7 +1,7 @@
 //! Children: one, several, or one for each piece of a value.
 
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use offshoot_door::{
@@ -177,8 +177,8 @@ impl TreeService {
             None => None,
         };
         let folder = spawn.cwd;
-        if folder.as_ref().is_some_and(|folder| !folder.is_absolute()) {
-            return Err(invalid("cwd", "the folder is not absolute"));
+        if let Some(folder) = &folder {
+            check_folder(folder).await?;
         }
         let request = SpawnRequest {
             task: spawn.task.into(),
@@ -259,6 +259,20 @@ fn copy(folder: &DataFolder, mut from: ValueReader, range: &InputRange) -> io::R
     let (mut file, path) = folder.spool_file().map_err(io::Error::other)?;
     io::copy(&mut from.take(range.length), &mut file)?;
     Ok(path)
+}
+
+/// Makes sure that a child can work in a folder, before it takes one of the spawns of its parent.
+async fn check_folder(folder: &Path) -> Result<(), CallError> {
+    if !folder.is_absolute() {
+        return Err(invalid("cwd", "the folder is not absolute"));
+    }
+    match tokio::fs::metadata(folder).await.is_ok_and(|found| found.is_dir()) {
+        true => Ok(()),
+        false => {
+            let message = format!("there is no folder {} to work in", folder.display());
+            Err(invalid("cwd", message))
+        }
+    }
 }
 
 fn too_many(field: &str) -> CallError {

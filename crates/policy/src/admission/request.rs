@@ -28,6 +28,9 @@ pub(super) fn check(request: &SpawnRequest, origin: Origin) -> Result<(), Refusa
     if let Some(command) = &request.command {
         check_command(command)?;
     }
+    if let Some(codes) = &request.ok_exit {
+        check_exit_codes(codes)?;
+    }
     for (field, text) in [("model", &request.model), ("thinking", &request.thinking)] {
         if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
             return Err(Refusal::invalid(field, format!("the {field} is empty")));
@@ -88,6 +91,16 @@ fn check_command(command: &[String]) -> Result<(), Refusal> {
         return Err(Refusal::invalid("command", "a word of the command contains a zero byte"));
     }
     Ok(())
+}
+
+fn check_exit_codes(codes: &[i32]) -> Result<(), Refusal> {
+    let wrong = codes.iter().find(|code| !(0..=255).contains(*code));
+    let message = match (wrong, codes.is_empty()) {
+        (Some(wrong), _) => format!("{wrong} is no exit code"),
+        (None, true) => "no exit code means success".to_owned(),
+        (None, false) => return Ok(()),
+    };
+    Err(Refusal::invalid("okExit", message).with_hint("name codes from 0 to 255, such as [0, 1]"))
 }
 
 fn is_right(name: &str) -> bool {

@@ -58,6 +58,14 @@ fn the_field_of_a_wrong_request_is_named() {
     check(with(|request| request.command = command(&[])), Some("command"));
     check(with(|request| request.command = command(&["", "x"])), Some("command"));
     check(with(|request| request.command = command(&["grep", "a\0b"])), Some("command"));
+    for (codes, field) in [
+        (&[0, 255][..], None),
+        (&[], Some("okExit")),
+        (&[-1], Some("okExit")),
+        (&[0, 256], Some("okExit")),
+    ] {
+        check(with(|request| request.ok_exit = Some(codes.into())), field);
+    }
     check(with(|request| request.model = Some("".into())), Some("model"));
     check(with(|request| request.thinking = Some(" ".into())), Some("thinking"));
     check(with(|request| request.tools = Some(rights(Some(&["read"]), &[]))), None);
