@@ -5,8 +5,10 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
 
 use offshoot_test_support::named_pipe;
+use serde_json::json;
 
 use crate::command::Place;
+use crate::mcp::Client;
 use crate::resume::Doomed;
 
 /// A place that is a repository, whose data folder git ignores.
@@ -42,6 +44,24 @@ fn check_no_folder(place: &Place) {
     let left = fs::read_dir(place.path().join(".offshoot/isolated")).expect("a shelf");
     let left: Vec<_> = left.map(|entry| entry.expect("an entry").file_name()).collect();
     assert_eq!(left, [".git"]);
+}
+
+#[test]
+fn a_model_gives_a_child_a_folder_of_its_own() {
+    let place = repository();
+    let script = "echo 2 >> a; pwd";
+    let mut client = Client::start(&place, &["--", "sh", "-c", script]);
+    let spawn = json!({ "task": "x", "wait": true, "isolation": "worktree" });
+    let spawned = client.call("sessions_spawn", spawn);
+    let id = spawned["runId"].as_str().expect("a run");
+    let folder = place.path().join(".offshoot/isolated").join(id);
+    assert_eq!(spawned["outcome"]["data"], folder.display().to_string(), "{spawned}");
+    assert_eq!(spawned["outcome"]["changes"]["files"], 1, "{spawned}");
+    let wrong = json!({ "task": "x", "isolation": "cage" });
+    let wrong = client.call("sessions_spawn", wrong).to_string();
+    assert!(wrong.contains("no isolation is called `cage`"), "{wrong}");
+    assert_eq!(client.leave().0, 0);
+    check_untouched(&place);
 }
 
 #[test]

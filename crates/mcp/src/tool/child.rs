@@ -1,7 +1,7 @@
 //! The description of a child, for `sessions_spawn` and for each child of `sessions_spawn_many`.
 
 use offshoot_door::{Cleanup, ContextGrant, Spawn};
-use offshoot_model::{AgentId, BudgetRequest, JsonText, MicroUsd, Rights};
+use offshoot_model::{AgentId, BudgetRequest, Isolation, JsonText, MicroUsd, Rights};
 use rmcp::schemars::{self, JsonSchema};
 use serde::Deserialize;
 use serde_json::Value;
@@ -30,6 +30,9 @@ pub(super) struct Child {
     cleanup: Option<Cleanup>,
     /// Fewer rights: read, write, exec, search, fetch, spawn, mcp:{server}/{tool}, names of the runtime.
     tools: Option<ToolRights>,
+    /// A folder of its own: worktree, worktree:{commit}, copy.
+    #[schemars(with = "Option<String>")]
+    isolation: Option<Isolation>,
     /// JSON Schema.
     #[schemars(with = "Option<String>")]
     schema: Option<Value>,
@@ -96,6 +99,7 @@ impl Child {
                 deny: tools.deny.into_iter().collect(),
             }),
             budget,
+            isolation: self.isolation,
             schema: self.schema.map(schema).transpose()?,
             ..Spawn::default()
         })
@@ -158,6 +162,10 @@ mod tests {
         check(
             r#"{"task":"x","schema":"{\"type\":\"object\"}"}"#,
             r#"{"task":"x","schema":{"type":"object"}}"#,
+        );
+        check(
+            r#"{"task":"x","isolation":"worktree:main"}"#,
+            r#"{"task":"x","isolation":"worktree:main"}"#,
         );
         check(r#"{"task":"x","schema":"{"}"#, "invalid_request: schema");
         check(r#"{"task":"x","agentId":"no such: name"}"#, "invalid_request: agentId");
