@@ -367,3 +367,25 @@ fn what_is_kept_of_a_quota_is_left_alone() {
     let last = world.holding()[0];
     world.finish(last);
 }
+
+/// A run whose own runtime fails does not go over to one that has to wait for its quota.
+#[test]
+fn a_fallback_whose_account_is_parked_is_passed_over() {
+    let limits = Limits { max_concurrent: 2, falls_back: true, ..Limits::default() };
+    let mut world = World::quiet(limits);
+    let runs = [(); 2].map(|()| world.spawn_piece());
+    world.finish_because(runs[0], OVERLOADED);
+    assert_eq!(world.times("fell_back"), 1);
+    assert_eq!(world.holding(), runs, "it goes on with the other runtime");
+    wall(&mut world, runs[0], 60);
+    assert_eq!(world.holding(), runs[1..], "there is no third runtime");
+    world.finish_because(runs[1], OVERLOADED);
+    assert_eq!((world.times("fell_back"), world.status(runs[1])), (1, Some(RunStatus::Failed)));
+    // Once the account is free again it may take over.
+    world.advance(72_000);
+    world.use_tokens(runs[0], 1);
+    let late = world.spawn_piece();
+    world.finish_because(late, OVERLOADED);
+    assert_eq!((world.times("fell_back"), world.holding()), (2, vec![runs[0], late]));
+    [runs[0], late].iter().for_each(|run| world.finish(*run));
+}
