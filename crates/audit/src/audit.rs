@@ -16,7 +16,7 @@ use crate::delivery::{self, Handed};
 use crate::faults::{self, Breakers};
 use crate::findings::{Busy, Deliveries};
 use crate::needs;
-use crate::run::{Run, SlotState, says_all};
+use crate::run::{Cap, Run, SlotState, is_act, says_all};
 use crate::slots::Holders;
 use crate::spawns::Spawns;
 use crate::time::{self, Life};
@@ -323,6 +323,7 @@ impl Audit {
             (EventKind::Starting, SlotState::Queued | SlotState::Holder) => {
                 run.state = SlotState::Holding;
                 (run.has_started, run.is_falling) = (true, false);
+                let capped = run.starts_at_cap();
                 run.clock.start(event.at);
                 let (agent, parent) = (run.admitted.agent.clone(), run.parent);
                 let tired = self.breakers.start(&agent, event.run, event.at);
@@ -336,6 +337,7 @@ impl Audit {
                     .map(|message| (Rule::Breaker, message))
                     .into_iter()
                     .chain(parked.map(|message| (Rule::Quota, message)))
+                    .chain(capped)
                     .chain(needs.map(|message| (Rule::Needs, message)))
                     .chain(late)
                 {
@@ -416,7 +418,8 @@ impl Audit {
                 self.doom(&exhausted);
                 wrong.map(|message| (Rule::Budget, message))
             }
-            (EventKind::RequestHeld { .. } | EventKind::RequestRefused { .. }, _) => None,
+            (EventKind::RequestHeld { .. }, _) => run.meets_cap(),
+            (EventKind::RequestRefused { .. }, _) => None,
             (EventKind::Overrun { tokens, micro_usd }, _) => {
                 let amounts = [*tokens, *micro_usd].map(u128::from);
                 let before = self.overruns.insert(event.run, amounts);
@@ -429,6 +432,7 @@ impl Audit {
             }
             (EventKind::BudgetRaised { tokens, micro_usd }, _) => {
                 self.books.raise(event.run, [*tokens, *micro_usd]);
+                self.runs.values_mut().for_each(|run| run.cap = Cap::Below);
                 None
             }
             (EventKind::Ended(ending), _) => return self.ended(event, ending),
@@ -455,15 +459,9 @@ impl Audit {
                 None
             }
             (EventKind::TurnEnded { .. }, _) => misplaced("before it started"),
-            (
-                EventKind::Kept { .. }
-                | EventKind::Reported { .. }
-                | EventKind::ToolUsed(_)
-                | EventKind::Repeats { .. }
-                | EventKind::ObservationOpened { .. }
-                | EventKind::ObservationClosed { .. },
-                SlotState::Queued | SlotState::Interrupted,
-            ) => misplaced("while nothing of it ran"),
+            (kind, SlotState::Queued | SlotState::Interrupted) if is_act(kind) => {
+                misplaced("while nothing of it ran")
+            }
             (
                 EventKind::Kept { .. }
                 | EventKind::Reported { .. }

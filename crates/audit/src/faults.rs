@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use offshoot_model::{AgentId, Reason, Rules, RunId, Timestamp};
 
-use crate::run::{Run, SlotState};
+use crate::Rule;
+use crate::run::{Cap, Run, SlotState};
 
 /// The recent faults of each kind of agent.
 #[derive(Default)]
@@ -141,6 +142,34 @@ pub(crate) fn parked(
     (!is_parked).then(|| "begins again for a quota that no event says is used up".to_owned())
 }
 
+/// A run stands in line again until it has more budget; in words what is wrong with that.
+fn capped(run: &mut Run, attempt: u32, continues: bool) -> Option<String> {
+    let was = std::mem::replace(&mut run.cap, Cap::Waits);
+    if attempt != run.attempt + 1 {
+        return Some(format!("attempt {attempt} follows attempt {}", run.attempt));
+    }
+    if !continues {
+        return Some("begins again for its budget, and does not go on where it was".to_owned());
+    }
+    let held = was == Cap::Held;
+    (!held).then(|| "waits for more budget, and no request of it was too much".to_owned())
+}
+
+impl Run {
+    /// A request of it is more than it has left, and waits for more.
+    pub(crate) fn meets_cap(&mut self) -> Option<(Rule, String)> {
+        self.cap = Cap::Held;
+        None
+    }
+
+    /// It starts; what is wrong with that where it was to wait for more budget.
+    pub(crate) fn starts_at_cap(&mut self) -> Option<(Rule, String)> {
+        let was = std::mem::take(&mut self.cap);
+        let too_early = "started although it was to wait for more budget, and none was given";
+        (was == Cap::Waits).then(|| (Rule::Budget, too_early.to_owned()))
+    }
+}
+
 /// A run begins once more after a fault; in words what is wrong with that.
 pub(crate) fn retried(
     run: &mut Run,
@@ -149,6 +178,9 @@ pub(crate) fn retried(
     continues: bool,
     after: &Reason,
 ) -> Option<String> {
+    if matches!(after, Reason::Budget { .. }) {
+        return capped(run, attempt, continues);
+    }
     let most = run.rules.as_deref().and_then(|rules| rules.retries);
     let most = most.max(above.and_then(|rules| rules.retries));
     run.retries += u32::from(!std::mem::take(&mut run.is_falling));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_model::{Admitted, Reason, Rules, RunId, RunStatus};
+use offshoot_model::{Admitted, EventKind, Reason, Rules, RunId, RunStatus};
 
 use crate::delivery::Handed;
 use crate::time::Clock;
@@ -40,6 +40,33 @@ pub(crate) struct Run {
     pub(crate) is_falling: bool,
     /// True if this attempt has answered, asked for a child, or was written to.
     pub(crate) has_acted: bool,
+    /// The state of its budget, where a request was more than it had left.
+    pub(crate) cap: Cap,
+}
+
+/// The state of a run at the cap of its budget.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Cap {
+    /// No request was too much.
+    #[default]
+    Below,
+    /// A request of this attempt waits for more budget, or has given that up.
+    Held,
+    /// The run stands in line until there is more.
+    Waits,
+}
+
+/// True for an event that only a run at work brings about.
+pub(crate) const fn is_act(kind: &EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::Kept { .. }
+            | EventKind::Reported { .. }
+            | EventKind::ToolUsed(_)
+            | EventKind::Repeats { .. }
+            | EventKind::ObservationOpened { .. }
+            | EventKind::ObservationClosed { .. }
+    )
 }
 
 /// The limits that a run's own rules set for what is below it.
@@ -117,6 +144,7 @@ impl Run {
             fallback: 0,
             is_falling: false,
             has_acted: false,
+            cap: Cap::default(),
         }
     }
 

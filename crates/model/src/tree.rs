@@ -236,13 +236,14 @@ impl Tree {
         match &event.kind {
             EventKind::Starting => {
                 node.status = RunStatus::Starting;
-                node.parked = None;
+                (node.parked, node.at_cap) = (None, None);
                 node.started_at.get_or_insert(event.at);
             }
             EventKind::Started { .. } | EventKind::Returned => node.status = RunStatus::Running,
             EventKind::Waiting => node.status = RunStatus::Waiting,
             EventKind::Resumed { attempt, continues: _, after, wait_ms, changes: _ } => {
-                (node.status, node.at_cap) = (RunStatus::Queued, None);
+                let is_at_cap = matches!(after.as_deref(), Some(Reason::Budget { .. }));
+                (node.status, node.at_cap) = (RunStatus::Queued, is_at_cap.then_some(event.at));
                 let wait = Duration::from_millis(wait_ms.unwrap_or(0));
                 let (attempt, since, until) = (*attempt, event.at, event.at.plus(wait));
                 let parked = |after: &Reason| {
@@ -254,7 +255,7 @@ impl Tree {
                     let until = reset.map_or(until, |reset| reset.max(until));
                     Parked { since, until, attempt, after: after.clone() }
                 };
-                node.parked = after.as_deref().map(parked);
+                node.parked = after.as_deref().filter(|_| !is_at_cap).map(parked);
             }
             EventKind::Progress { text } => node.progress = Some(Arc::clone(text)),
             EventKind::Reported { text } => {

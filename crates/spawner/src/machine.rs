@@ -114,6 +114,8 @@ pub(crate) struct Machine {
     host_slots: HostSlots,
     /// The runs with requests to models that wait until others are over.
     waiting_requests: BTreeSet<RunIndex>,
+    /// Runs that stand in line, and do not start before the operator has given more budget.
+    at_cap: BTreeSet<RunIndex>,
     /// True if runs of an account may start again, or the next one may probe, since runs were held back for it.
     walls_changed: bool,
     /// Walls that other trees have met and of which no run of this one has asked yet, with their resets.
@@ -160,6 +162,7 @@ impl Machine {
             memory_wait: MemoryWait::default(),
             host_slots: HostSlots::default(),
             waiting_requests: BTreeSet::new(),
+            at_cap: BTreeSet::new(),
             walls_changed: false,
             told_walls: BTreeMap::new(),
             paused: false,

@@ -144,6 +144,8 @@ fn two_files_of_one_tree_both_count() {
     let (usage, cost) = spent(3);
     second.settle(usage, cost, noon());
     drop((first, second));
+    let too_much = of.reserve(Some(root), usd(3), spent(3), noon());
+    assert!(too_much.is_err(), "its supervisors have spent 3 of 5, in a file each");
     let third = of.reserve(Some(root), left, spent(3), noon()).expect("2 are left");
     assert!(reserve(&of, 2, noon()).is_err(), "3 are spent, and 1 is reserved");
     drop(third);

@@ -76,7 +76,11 @@ impl Machine {
                 }
                 self.books.ledger.return_to_pool(id);
                 self.observation_closed(run, None);
-                let is_fault = after.as_ref().is_some_and(|it| !matches!(**it, Reason::Quota { .. }));
+                if matches!(after.as_deref(), Some(Reason::Budget { .. })) {
+                    self.at_cap.insert(run);
+                }
+                let is_no_fault = |it: &Reason| matches!(it, Reason::Quota { .. } | Reason::Budget { .. });
+                let is_fault = after.as_deref().is_some_and(|it| !is_no_fault(it));
                 let live = self.runs[run.get()].live_mut();
                 let fallbacks = live.and_then(|live| live.fallbacks.as_mut());
                 let is_new = fallbacks.is_some_and(|it| std::mem::take(&mut it.is_new));
@@ -113,6 +117,7 @@ impl Machine {
                 let usd = MicroUsd::from_micros(*micro_usd);
                 let more = BudgetGrant { tokens: Some(*tokens), usd: Some(usd) };
                 self.books.ledger.raise(id, more);
+                self.at_cap.clear();
             }
             EventKind::BusyWaiting { cpu_ms, wait_ms: _ } => self.has_worked(run, *cpu_ms),
             EventKind::Stopping { reason } => {

@@ -110,6 +110,7 @@ impl Machine {
         let (tokens, micro_usd) =
             (Unit::Tokens.of(more).unwrap_or(0), Unit::Usd.of(more).unwrap_or(0));
         self.record(run, EventKind::BudgetRaised { tokens, micro_usd });
+        self.reconsider();
         self.out.push(Effect::Recorded { at: self.now });
     }
 

@@ -142,6 +142,7 @@ impl Machine {
         };
         let (id, agent, parent) = (entry.id, entry.agent.clone(), entry.parent);
         self.live -= 1;
+        self.at_cap.remove(&run);
         let phase = std::mem::replace(&mut live.phase, SlotState::Lent);
         // A run that only holds pieces has no runtime of which it could tell.
         let has_run = live.started_at.is_some() && phase != SlotState::Holder;

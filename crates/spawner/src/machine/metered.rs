@@ -5,6 +5,7 @@
 //!   asked ──▶ fits ─────────────▶ reserved, and leaves ──▶ settled: charged, the rest is free again
 //!        ├──▶ fits once others of the run are over ──▶ waits ──▶ …
 //!        └──▶ fits never ───────▶ refused; with `budget.onCap: pause` held ──▶ waits for more budget ──▶ …
+//!                                   └──▶ the program gives up ──▶ its run stands in line until there is more, where its session goes on
 //! ```
 //!
 //! What a run holds for its requests is a part of its own budget, so that no other run has less for it.
@@ -19,7 +20,7 @@ use offshoot_model::{
 };
 use offshoot_policy::budget::Unit;
 
-use super::run::{RunIndex, never_started};
+use super::run::{Live, RunIndex, never_started};
 use super::{Effect, Machine};
 use crate::model_request::WallReset;
 
@@ -322,6 +323,24 @@ impl Machine {
             None => (usage, cost),
             Some((reported, _)) => (usage.at_least(reported.believed()), cost.cut_off()),
         })
+    }
+
+    /// Returns true if a run whose last request was more than it has left goes on once the operator has given more: its terms say so, and
+    /// its session goes on where it was.
+    pub(super) fn waits_for_budget(&self, live: &Live, ending: &Ending) -> bool {
+        let too_much = live.requests.as_ref().and_then(|requests| requests.too_much);
+        let is_capped = matches!(ending.reason, Reason::Budget { .. }) && too_much.is_some();
+        let pauses = live.under.budget.on_cap() == OnCap::Pause;
+        is_capped && pauses && live.resumes && live.stopping.is_none()
+    }
+
+    /// Returns true if a run that stands in line may not start before the operator has given more budget. It is held back until then.
+    pub(super) fn waits_at_cap(&mut self, run: RunIndex) -> bool {
+        let waits = self.at_cap.contains(&run);
+        if waits {
+            self.held_back.push(run);
+        }
+        waits
     }
 
     /// The answer to a request of a run says what is left of a quota of its account. Where that is nothing, none starts before the reset.

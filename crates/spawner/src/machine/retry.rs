@@ -4,7 +4,8 @@
 //!   holding ──fault, attempts left──▶ queued, in no line ──the wait is over──▶ in line ──▶ holding
 //! ```
 //!
-//! The wall of a quota is no fault, see `wall.rs`: the next attempt waits for the account.
+//! The wall of a quota is no fault, see `wall.rs`: the next attempt waits for the account. A budget that is used up is none either, see
+//! `metered.rs`: the next attempt waits for the operator.
 //!
 //! For caps, for the breaker and for those that wait for it, it stays one run. Another run may have its slot
 //! meanwhile; what it has used counts.
@@ -41,7 +42,9 @@ impl Machine {
         let live = entry.live_mut().expect("the run ended within the step that looked at it");
         // Its usage may have reached its budget.
         let is_stopped = live.stopping.as_deref().is_some_and(|reason| *reason != after);
-        if is_stopped || Unit::ALL.iter().any(|&unit| self.books.ledger.is_used_up(id, unit)) {
+        let waits_for_budget = matches!(after, Reason::Budget { .. });
+        let is_used_up = || Unit::ALL.iter().any(|&unit| self.books.ledger.is_used_up(id, unit));
+        if is_stopped || !waits_for_budget && is_used_up() {
             return false;
         }
         let phase = std::mem::replace(&mut live.phase, SlotState::Queued);
@@ -50,10 +53,10 @@ impl Machine {
         live.earlier.push(AttemptUse { attempt: Some(live.attempt), usage, cost });
         live.told = None;
         let (attempt, continues) = (live.attempt + 1, live.resumes && other.is_none());
-        // One that met the wall of a quota waits for its account; another runtime is asked at once.
+        // One that met the wall of a quota waits for its account, and one at its cap for more budget; another runtime is asked at once.
         let wait = match after {
             _ if other.is_some() => Some(Duration::ZERO),
-            Reason::Quota { .. } => None,
+            Reason::Quota { .. } | Reason::Budget { .. } => None,
             _ => {
                 let first = Duration::from_secs(live.under.retries.backoff_seconds());
                 let wait = backoff(first, live.faults + 1, live.under.retries.jitter(), id);
@@ -135,7 +138,8 @@ impl Machine {
         if other.is_some() {
             return Some((reason.clone(), other));
         }
-        let may = (by_count || self.waits_for_reset(live, ending))
+        let waits = self.waits_for_reset(live, ending) || self.waits_for_budget(live, ending);
+        let may = (by_count || waits)
             && (live.resumes || entry.children.len() == live.earlier_children as usize)
             && live.mail.as_ref().is_none_or(|mail| live.resumes && mail.is_undisturbed())
             && live.waits.is_empty();

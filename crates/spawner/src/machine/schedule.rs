@@ -37,7 +37,8 @@ impl Machine {
                 }
                 Next::New(run, turn) => (run, turn),
             };
-            if self.runs[run.get()].status() != RunStatus::Queued || self.waits_at_wall(run) {
+            let is_queued = self.runs[run.get()].status() == RunStatus::Queued;
+            if !is_queued || self.waits_at_wall(run) || self.waits_at_cap(run) {
                 continue;
             }
             if self.waits_for_memory(run) {

@@ -101,7 +101,7 @@ impl World {
             return true;
         }
         if awake.is_empty() {
-            return false;
+            return self.gives_more();
         }
         let run = self.seed.pick(&awake);
         match self.behaviour {
@@ -110,6 +110,13 @@ impl World {
             Behaviour::Random => self.act_at_random(run),
         }
         true
+    }
+
+    /// Nothing else happens: the operator gives more budget to a run that waits for it.
+    fn gives_more(&mut self) -> bool {
+        let Some(&run) = self.machine.at_cap.first() else { return false };
+        let more = 1 + self.seed.below(500);
+        self.raise(run, more).is_ok()
     }
 
     /// Pieces come one by one or many at once, at the beginning and later.

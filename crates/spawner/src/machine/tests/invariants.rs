@@ -5,7 +5,7 @@ mod requests;
 mod time;
 mod walls;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use offshoot_model::{
@@ -28,6 +28,8 @@ pub(super) struct Ledger {
     holding: BTreeSet<RunId>,
     /// Tokens that each run and everything below it has used.
     spent: HashMap<RunId, u64>,
+    /// Runs in line that do not start before a budget is raised.
+    at_cap: HashSet<RunId>,
     reported: HashMap<RunId, u64>,
     stopping: BTreeSet<RunId>,
     /// The runs whose results were handed over, each with whether its result arrived as far as is known.
@@ -89,6 +91,7 @@ impl Ledger {
             ended: BTreeMap::new(),
             holding: BTreeSet::new(),
             spent: HashMap::new(),
+            at_cap: HashSet::new(),
             reported: HashMap::new(),
             stopping: BTreeSet::new(),
             handed_over: BTreeMap::new(),
@@ -180,6 +183,7 @@ impl Ledger {
         self.count_at_once(run, kind);
         match kind {
             EventKind::BudgetRaised { tokens, .. } => {
+                self.at_cap.clear();
                 let mut at = Some(run);
                 while let Some(run) = at {
                     *self.added.entry(run).or_default() += tokens;
@@ -233,6 +237,7 @@ impl Ledger {
             EventKind::Starting => {
                 self.assert_needs_are_over(run);
                 self.assert_no_wall(run, at);
+                assert!(!self.at_cap.contains(&run), "it waits for more budget");
                 self.started.insert(run);
                 self.in_line.remove(&run);
                 let pooled = self.admitted[&run].grant.pooled.tokens;
@@ -290,6 +295,18 @@ impl Ledger {
                 if !self.falling.remove(&run) {
                     self.stands_at_wall(run);
                 }
+            }
+            EventKind::Resumed { after: Some(after), continues, .. }
+                if matches!(**after, Reason::Budget { .. }) =>
+            {
+                assert!(self.limits.pauses_at_cap && *continues, "it goes on where it was");
+                self.walls.over(run);
+                self.return_to_pool(run);
+                self.in_line.insert(run);
+                self.at_cap.insert(run);
+                assert!(self.holding.remove(&run), "only what ran has asked for too much");
+                assert!(!self.stopping.contains(&run), "what is to stop has no further attempt");
+                *self.seen.entry("waits at its cap").or_default() += 1;
             }
             EventKind::Resumed { after: Some(fault), .. } => {
                 self.walls.over(run);

@@ -1,6 +1,7 @@
 //! Requests to models that go through the meter.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use offshoot_model::{Cost, Event, EventKind, Reason, RequestEnding, RunStatus};
 use offshoot_policy::budget::Unit;
@@ -200,6 +201,41 @@ fn at_the_cap_a_request_waits_for_more_budget_where_the_run_pauses_there() {
     let ask = RequestAsk { run: other, request, model, tokens: 50_000, usd: None, is_last: false };
     world.step(Input::RequestAsked(ask));
     assert_eq!(held(&world), 2);
+}
+
+/// A program that gives up at the cap loses nothing where its session goes on: its run stands in line until there is more, over the death of
+/// its supervisor too.
+#[test]
+fn a_session_that_gave_up_at_the_cap_waits_for_more_budget() {
+    let limits = Limits {
+        budget_tokens: Some(1_000),
+        metered: true,
+        pauses_at_cap: true,
+        resumes: true,
+        max_concurrent: 1,
+        ..Limits::default()
+    };
+    for dies in [false, true] {
+        let mut world = World::quiet(limits);
+        let [piece, other] = [(); 2].map(|()| world.spawn_piece());
+        world.ask_model(piece, 5_000);
+        world.finish_because(piece, Reason::ExitCode { code: 1 });
+        assert_eq!(world.holding(), [other], "it holds no slot");
+        if dies {
+            world.die(Duration::ZERO);
+            while world.claim() {}
+            assert_eq!(world.holding(), [other]);
+        }
+        world.finish(other);
+        world.advance(3_600_000);
+        assert!(world.holding().is_empty(), "time alone gives nothing");
+        world.raise(piece, 10_000).expect("it lives under a budget");
+        assert_eq!(world.holding(), [piece]);
+        world.ask_model(piece, 5_000);
+        assert_eq!(world.requests_of(piece), (1, 0));
+        world.finish(piece);
+        assert_eq!(world.status(piece), Some(RunStatus::Completed));
+    }
 }
 
 #[test]
