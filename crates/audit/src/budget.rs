@@ -181,7 +181,7 @@ impl Books {
         };
         let count = usage.total();
         let charged = [count.charged(), cost.dollars().as_micros()];
-        let whole = [count.known().is_some(), cost.unknown_runs == 0];
+        let whole = [count.is_settled(), cost.unknown_runs == 0];
         let mut wrong = None;
         for (at, sum) in entry.sums.iter_mut().enumerate() {
             let (amount, charged, unit) = (amounts[at], charged[at], UNITS[at].as_str());
@@ -280,7 +280,7 @@ impl Books {
         let told_before = usd.own;
         let count = usage.total();
         tokens.own = tokens.own.max(count.charged().into());
-        tokens.is_whole = count.known().is_some();
+        tokens.is_whole = count.is_settled();
         let priced = cost.dollars().as_micros();
         usd.own = usd.own.max(priced.into());
         usd.is_whole = cost.unknown_runs == 0;

@@ -156,13 +156,13 @@ fn capped(run: &mut Run, attempt: u32, continues: bool) -> Option<String> {
 }
 
 impl Run {
-    /// A request of it is more than it has left, and waits for more.
+    /// Takes in that a request of the run is more than it has left, and waits for more.
     pub(crate) fn meets_cap(&mut self) -> Option<(Rule, String)> {
         self.cap = Cap::Held;
         None
     }
 
-    /// It starts; what is wrong with that where it was to wait for more budget.
+    /// Takes in that the run starts. In words what is wrong with that where it was to wait for more budget.
     pub(crate) fn starts_at_cap(&mut self) -> Option<(Rule, String)> {
         let was = std::mem::take(&mut self.cap);
         let too_early = "started although it was to wait for more budget, and none was given";

@@ -328,7 +328,10 @@ fn amounts(usage: Usage, cost: Cost, unknown: Amounts) -> Amounts {
         _ => unknown[0].max(cost.dollars().as_micros()),
     };
     let tokens = usage.total();
-    let tokens = tokens.known().unwrap_or_else(|| unknown[1].max(tokens.charged()));
+    let tokens = match tokens.is_settled() {
+        true => tokens.charged(),
+        false => unknown[1].max(tokens.charged()),
+    };
     [usd, tokens]
 }
 

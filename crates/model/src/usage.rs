@@ -84,6 +84,11 @@ impl TokenCount {
         }
     }
 
+    /// True if a budget has nothing more to count for it than [`charged`](Self::charged).
+    pub const fn is_settled(self) -> bool {
+        matches!(self, Self::Known(_) | Self::Estimated(_))
+    }
+
     /// An estimate of a count that was not reported.
     pub const fn estimated(count: u64) -> Self {
         if count == 0 { Self::Unknown } else { Self::Estimated(count) }
@@ -92,10 +97,7 @@ impl TokenCount {
     /// Returns this count as a lower bound: what was reported of a run that was cut off.
     #[must_use]
     pub const fn cut_off(self) -> Self {
-        match self {
-            Self::Known(count) | Self::AtLeast(count) => Self::bounded_by(count),
-            Self::Estimated(_) | Self::Unknown => self,
-        }
+        Self::bounded_by(self.charged())
     }
 
     /// Returns this count, or a report that came behind it where that says more.
@@ -180,7 +182,9 @@ impl Add for TokenCount {
         let sum = self.charged().saturating_add(other.charged());
         match (self, other) {
             (Self::Known(_), Self::Known(_)) => Self::Known(sum),
-            (Self::Estimated(_), _) | (_, Self::Estimated(_)) => Self::Estimated(sum),
+            (Self::Estimated(_) | Self::Known(_), Self::Estimated(_) | Self::Known(_)) => {
+                Self::Estimated(sum)
+            }
             _ => Self::bounded_by(sum),
         }
     }

@@ -1,6 +1,6 @@
 //! One account: two books, one for each unit.
 
-use offshoot_model::{BudgetGrant, Cost, Ending, MicroUsd, RunId, Usage};
+use offshoot_model::{BudgetGrant, Cost, Ending, MicroUsd, RunId, TokenCount, Usage};
 
 use super::pool::Pool;
 use super::{Mark, Unit, micro_usd};
@@ -19,6 +19,8 @@ pub(super) struct Account {
     pub(super) pool: Option<Box<Pool>>,
     /// True if it holds a part of the pool of its parent.
     pub(super) has_drawn: bool,
+    /// True if a request of it was lost, and charged at all that it might have cost: what it used says nothing about others.
+    pub(super) has_lost: bool,
     pub(super) tokens: Book,
     pub(super) usd: Book,
 }
@@ -78,8 +80,8 @@ impl Account {
     pub(super) fn new(parent: Option<RunId>, is_root: bool, grant: BudgetGrant) -> Self {
         let book = |unit: Unit| Book::new(unit.of(grant));
         let (tokens, usd) = (book(Unit::Tokens), book(Unit::Usd));
-        let (pool, has_drawn) = (None, false);
-        Self { parent, is_root, children: 0, ended: false, pool, has_drawn, tokens, usd }
+        let (pool, has_drawn, has_lost) = (None, false, false);
+        Self { parent, is_root, children: 0, ended: false, pool, has_drawn, has_lost, tokens, usd }
     }
 
     pub(super) fn book(&self, unit: Unit) -> &Book {
@@ -102,14 +104,17 @@ impl Account {
 
     pub(super) fn report(&mut self, usage: &Usage, cost: &Cost) {
         let count = usage.total();
-        self.tokens.report(count.charged(), count.known().is_some());
+        self.tokens.report(count.charged(), count.is_settled());
         let (micros, is_whole) = micro_usd(cost);
         self.usd.report(micros, is_whole);
     }
 
     pub(super) fn report_more(&mut self, usage: &Usage, cost: &Cost) {
         let count = usage.total();
-        self.tokens.report_more(count.charged(), count.known().is_some());
+        // The meter knows the bound of each of its own requests.
+        let is_guess = cost.unknown_runs > 0 && !cost.dollars().is_zero();
+        self.has_lost |= is_guess || matches!(count, TokenCount::Estimated(_));
+        self.tokens.report_more(count.charged(), count.is_settled());
         let (micros, is_whole) = micro_usd(cost);
         self.usd.report_more(micros, is_whole);
     }

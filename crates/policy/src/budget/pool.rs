@@ -259,7 +259,7 @@ impl Ledger {
         if !std::mem::take(&mut account.has_drawn) {
             return;
         }
-        let parent = account.parent;
+        let (parent, has_lost) = (account.parent, account.has_lost);
         let used = Unit::ALL.map(|unit| {
             let book = account.book(unit);
             book.is_pooled.then(|| u64::try_from(book.spent()).unwrap_or(u64::MAX))
@@ -267,7 +267,7 @@ impl Ledger {
         let Some(pool) = self.pool_of(parent) else { return };
         pool.holders -= 1;
         for (unit, used) in Unit::ALL.into_iter().zip(used) {
-            if let Some(used) = used.filter(|&used| used > 0) {
+            if let Some(used) = used.filter(|&used| used > 0 && !has_lost) {
                 pool.remember(unit, used);
             }
         }

@@ -1,5 +1,7 @@
 //! Budgets and breakers, as the tree feels them.
 
+use std::time::Duration;
+
 use offshoot_model::{
     BudgetRequest, Event, EventKind, Origin, Reason, RefusalCode, RunStatus, SpawnRequest,
 };
@@ -88,6 +90,21 @@ fn a_piece_takes_more_while_there_is_more_and_stops_then() {
     let more = world.spawn_piece();
     assert!(world.holding().contains(&more), "what is added can be drawn");
     world.crash();
+}
+
+#[test]
+fn what_a_killed_piece_was_charged_says_nothing_about_others() {
+    let mut world = pool(1_000);
+    let piece = world.spawn_piece();
+    world.die(Duration::ZERO);
+    while world.claim() {}
+    // What it used is not known in full, so all that it had drawn is charged, in both attempts.
+    world.use_tokens(piece, 10);
+    world.raise(RunIndex::ROOT, 400).expect("the root has a budget");
+    world.finish(piece);
+    let next = world.spawn_piece();
+    assert_eq!(world.holding(), [next], "400 are left, and no piece is known to use 1,000");
+    world.finish(next);
 }
 
 #[test]

@@ -339,7 +339,7 @@ impl Ledger {
                 self.ends_at_wall(run, ending);
                 self.assert_no_request_is_open(run);
                 self.spend(run, &ending.usage);
-                if ending.usage.total().known().is_none() {
+                if !ending.usage.total().is_settled() {
                     self.spend_all(run);
                 }
                 self.holding.remove(&run);

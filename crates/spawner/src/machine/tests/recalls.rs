@@ -137,7 +137,7 @@ fn what_an_interrupted_attempt_told_stays_a_lower_bound() {
     };
     for deaths in [1, 2, 3] {
         // Half of its own half of the budget: a request of it may have been answered.
-        check(None, deaths, TokenCount::Estimated(250));
+        check(None, deaths, TokenCount::AtLeast(250));
         check(Some(20), deaths, TokenCount::AtLeast(20));
     }
     check(Some(20), 0, TokenCount::Known(20));
