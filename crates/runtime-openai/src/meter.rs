@@ -58,7 +58,13 @@ pub(crate) struct Meter {
 impl Tokens {
     /// From the `usage` of an answer; none where there is none, or one of its numbers cannot be a count.
     pub fn of(usage: &Value) -> Option<Self> {
-        let prompt = usage.get("prompt_tokens").and_then(count)?;
+        // No request is without a token, and a number that is left out says nothing.
+        let prompt = usage.get("prompt_tokens").and_then(count).filter(|prompt| *prompt > 0)?;
+        let total = said(usage, "total_tokens")?.map(|total| total.saturating_sub(prompt));
+        // Some services leave what a model thought out of what it wrote, and have it in the total.
+        let thought = said(&usage["completion_tokens_details"], "reasoning_tokens")?;
+        let output = said(usage, "completion_tokens")?.or(total)?;
+        let output = output.max(total.unwrap_or(0)).max(thought.unwrap_or(0));
         let details = &usage["prompt_tokens_details"];
         let cached = count(&details["cached_tokens"])?.min(prompt);
         // The name differs among services that put others behind one endpoint.
@@ -67,7 +73,7 @@ impl Tokens {
         let written = written.map_or(Some(0), count)?.min(prompt - cached);
         Some(Self {
             input: prompt - cached - written,
-            output: count(&usage["completion_tokens"])?,
+            output,
             cache_read: cached,
             cache_write: written,
         })
@@ -87,6 +93,14 @@ impl Tokens {
     pub(crate) fn context(self) -> u64 {
         let Self { input, output, cache_read, cache_write } = self;
         [input, output, cache_read, cache_write].into_iter().fold(0, u64::saturating_add)
+    }
+}
+
+/// The number of this name, within which none stands for one that is left out; none where it cannot be a number of tokens.
+fn said(numbers: &Value, name: &str) -> Option<Option<u64>> {
+    match numbers.get(name) {
+        None | Some(Value::Null) => Some(None),
+        Some(number) => count(number).map(Some),
     }
 }
 
@@ -231,14 +245,25 @@ mod tests {
         for (usage, expected) in [
             (json!({"prompt_tokens": 9, "completion_tokens": 2}), Some((9, 2, 0))),
             (
-                json!({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 4}}),
-                Some((5, 0, 4)),
+                json!({"prompt_tokens": 9, "total_tokens": 11, "prompt_tokens_details": {"cached_tokens": 4}}),
+                Some((5, 2, 4)),
             ),
-            (json!({"prompt_tokens": 9, "prompt_tokens_details": null}), Some((9, 0, 0))),
             (
-                json!({"prompt_tokens": 1, "prompt_tokens_details": {"cached_tokens": 4}}),
+                json!({"prompt_tokens": 1, "completion_tokens": 0, "prompt_tokens_details": {"cached_tokens": 4}}),
                 Some((0, 0, 1)),
             ),
+            (
+                json!({"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 100}),
+                Some((1, 99, 0)),
+            ),
+            (
+                json!({"prompt_tokens": 1, "completion_tokens": 5, "completion_tokens_details": {"reasoning_tokens": 50}}),
+                Some((1, 50, 0)),
+            ),
+            (json!({"prompt_tokens": 9}), None),
+            (json!({"prompt_tokens": 9, "completion_tokens": null}), None),
+            (json!({"prompt_tokens": null, "completion_tokens": null}), None),
+            (json!({"prompt_tokens": 0, "completion_tokens": 0}), None),
             (json!({}), None),
             (json!(null), None),
             (json!({"prompt_tokens": -3, "completion_tokens": 2}), None),
@@ -246,7 +271,10 @@ mod tests {
             (json!({"prompt_tokens": 9, "completion_tokens": 2.5}), None),
             (json!({"prompt_tokens": "9"}), None),
             (json!({"prompt_tokens": 9, "completion_tokens": u64::MAX}), None),
-            (json!({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": "4"}}), None),
+            (
+                json!({"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": "4"}}),
+                None,
+            ),
         ] {
             let found = Tokens::of(&usage);
             let found = found.map(|tokens| (tokens.input, tokens.output, tokens.cache_read));
@@ -264,7 +292,7 @@ mod tests {
         };
         for name in ["cache_write_tokens", "cache_creation_tokens"] {
             let details = json!({"cached_tokens": 2_000, name: 4_000});
-            let usage = json!({"prompt_tokens": 7_000, "prompt_tokens_details": details});
+            let usage = json!({"prompt_tokens": 7_000, "completion_tokens": 0, "prompt_tokens_details": details});
             let tokens = Tokens::of(&usage).expect("they are counts");
             assert_eq!((tokens.input, tokens.cache_read, tokens.cache_write), (1000, 2000, 4000));
             let mut meter = Meter::new(Pricing::Known(price));

@@ -127,7 +127,8 @@ impl Runtime for OpenAiRuntime {
         let options = &self.inner.options;
         let cost = match options.model.as_deref().map(|model| options.pricing(model)) {
             Some(Pricing::Known(_)) => CostKnowledge::Reported,
-            _ if options.cost == CostOption::None => CostKnowledge::None,
+            // It costs no dollars, and its tokens count.
+            _ if options.cost == CostOption::None => CostKnowledge::Reported,
             _ => CostKnowledge::Unknown,
         };
         Abilities { cost, turns: true, resumes: false, enforces: None }

@@ -30,12 +30,14 @@ pub(super) fn tier(report: &mut Report, answer: &Value) {
 
 /// The numbers of an answer, by the names that they have; none where there are none or one of them cannot be a count.
 pub(super) fn tokens(usage: &Value, input: &str, output: &str, details: &str) -> Option<Tokens> {
-    let read = usage.get(input).and_then(count)?;
-    let mut written = count_or_zero(&usage[output])?;
+    // No request is without a token, and a number that is left out says nothing.
+    let read = usage.get(input).and_then(count).filter(|read| *read > 0)?;
     // Some services leave what a model thought out of what it wrote, and have it in the total.
-    if let Some(total) = count(&usage["total_tokens"]) {
-        written = written.max(total.saturating_sub(read));
-    }
+    let total = count(&usage["total_tokens"]).map(|total| total.saturating_sub(read));
+    let written = match &usage[output] {
+        Value::Null => total?,
+        written => count(written)?.max(total.unwrap_or(0)),
+    };
     let details = &usage[details];
     let cached = count_or_zero(&details["cached_tokens"])?.min(read);
     // The name differs among services that put others behind one address.

@@ -116,6 +116,9 @@ fn two_reports_are_the_larger_and_nonsense_is_none() {
     for nonsense in [
         json!({"usage": {"prompt_tokens": -5, "completion_tokens": 1}}),
         json!({"usage": {"prompt_tokens": "5"}}),
+        json!({"usage": {"prompt_tokens": 5}}),
+        json!({"usage": {"prompt_tokens": null, "completion_tokens": null}}),
+        json!({"usage": {"prompt_tokens": 0, "completion_tokens": 0}}),
         json!({"usage": {"prompt_tokens": 5, "completion_tokens": u64::MAX}}),
         json!({"usage": {}}),
         json!({"usage": 5}),
