@@ -129,6 +129,11 @@ impl Host for InOrder {
         Box::pin(async move { host.wait(wait).await })
     }
 
+    fn goes_on(&self) -> BoxFuture<'static, bool> {
+        let host = self.host.clone();
+        Box::pin(async move { host.goes_on().await })
+    }
+
     fn tools(&self) -> BoxFuture<'static, Vec<ToolOffer>> {
         let host = self.host.clone();
         Box::pin(async move { host.tools().await })

@@ -111,6 +111,10 @@ impl Host for Link {
     }
 
     // The interface has no calls for the tools of a host yet.
+    fn goes_on(&self) -> BoxFuture<'static, bool> {
+        async { true }.boxed()
+    }
+
     fn tools(&self) -> BoxFuture<'static, Vec<ToolOffer>> {
         async { Vec::new() }.boxed()
     }

@@ -183,6 +183,10 @@ impl Session<'_> {
             while let Some(letter) = self.turns.letter().now_or_never() {
                 self.history.say(letter);
             }
+            // What the last call used may have been the last of a budget.
+            if !self.host.goes_on().await {
+                return Err(Reason::Cancelled { by: CancelledBy::Operator });
+            }
         }
     }
 
@@ -305,8 +309,12 @@ impl Session<'_> {
     fn bound(&self, sent: usize) -> Bound {
         let limits = ["max_completion_tokens", "max_tokens"];
         let limit = limits.iter().find_map(|name| self.fields.get(*name)?.as_u64());
-        let (input, output) = (sent as u64, limit.unwrap_or(self.came));
-        Bound { tokens: Tokens { input, output, ..Tokens::default() }, is_whole: limit.is_some() }
+        let answers = self.fields.get("n").and_then(Value::as_u64).unwrap_or(1).max(1);
+        let limit = limit.map(|limit| limit.saturating_mul(answers));
+        // A service may pass over the limit.
+        let output = limit.unwrap_or(0).max(self.came);
+        let tokens = Tokens { input: sent as u64, output, ..Tokens::default() };
+        Bound { tokens, is_whole: limit.is_some_and(|limit| self.came <= limit) }
     }
 
     async fn attempt(&mut self, request: Vec<u8>, purpose: Purpose) -> Result<Reply, Failure> {

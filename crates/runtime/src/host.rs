@@ -116,6 +116,12 @@ pub trait Host: Send + Sync {
     /// again brings the same.
     fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>>;
 
+    /// Answers once everything that the run has told was taken in: true if the run goes on after that, false if it is to stop. A host that stops
+    /// no run for what it tells answers at once.
+    fn goes_on(&self) -> BoxFuture<'static, bool> {
+        Box::pin(async { true })
+    }
+
     /// Returns the tools by which the run may ask its tree for more than children. A host without a door offers none.
     fn tools(&self) -> BoxFuture<'static, Vec<ToolOffer>> {
         Box::pin(async { Vec::new() })
@@ -253,6 +259,12 @@ impl RunHost {
     /// Fails if there is nothing to wait for: the caller's session or its tree is over, or its host cannot be asked.
     pub async fn wait(&self, wait: WaitFor) -> Result<WaitAnswer, Refusal> {
         self.0.wait(wait).await
+    }
+
+    /// Waits until everything that the run has told was taken in, such as what it has used: true if the run goes on after that, false if it is
+    /// to stop.
+    pub async fn goes_on(&self) -> bool {
+        self.0.goes_on().await
     }
 
     /// Returns the tools by which the run may ask its tree for more than children.

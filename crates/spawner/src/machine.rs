@@ -338,6 +338,11 @@ impl Machine {
         Some((self.books.ledger.left(self.id(run)), Arc::clone(&live.terms)))
     }
 
+    /// Returns true if a run is at work and was not asked to stop.
+    pub(crate) fn goes_on(&self, run: RunIndex) -> bool {
+        self.runs[run.get()].running().is_some_and(|live| live.stopping.is_none())
+    }
+
     /// The place of a run in this tree; none where no attempt of it runs.
     pub(crate) fn find_running(&self, run: RunId) -> Option<RunIndex> {
         self.find(run).filter(|run| self.runs[run.get()].running().is_some())

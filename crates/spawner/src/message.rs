@@ -128,6 +128,8 @@ pub(crate) enum Message {
     Find { run: RunId, reply: oneshot::Sender<Option<Asking>> },
     /// Look up the spawn allowance of a run; none where it is over or unknown.
     Allowance { run: RunId, reply: oneshot::Sender<Option<(BudgetGrant, Arc<Terms>)>> },
+    /// True if a run is at work and not asked to stop, after all messages before this one.
+    GoesOn { run: RunIndex, reply: oneshot::Sender<bool> },
     /// The children of a run; none where the run is over or unknown.
     Children { run: RunId, which: Children, reply: oneshot::Sender<Option<Vec<RunId>>> },
     /// The last signs of life of the runs that hold a slot.

@@ -116,13 +116,28 @@ fn an_answer_without_its_tokens_is_charged_at_its_bound() {
     place.run(&["audit", "last"]).expect_code(0);
 }
 
+/// Each call is charged before the next one leaves, so that no two of them go over a budget.
+#[test]
+fn no_call_leaves_once_the_budget_is_used_up() {
+    let call = Reply::call("context_read", json!({"name": "nothing"}));
+    let (place, api) = stage([Rule::always(call)], "cost = \"none\"\n");
+    for times in 1..=10 {
+        run(&place, &["--budget-tokens", "1", "--context", "c=c.toml", "go"]).expect_code(4);
+        assert_eq!(api.requests().len(), times, "one call, and no more");
+    }
+    let refused = place.run(&["resume", "last", "--budget-tokens", "500"]);
+    assert!(refused.stderr.contains("--budget-tokens 500 "), "{}", refused.stderr);
+}
+
 /// The call that was under way may have been answered. What its attempt had drawn is spent, so kills make no calls free.
 #[test]
 fn an_attempt_that_was_killed_in_its_call_is_charged_what_it_had_drawn() {
     let service = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = service.local_addr().expect("it is bound");
     let place = Place::new();
-    let options = "[runtimes.openai.options]\nmodel = \"small\"\n";
+    // It costs no dollars, and its tokens count.
+    let options =
+        "[runtimes.openai]\ncost = \"none\"\n[runtimes.openai.options]\nmodel = \"small\"\n";
     place.file("c.toml", format!("{options}baseUrl = \"http://{address}/v1\"\n"));
     place.file("in", "piece\n");
     let map = ["map", "--config", "c.toml", "--runtime", "openai", "--budget-tokens", "100"];
@@ -140,7 +155,7 @@ fn an_attempt_that_was_killed_in_its_call_is_charged_what_it_had_drawn() {
     assert!(ended.stderr.contains("budget"), "{}", ended.stderr);
     let tree = place.run(&["tree", "--json"]).json();
     let usage = &tree[0]["children"][0]["tokenUsage"];
-    assert_eq!((&usage["input"], &usage["estimated"][0]), (&100.into(), &"input".into()), "{tree}");
+    assert_eq!((&usage["input"], &usage["atLeast"][0]), (&100.into(), &"input".into()), "{tree}");
     place.run(&["audit", "last"]).expect_code(0);
     service.set_nonblocking(true).expect("a socket");
     assert!(service.accept().is_err(), "no call was made beyond the budget");

@@ -285,6 +285,10 @@ impl Host for MergeHost {
     }
 
     // A merge starts agents, and has nothing else to ask.
+    fn goes_on(&self) -> BoxFuture<'static, bool> {
+        Box::pin(async { true })
+    }
+
     fn tools(&self) -> BoxFuture<'static, Vec<ToolOffer>> {
         Box::pin(async { Vec::new() })
     }

@@ -240,6 +240,10 @@ impl Supervisor {
                 // The caller may have gone.
                 let _ = reply.send(allowance);
             }
+            Message::GoesOn { run, reply } => {
+                // The caller may have gone.
+                let _ = reply.send(self.machine.goes_on(run));
+            }
             Message::Children { run, which, reply } => {
                 // The caller may have gone.
                 let _ = reply.send(self.machine.find_running(run).map(|run| match which {

@@ -144,6 +144,12 @@ impl Host for AgentHost {
         async { answer.await.ok_or_else(tree_over) }.boxed()
     }
 
+    fn goes_on(&self) -> BoxFuture<'static, bool> {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.sender.send(Message::GoesOn { run: self.run, reply });
+        async move { sent.is_ok() && answer.await.unwrap_or(false) }.boxed()
+    }
+
     fn tools(&self) -> BoxFuture<'static, Vec<ToolOffer>> {
         match &self.tree.ticket_issuer {
             Some(issuer) => issuer.tools(self.id),
