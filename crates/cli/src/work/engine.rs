@@ -8,7 +8,7 @@ use offshoot_host::Host;
 use offshoot_model::{RefusalCode, RootId, Timestamp};
 use offshoot_plugin_host::shutdown_all;
 use offshoot_spawner::{Clock, SpawnerError, SystemClock};
-use offshoot_store::{DataFolder, Store};
+use offshoot_store::{DataFolder, Store, StoreError};
 
 use super::heads::Heads;
 use super::notify::{Notify, Telling};
@@ -108,6 +108,8 @@ pub(crate) fn broken(error: &SpawnerError) -> Failure {
             Failure { json: serde_json::to_value(refusal).ok(), ..failure }
         }
         SpawnerError::Record(_) | SpawnerError::Answer(_) => Failure::of(Exit::AgentFailed, error),
+        // The store did not fail.
+        SpawnerError::Store(held @ StoreError::Held { .. }) => Failure::of(Exit::BadInput, held),
         _ => Failure::of(Exit::BadInput, error),
     };
     failure.maybe_hint(error.hint())

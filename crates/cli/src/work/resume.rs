@@ -91,6 +91,12 @@ pub(crate) fn resume(
                     None => finished(&engine, root, Rest::default(), dry_run, interrupts, cx),
                     Some(status) => {
                         let (agent, runtime) = (plan.agent.clone(), Arc::clone(&plan.runtime));
+                        let (usd, tokens) = (choice.budget_usd, choice.budget_tokens);
+                        let limits = &mut plan.limits;
+                        limits.budget_usd =
+                            usd.map(|usd| usd.to_string()).or(limits.budget_usd.take());
+                        limits.budget_tokens =
+                            tokens.map(|tokens| tokens.to_string()).or(limits.budget_tokens.take());
                         let why = NotReopened::Agent { agent, runtime, status };
                         Err(not_reopened(&why, root).hint(format_args!(
                             "`offshoot show {root}` shows its answer and what it did; to begin anew: {}",

@@ -15,10 +15,27 @@ pub(super) fn parse(text: &str) -> Result<Node, Vec<SyntaxError>> {
     let syntax_error = |error: &toml::de::Error| {
         let span = error.span().unwrap_or_default();
         let twice = (error.message() == DUPLICATE).then(|| set_twice(text, &span)).flatten();
-        let message = twice.unwrap_or_else(|| error.message().to_owned());
+        let message = twice.or_else(|| without_quotes(text, span.start));
+        let message = message.unwrap_or_else(|| error.message().to_owned());
         SyntaxError { message, offset: span.start }
     };
     Err(errors.iter().map(syntax_error).collect())
+}
+
+/// Says what to write where a word without quotes stands for a value: the parser takes its first letter for that of a number or of
+/// `true`.
+fn without_quotes(text: &str, at: usize) -> Option<String> {
+    let line = text[..at].rfind('\n').map_or(0, |end| end + 1);
+    let (key, _) = text.get(line..)?.lines().next()?.split_once('=')?;
+    let start = line + key.len() + 1;
+    let value = text.get(start..)?.lines().next()?.trim_start();
+    let end = value.find(|it: char| !it.is_alphanumeric() && it != '-' && it != '_');
+    let word = &value[..end.unwrap_or(value.len())];
+    let rest = value[word.len()..].trim_start();
+    let is_whole = rest.is_empty() || rest.starts_with('#');
+    let is_value = ["true", "false", "nan", "inf"].contains(&word);
+    let is_word = word.starts_with(char::is_alphabetic) && !is_value && is_whole && at >= start;
+    is_word.then(|| format!("text stands in quotes: {} = \"{word}\"", key.trim()))
 }
 
 /// The parser's word for a key that stands twice.

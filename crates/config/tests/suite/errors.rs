@@ -301,6 +301,17 @@ fn a_format_is_told_by_the_ending() {
 }
 
 #[test]
+fn text_without_quotes_is_named_with_them() {
+    for word in ["none", "infinite", "on-error", "three"] {
+        let text = format!("[runtimes.openai]\ncost = {word} # free\n");
+        let found = messages("c.toml", &text);
+        let expected = format!("text stands in quotes: cost = \"{word}\"");
+        assert!(found[0].ends_with(&expected) && found[0].starts_with("c.toml:2:"), "{found:?}");
+    }
+    assert!(!messages("c.toml", "[runtimes.openai]\ncost = nope nope\n").is_empty());
+}
+
+#[test]
 fn a_key_that_stands_twice_is_named_with_both_places() {
     let check = |path: &str, text: &str, expected: &[&str]| {
         assert_eq!(messages(path, text), expected, "{text}");
