@@ -16,7 +16,7 @@ use crate::delivery::{self, Handed};
 use crate::faults::{self, Breakers};
 use crate::findings::{Busy, Deliveries};
 use crate::needs;
-use crate::run::{Cap, Run, SlotState, is_act, says_all};
+use crate::run::{Run, SlotState, is_act, says_all};
 use crate::slots::Holders;
 use crate::spawns::Spawns;
 use crate::time::{self, Life};
@@ -432,7 +432,7 @@ impl Audit {
             }
             (EventKind::BudgetRaised { tokens, micro_usd }, _) => {
                 self.books.raise(event.run, [*tokens, *micro_usd]);
-                self.runs.values_mut().for_each(|run| run.cap = Cap::Below);
+                self.runs.values_mut().for_each(Run::is_given_more);
                 None
             }
             (EventKind::Ended(ending), _) => return self.ended(event, ending),

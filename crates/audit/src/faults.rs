@@ -162,6 +162,13 @@ impl Run {
         None
     }
 
+    /// Takes in that there is more budget, of which the run may have a part.
+    pub(crate) fn is_given_more(&mut self) {
+        if self.cap == Cap::Waits {
+            self.cap = Cap::Below;
+        }
+    }
+
     /// Takes in that the run starts. In words what is wrong with that where it was to wait for more budget.
     pub(crate) fn starts_at_cap(&mut self) -> Option<(Rule, String)> {
         let was = std::mem::take(&mut self.cap);

@@ -328,8 +328,9 @@ impl Machine {
     /// Returns true if a run whose last request was more than it has left goes on once the operator has given more: its terms say so, and
     /// its session goes on where it was.
     pub(super) fn waits_for_budget(&self, live: &Live, ending: &Ending) -> bool {
-        let too_much = live.requests.as_ref().and_then(|requests| requests.too_much);
-        let is_capped = matches!(ending.reason, Reason::Budget { .. }) && too_much.is_some();
+        let was_held = |requests: &Requests| requests.too_much.is_some() && requests.held.is_some();
+        let is_held = live.requests.as_deref().is_some_and(was_held);
+        let is_capped = matches!(ending.reason, Reason::Budget { .. }) && is_held;
         let pauses = live.under.budget.on_cap() == OnCap::Pause;
         is_capped && pauses && live.resumes && live.stopping.is_none()
     }
