@@ -184,7 +184,10 @@ mod tests {
             assert!(refused.ends_with("a whole number of seconds: 1s or more"), "{refused}");
         }
         let refused = seconds("soon").expect_err("no duration").to_string();
-        assert!(refused.starts_with("found \"soon\", allowed is a duration in whole seconds, such as 90s"));
+        assert!(
+            refused
+                .starts_with("found \"soon\", allowed is a duration in whole seconds, such as 90s")
+        );
     }
 
     #[test]
