@@ -304,7 +304,9 @@ fn not_reopened(why: &NotReopened, root: RootId) -> Failure {
     };
     let hint = match *why {
         NotReopened::Alive => {
-            format!("`offshoot resume {root}` goes on with it; then these options can be given")
+            format!(
+                "`offshoot resume {root}` goes on with it, within the limits that it has; these options are for a tree that is over"
+            )
         }
         NotReopened::Agent { .. } => {
             format!("`offshoot show {root}` shows its answer and what it did")
