@@ -17,7 +17,7 @@ pub(super) struct Child {
     agent_id: Option<String>,
     /// (A short name for people, and for its result in a merge.)
     label: Option<String>,
-    /// Values that the child may read.
+    /// Values it may read.
     #[serde(default)]
     context: Vec<Grant>,
     /// (Another model than the configured one.)
@@ -28,9 +28,9 @@ pub(super) struct Child {
     run_timeout_seconds: Option<u64>,
     /// Of its session at its end.
     cleanup: Option<Cleanup>,
-    /// Fewer rights: read, write, exec, search, fetch, spawn, mcp:{server}/{tool}, names of the runtime.
+    /// Fewer rights: read, write, exec, search, fetch, spawn, mcp:{server}/{tool}, runtime names.
     tools: Option<ToolRights>,
-    /// A folder of its own: worktree, worktree:{commit}, copy.
+    /// (A folder of its own: worktree, worktree:{commit} or copy.)
     #[schemars(with = "Option<String>")]
     isolation: Option<Isolation>,
     /// JSON Schema.
@@ -46,7 +46,7 @@ pub(super) struct Child {
 pub(super) struct Grant {
     /// (The child's name for it.)
     name: String,
-    /// The name here, if another.
+    /// Name here, if another.
     from: Option<String>,
 }
 

@@ -12,7 +12,7 @@ use crate::answer::{CallFailure, json};
 use crate::patience::Patience;
 
 pub(super) const WORDS: &str = "\
-Start a child session. sessions_wait brings its result; `wait: true` blocks until it has ended.";
+Start a child session. sessions_wait brings its result; `wait: true` blocks until it ends.";
 
 /// A child, and one argument more.
 #[derive(Debug, JsonSchema)]
