@@ -132,33 +132,45 @@ fn no_call_leaves_once_the_budget_is_used_up() {
 /// The call that was under way may have been answered. What its attempt had drawn is spent, so kills make no calls free.
 #[test]
 fn an_attempt_that_was_killed_in_its_call_is_charged_what_it_had_drawn() {
-    let service = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = service.local_addr().expect("it is bound");
-    let place = Place::new();
-    // It costs no dollars, and its tokens count.
-    let options =
-        "[runtimes.openai]\ncost = \"none\"\n[runtimes.openai.options]\nmodel = \"small\"\n";
-    place.file("c.toml", format!("{options}baseUrl = \"http://{address}/v1\"\n"));
-    place.file("in", "piece\n");
-    let map = ["map", "--config", "c.toml", "--runtime", "openai", "--budget-tokens", "100"];
-    let map = [&map[..], &["--split", "lines:1", "--task", "name a fruit", "in"]].concat();
-    for words in [&map[..], &["resume", "last"]] {
-        let mut command = place.command(words);
-        let mut supervisor = command.stderr(Stdio::null()).spawn().expect("it is a program");
-        let _call = service.accept().expect("a call comes");
-        let locks = place.locks_of(supervisor.id());
-        supervisor.kill().expect("it is a child that was not waited for");
-        supervisor.wait().expect("the child cannot be waited for");
-        locks.wait();
+    // Without a price it costs no dollars, and its tokens count.
+    let price = "[prices.small]\ninputPerMillion = 1\noutputPerMillion = 1\n";
+    for (budget, more, charged) in [
+        (["--budget-tokens", "100"], "[runtimes.openai]\ncost = \"none\"\n", 100.0),
+        (["--budget-usd", "0.5"], price, 0.5),
+    ] {
+        let service = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = service.local_addr().expect("it is bound");
+        let place = Place::new();
+        let options = "[runtimes.openai.options]\nmodel = \"small\"\n";
+        place.file("c.toml", format!("{more}{options}baseUrl = \"http://{address}/v1\"\n"));
+        place.file("in", "piece\n");
+        let map = ["map", "--config", "c.toml", "--runtime", "openai", "--split", "lines:1"];
+        let map = [&map[..], &budget, &["--task", "name a fruit", "in"]].concat();
+        for words in [&map[..], &["resume", "last"]] {
+            let mut command = place.command(words);
+            let mut supervisor = command.stderr(Stdio::null()).spawn().expect("it is a program");
+            let _call = service.accept().expect("a call comes");
+            let locks = place.locks_of(supervisor.id());
+            supervisor.kill().expect("it is a child that was not waited for");
+            supervisor.wait().expect("the child cannot be waited for");
+            locks.wait();
+        }
+        let ended = place.run(&["resume", "last"]).expect_code(4);
+        assert!(ended.stderr.contains("budget"), "{}", ended.stderr);
+        let tree = place.run(&["tree", "--json"]).json();
+        let piece = &tree[0]["children"][0];
+        let found = match budget[0] {
+            "--budget-usd" => &piece["cost"]["estimatedUsd"],
+            _ => {
+                assert_eq!(piece["tokenUsage"]["atLeast"][0], "input", "{tree}");
+                &piece["tokenUsage"]["input"]
+            }
+        };
+        assert_eq!(found.as_f64(), Some(charged), "{tree}");
+        place.run(&["audit", "last"]).expect_code(0);
+        service.set_nonblocking(true).expect("a socket");
+        assert!(service.accept().is_err(), "no call was made beyond the budget");
     }
-    let ended = place.run(&["resume", "last"]).expect_code(4);
-    assert!(ended.stderr.contains("budget"), "{}", ended.stderr);
-    let tree = place.run(&["tree", "--json"]).json();
-    let usage = &tree[0]["children"][0]["tokenUsage"];
-    assert_eq!((&usage["input"], &usage["atLeast"][0]), (&100.into(), &"input".into()), "{tree}");
-    place.run(&["audit", "last"]).expect_code(0);
-    service.set_nonblocking(true).expect("a socket");
-    assert!(service.accept().is_err(), "no call was made beyond the budget");
 }
 
 /// The last token of the budget is used, and pieces are left: the budget stopped the map, whether a token was over or not.
