@@ -173,6 +173,35 @@ fn an_attempt_that_was_killed_in_its_call_is_charged_what_it_had_drawn() {
     }
 }
 
+/// A budget of a run's own is charged at least a quarter for each call whose attempt was killed: the third of them uses it up.
+#[test]
+fn a_budget_of_its_own_ends_with_the_third_attempt_that_was_killed_in_its_call() {
+    let service = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = service.local_addr().expect("it is bound");
+    let place = Place::new();
+    let rules = "[agents.defaults.subagents]\nonInterrupt = \"rerun\"\n";
+    let options = "[runtimes.openai.options]\nmodel = \"small\"\n";
+    place.file("c.toml", format!("{rules}{options}baseUrl = \"http://{address}/v1\"\n"));
+    let run = ["run", "--config", "c.toml", "--runtime", "openai", "--budget-tokens", "10000"];
+    let run = [&run[..], &["name a fruit"]].concat();
+    for words in [&run[..], &["resume", "last"], &["resume", "last"]] {
+        let mut command = place.command(words);
+        let mut supervisor = command.stderr(Stdio::null()).spawn().expect("it is a program");
+        let _call = service.accept().expect("a call comes");
+        let locks = place.locks_of(supervisor.id());
+        supervisor.kill().expect("it is a child that was not waited for");
+        supervisor.wait().expect("the child cannot be waited for");
+        locks.wait();
+    }
+    let ended = place.run(&["resume", "last"]).expect_code(4);
+    assert!(ended.stderr.contains("budget"), "{}", ended.stderr);
+    let tree = place.run(&["tree", "--json"]).json();
+    assert_eq!(tree[0]["tokenUsage"]["input"], 10_000, "{tree}");
+    place.run(&["audit", "last"]).expect_code(0);
+    service.set_nonblocking(true).expect("a socket");
+    assert!(service.accept().is_err(), "no call was made beyond the budget");
+}
+
 /// The last token of the budget is used, and pieces are left: the budget stopped the map, whether a token was over or not.
 #[test]
 fn a_map_that_uses_its_budget_to_the_last_token_was_stopped_by_it() {

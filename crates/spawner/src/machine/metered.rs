@@ -260,8 +260,8 @@ impl Machine {
     }
 
     /// An attempt was interrupted that does not go through the meter, and has told nothing of its use in a unit. A request of it may have been
-    /// answered, and what is unknown is not free: it is charged all that its run had drawn of a pool, and half of what is left of a
-    /// budget of its own, so that the run can go on and no number of interruptions makes its calls free. Returns the charge.
+    /// answered, and what is unknown is not free: it is charged all that its run had drawn of a pool. Of a budget of its own it is charged half of
+    /// what is left and at least a quarter of the whole, so that the run can go on, and the third such attempt uses the budget up. Returns the charge.
     pub(super) fn lose_untold(
         &mut self,
         run: RunIndex,
@@ -272,7 +272,11 @@ impl Machine {
         let left = self.books.ledger.left(id);
         let [tokens, micro_usd] = Unit::ALL.map(|unit| {
             let left = unit.of(left).filter(|_| !told(unit)).unwrap_or(0);
-            if self.books.ledger.is_pooled(id, unit) { left } else { left.div_ceil(2) }
+            if self.books.ledger.is_pooled(id, unit) {
+                return left;
+            }
+            let granted = self.books.ledger.balance(id, unit).and_then(|balance| balance.granted);
+            left.div_ceil(2).max(granted.unwrap_or(0).div_ceil(4)).min(left)
         });
         if tokens == 0 && micro_usd == 0 {
             return None;
