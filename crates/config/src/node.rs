@@ -131,7 +131,7 @@ impl Node {
         }
     }
 
-    /// Returns a text with a duration of whole seconds as their number: `90s`, `1h30m`.
+    /// Returns a text with a duration as its number of seconds, rounded up: `90s`, `1h30m`.
     pub(crate) fn seconds(&self) -> Option<Self> {
         let (NodeValue::Text(text) | NodeValue::Raw(text)) = &self.value else { return None };
         let seconds = offshoot_model::parse_seconds(text)?;

@@ -15,9 +15,11 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     signed.try_into().ok()
 }
 
-/// Reads a duration of whole seconds. One with a part of a second is none: a limit would be another than the one that was written.
+/// Reads the duration of a limit, which is recorded in whole seconds: a part of a second counts as a whole one, so that no limit becomes 0,
+/// which is none.
 pub fn parse_seconds(text: &str) -> Option<u64> {
-    parse_duration(text).filter(|read| read.subsec_nanos() == 0).map(|read| read.as_secs())
+    let read = parse_duration(text)?;
+    read.as_secs().checked_add(u64::from(read.subsec_nanos() > 0))
 }
 
 #[cfg(test)]
@@ -50,13 +52,13 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_in_whole_seconds() {
+    fn a_part_of_a_second_is_a_second_of_a_limit() {
         for (text, expected) in [
             ("0", Some(0)),
-            ("0.5", None),
-            ("500ms", None),
+            ("0.5", Some(1)),
+            ("500ms", Some(1)),
             ("1", Some(1)),
-            ("1.001s", None),
+            ("1.001s", Some(2)),
             ("1.5m", Some(90)),
             ("1000ms", Some(1)),
         ] {

@@ -19,7 +19,7 @@ pub(crate) struct LimitArguments {
     #[arg(long, short = 'j', visible_alias = "jobs", value_name = "N", value_parser = written(whole(1_u32, "4")))]
     pub(crate) max_concurrent: Option<String>,
 
-    /// Time that an agent may run, such as 90s, with the CPU time that it uses while it waits; 0 is no limit
+    /// Time that an agent may run, such as 90s, with the CPU time that it uses while it waits; 0 is no limit, and 0.5 counts as 1 s
     #[arg(long, value_name = "DURATION", value_parser = seconds_text)]
     pub(crate) timeout: Option<String>,
 

@@ -10,8 +10,8 @@ use offshoot_model::{
     AgentId, BudgetRequest, Isolation, JsonText, MicroUsd, Need, OnNeedFailed, Rights, TaskType,
     json_error,
 };
-use offshoot_policy::check_label;
 use offshoot_policy::needs::{self, Named};
+use offshoot_policy::{check_given_label, check_label};
 use offshoot_schema::check_schema;
 use serde_json::{Map, Value};
 
@@ -103,7 +103,7 @@ fn task(line: Value) -> Result<Task, String> {
     }
     let label = fields.text("label")?;
     if let Some(label) = &label {
-        check_label(label).map_err(|refusal| refusal.message)?;
+        check_given_label(label).map_err(|refusal| refusal.message)?;
     }
     let id = fields.text("id")?;
     if id.as_ref().is_some_and(|id| check_label(id).is_err()) {
@@ -219,7 +219,7 @@ impl Fields {
     }
 
     fn timeout(&mut self) -> Result<Option<u64>, String> {
-        let expected = "a whole number of seconds, or a string such as \"90s\"";
+        let expected = "a number of seconds, or a string such as \"90s\"";
         let Some(value) = self.take("timeout") else { return Ok(None) };
         let text = match &value {
             Value::String(text) => text.clone(),

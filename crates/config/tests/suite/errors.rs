@@ -68,12 +68,12 @@ fn each_error_has_its_place() {
             "c.toml:6:21: agents.defaults.subagents.announceTimeoutMs: found 0, allowed is a whole number of at least 1",
         ],
     );
-    // Parts of seconds, and no durations.
+    // No durations.
     check(
         "c.toml",
-        "[agents.defaults.subagents]\nrunTimeoutSeconds = \"500ms\"\ngraceSeconds = \"soon\"\nmaxSpawns = \"90s\"\n",
+        "[agents.defaults.subagents]\nrunTimeoutSeconds = \"-1s\"\ngraceSeconds = \"soon\"\nmaxSpawns = \"90s\"\n",
         &[
-            "c.toml:2:21: agents.defaults.subagents.runTimeoutSeconds: found \"500ms\", allowed is a whole number of seconds, or a text such as \"90s\" or \"1h30m\"",
+            "c.toml:2:21: agents.defaults.subagents.runTimeoutSeconds: found \"-1s\", allowed is a whole number of seconds, or a text such as \"90s\" or \"1h30m\"",
             "c.toml:3:16: agents.defaults.subagents.graceSeconds: found \"soon\", allowed is a whole number of seconds, or a text such as \"90s\" or \"1h30m\"",
             "c.toml:4:13: agents.defaults.subagents.maxSpawns: found \"90s\", allowed is a whole number of at least 1",
         ],
