@@ -38,7 +38,7 @@ use crate::{Books, Lineage, RuntimeFacts, Terms};
 
 pub use fallback::check_fallback;
 pub use lowered::lowered;
-pub use request::check_label;
+pub use request::{NAMES_OF_NEWEST, check_given_label, check_label, is_reserved_label};
 
 /// The session that asks, as the record knows it. Nothing of this comes from the request.
 #[derive(Clone, Copy, Debug)]

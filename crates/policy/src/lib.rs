@@ -66,7 +66,8 @@ mod term;
 mod terms;
 
 pub use admission::{
-    Admission, Caller, LastChild, Load, admit, check_fallback, check_label, lowered, open,
+    Admission, Caller, LastChild, Load, NAMES_OF_NEWEST, admit, check_fallback, check_given_label,
+    check_label, is_reserved_label, lowered, open,
 };
 pub use books::Books;
 pub use capabilities::{Capabilities, Capability, Delegation, Given, PossibleCycle};

@@ -11,6 +11,7 @@ use offshoot_config::Config;
 use offshoot_door::{Client, ContextGrant, Spawn, SpawnInput, Status};
 use offshoot_host::runtimes::EXEC;
 use offshoot_model::{BudgetRequest, InputRange, Need};
+use offshoot_policy::is_reserved_label;
 use offshoot_runtime::OutputFormat;
 use offshoot_split::{self as split, InputFile};
 
@@ -151,7 +152,11 @@ pub(super) fn map(
             let (name, offset, length, header) = (names[path].clone(), *offset, *length, *header);
             Spawn {
                 task: task.clone(),
-                label: Some(piece.label.to_string()),
+                label: Some(match is_reserved_label(&piece.label) {
+                    // A file may be called `main`.
+                    true => format!("{} (piece)", piece.label),
+                    false => piece.label.to_string(),
+                }),
                 input: Some(SpawnInput { name, offset, length, header }),
                 ..template.clone()
             }

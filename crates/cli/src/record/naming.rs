@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use offshoot_display::{neutral, number};
 use offshoot_model::{RootId, RunId, RunStatus, SessionKey};
+use offshoot_policy::NAMES_OF_NEWEST;
 use offshoot_spawner::{Clock, SystemClock};
 use offshoot_store::{FIND_LIMIT, FoundRun};
 
@@ -18,9 +19,6 @@ use crate::door::own;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::listing;
-
-/// The names of the root of the newest tree. Any child can have one of them as its label, and is not meant.
-const NEWEST: [&str; 2] = ["last", "main"];
 
 /// The runs that a text may mean, the newest first.
 struct Candidates {
@@ -119,7 +117,7 @@ impl Record {
         let listed = text.strip_prefix('@').and_then(|number| number.parse().ok());
         let named = match (text, listed) {
             (_, Some(number)) => Some(listing::run(self, number)?),
-            (text, None) if NEWEST.contains(&text) => {
+            (text, None) if NAMES_OF_NEWEST.contains(&text) => {
                 self.summaries()?.last().map(|newest| newest.root.run())
             }
             _ => None,

@@ -10,6 +10,7 @@ use offshoot_model::{
     AgentId, BudgetRequest, ContextEntry, Isolation, JsonText, Need, OnNeedFailed, Rights,
     SpawnRequest, TaskType, path_text,
 };
+use offshoot_policy::is_reserved_label;
 use offshoot_policy::needs::{self, Named, NeedsError};
 use offshoot_spawner::{Piece, PieceNeed, RunSpec};
 use serde::{Deserialize, Serialize};
@@ -101,7 +102,8 @@ impl Task {
     }
 }
 
-/// Gives each task a label that no other has: its first words where it has none, and a number behind what would not be unique.
+/// Gives each task a label that no other run has: its first words where it has none, and a number behind what would not be unique or is a name of
+/// other runs, such as `main`.
 pub(crate) fn label_all(tasks: &mut [Task]) {
     // The first task with a label of its own keeps it as it is.
     let own: HashSet<String> = tasks.iter().filter_map(|task| task.label.clone()).collect();
@@ -110,6 +112,7 @@ pub(crate) fn label_all(tasks: &mut [Task]) {
     let mut next: HashMap<String, u32> = HashMap::new();
     for task in tasks {
         if let Some(label) = &task.label
+            && !is_reserved_label(label)
             && taken.insert(label.clone())
         {
             continue;
@@ -119,7 +122,7 @@ pub(crate) fn label_all(tasks: &mut [Task]) {
         let label = loop {
             let label = numbered(&base, *number);
             *number += 1;
-            if !own.contains(&label) && taken.insert(label.clone()) {
+            if !is_reserved_label(&label) && !own.contains(&label) && taken.insert(label.clone()) {
                 break label;
             }
         };
@@ -223,6 +226,11 @@ mod tests {
         // What was asked for by name stays.
         let asked = [("a", None), ("x", Some("a (2)")), ("a", None), ("y", Some("a"))];
         check(&asked, &["a (3)", "a (2)", "a (4)", "a"]);
+        // A label that is the name of another run would not mean its own.
+        check(
+            &[("main", None), ("x", Some("last")), ("@2", None)],
+            &["main (2)", "last (2)", "@2 (2)"],
+        );
         check(&[(" \n\t", None), ("a\u{1b}b\nc", None)], &["task", "a b c"]);
         let words = "tell everything that there is to know of the river and its valley";
         check(&[(words, None)], &["tell everything that there is to know of"]);

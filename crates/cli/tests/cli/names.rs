@@ -147,13 +147,24 @@ fn main_is_the_root_of_the_newest_tree() {
             .expect("it names the run")
             .to_owned()
     };
-    let first = id(&["run", "--json", "--label", "main", "x", "--", "true"]);
+    // A file can be called so, and its piece does not stand between an operator and the newest tree.
+    place.file("main", "bean\n");
+    let first = id(&["map", "--json", "--split", "files", "main", "--", "true"]);
+    assert_eq!(place.run(&["tree", "last", "--json"]).json()[0]["children"][0]["label"], "main");
     let second = id(&["run", "--json", "x", "--", "true"]);
     let shown = || place.run(&["show", "main"]).expect_code(0).stdout().to_owned();
-    // Any run can be called so, and does not stand between an operator and the newest tree.
     assert!(shown().contains(&second), "{}", shown());
-    for name in ["main", "last"] {
-        place.run(&["run", "--label", name, "x", "--", "true"]).expect_code(0);
+    // A label that is given does not mean another run.
+    for name in ["main", "last", "@1"] {
+        let refused = place.run(&["run", "--label", name, "x", "--", "true"]).expect_code(2);
+        assert!(refused.stderr.contains("is reserved"), "{}", refused.stderr);
+        place.file("tasks", format!("{{\"task\": \"x\", \"label\": \"{name}\"}}\n"));
+        let refused = place.run(&["fanout", "--tasks", "tasks", "--", "true"]).expect_code(2);
+        assert!(refused.stderr.contains("is reserved"), "{}", refused.stderr);
+        let inside = "\"$OFFSHOOT\" spawn --label \"$1\" x -- true";
+        let script = ["run", "--allow-recursive-spawn", "x", "--", "sh", "-c", inside, "sh", name];
+        let refused = place.run(&script);
+        assert!(refused.stderr.contains("is reserved"), "{}", refused.stderr);
     }
     let newest = id(&["run", "--json", "x", "--", "true"]);
     for name in ["main", "last"] {

@@ -6,6 +6,8 @@ use offshoot_model::{Origin, Refusal, SpawnRequest};
 
 /// The longest label, which people read in a list.
 const MAX_LABEL_CHARACTERS: usize = 100;
+/// The names of the root of the newest tree.
+pub const NAMES_OF_NEWEST: [&str; 2] = ["last", "main"];
 /// The longest name that still fits, encoded, into a file name on every system.
 const MAX_NAME_CHARACTERS: usize = 200;
 
@@ -15,7 +17,9 @@ pub(super) fn check(request: &SpawnRequest, origin: Origin) -> Result<(), Refusa
         return Err(Refusal::invalid("task", "the task is empty"));
     }
     if let Some(label) = &request.label {
-        check_label(label)?;
+        // That of a piece may be the name of a file.
+        let check = if origin == Origin::Piece { check_label } else { check_given_label };
+        check(label)?;
     }
     let mut names = HashSet::new();
     for entry in &request.context {
@@ -65,6 +69,28 @@ pub fn check_label(label: &str) -> Result<(), Refusal> {
         return Ok(());
     };
     Err(Refusal::invalid("label", message))
+}
+
+/// Makes sure that a given label can be read in a list, and names its run: `last`, `main` and `@N` mean other ones.
+///
+/// # Errors
+///
+/// `invalid_request`, with the reason.
+pub fn check_given_label(label: &str) -> Result<(), Refusal> {
+    check_label(label)?;
+    if !is_reserved_label(label) {
+        return Ok(());
+    }
+    let message = format!("the label {label:?} is reserved");
+    Err(Refusal::invalid("label", message).with_hint(
+        "`last` and `main` are names of the newest root, and `@N` is row N of the last listing: give it another label",
+    ))
+}
+
+/// True if commands read a label as the name of another run: the newest root, or a row of the last listing.
+pub fn is_reserved_label(label: &str) -> bool {
+    let is_row = |number: &str| !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
+    NAMES_OF_NEWEST.contains(&label) || label.strip_prefix('@').is_some_and(is_row)
 }
 
 fn check_name(name: &str) -> Result<(), Refusal> {
