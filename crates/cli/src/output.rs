@@ -2,11 +2,13 @@
 //!
 //! Colours go through `anstream`, which drops them where the stream is no terminal or `NO_COLOR` is set.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstream::ColorChoice;
@@ -14,7 +16,7 @@ use anstyle::{AnsiColor, Style};
 use indexmap::IndexMap;
 use offshoot_config::Valued;
 use offshoot_display::json::{Document, Format, printed as printed_in};
-use offshoot_display::{Progress, ProgressDrawTarget, Redrawn, neutral};
+use offshoot_display::{Progress, ProgressDrawTarget, Redrawn, in_tree, neutral};
 use offshoot_merge::Answer;
 use offshoot_spawner::StoredValues;
 use offshoot_store::ValueFile;
@@ -27,7 +29,7 @@ use serde_json::value::RawValue;
 use crate::code::{FailureCode, NoteCode};
 use crate::failure::{Complaint, Failure};
 use offshoot_host::{Level, Reporter};
-use offshoot_model::{SaidError, plain};
+use offshoot_model::{RootId, SaidError, plain};
 
 /// Standard output, where it is a regular file to which standard error does not go as well: notes between two parts of an
 /// answer would be taken for a part of it.
@@ -59,6 +61,14 @@ pub(crate) struct Output {
     loudness: Loudness,
     json: bool,
     format: Format,
+}
+
+/// The tree of this command, once it is known.
+static TREE: OnceLock<RootId> = OnceLock::new();
+
+/// Returns advice with the id of this command's tree in it.
+fn filled(advice: &str) -> Cow<'_, str> {
+    TREE.get().map_or(advice.into(), |root| in_tree(advice, *root))
 }
 
 /// The lines on the terminal that the progress of this process redraws.
@@ -331,8 +341,14 @@ impl Output {
     /// Says what to do next.
     pub(crate) fn hint(self, code: NoteCode, text: impl Display) {
         if self.loudness >= Loudness::Normal {
-            say(format_args!("{HINT}hint{HINT:#}: {text}{}", self.shown(Some(code))));
+            let text = text.to_string();
+            say(format_args!("{HINT}hint{HINT:#}: {}{}", filled(&text), self.shown(Some(code))));
         }
+    }
+
+    /// Names the tree of this command: commands in what is said from now on name it too.
+    pub(crate) fn name_tree(self, root: RootId) {
+        let _ = TREE.set(root);
     }
 
     /// The code of a message, as it stands behind the message where details are wanted.
@@ -350,7 +366,7 @@ impl Output {
             say(format_args!("  caused by: {}", neutral::block(cause)));
         }
         if let Some(hint) = &complaint.hint {
-            say(format_args!("{HINT}hint{HINT:#}: {}", neutral::block(hint)));
+            say(format_args!("{HINT}hint{HINT:#}: {}", neutral::block(&filled(hint))));
         }
     }
 

@@ -21,6 +21,7 @@
 //! assert_eq!(TreeText::new(&tree).to_string(), "idle");
 //! ```
 
+mod advice;
 mod branch;
 mod export;
 mod held;
@@ -39,6 +40,7 @@ mod stats;
 mod style;
 mod tree;
 
+pub use advice::in_tree;
 pub use branch::{Branch, RunLine, reason_beside, why};
 pub use export::{Excerpt, Export, SaidEnd};
 pub use held::{Hold, breaker, held, host, memory, parked, paused, wall};

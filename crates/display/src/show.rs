@@ -11,6 +11,7 @@ use offshoot_model::{
     Window,
 };
 
+use crate::advice::in_tree;
 use crate::held::held;
 use crate::line::why;
 use crate::style::Style;
@@ -59,7 +60,8 @@ pub struct Story {
     /// The number of tools that the run has used, and the last one.
     tool_uses: u64,
     tool_use: Option<Box<ToolUse>>,
-    /// The number of its requests to models that went through the meter and are over, by their ends.
+    /// The number of its requests to models that are over, by their ends: those that went through the meter, and those that a killed attempt
+    /// without the meter may have made.
     requests: BTreeMap<RequestEnding, u64>,
     /// Requests to models that were refused, by the code of the refusal.
     refused_requests: BTreeMap<Arc<str>, u64>,
@@ -69,6 +71,8 @@ pub struct Story {
 
 /// The number of characters of a task or an answer that are shown; the rest is a matter for the command that prints it whole.
 const TEXT: usize = 2000;
+/// The way on with a run whose tree is open, and has no supervisor.
+const OF_ABANDONED: &str = "`offshoot resume RUN` goes on with its tree; a run that its runtime cannot continue runs again where `onInterrupt` is `rerun`, as it is for pieces of a map or a fanout";
 
 impl Show {
     /// About this run, in this style; nothing known yet.
@@ -207,8 +211,8 @@ impl Story {
         row("needs", needs);
         row("times", Some(times(node)));
         row("used", used(&node.usage, &node.cost));
-        let is_metered = !self.requests.is_empty() || !self.refused_requests.is_empty();
-        row("metered", is_metered.then(|| requests(&self.requests, &self.refused_requests)));
+        let has_asked = !self.requests.is_empty() || !self.refused_requests.is_empty();
+        row("requests", has_asked.then(|| requests(&self.requests, &self.refused_requests)));
         row("quota", Some(windows(tree, node)).filter(|windows| !windows.is_empty()));
         row("afterwards", afterwards(admitted).map(str::to_owned));
         let below = tree.children(node).len();
@@ -239,9 +243,10 @@ impl Story {
         row("logs", has_logs.then_some(logs));
         let hint = match ending {
             Some(ending) => ending.hint(),
+            None if node.status == RunStatus::Lost => Some(OF_ABANDONED),
             None => node.reason.as_ref().and_then(Reason::hint),
         };
-        row("hint", hint.map(str::to_owned));
+        row("hint", hint.map(|hint| in_tree(hint, node.root).into_owned()));
         row("answer", ending.and_then(|ending| ending.output.as_ref()).map(payload));
         rows
     }
@@ -365,7 +370,7 @@ fn requests(requests: &BTreeMap<RequestEnding, u64>, refused: &BTreeMap<Arc<str>
     };
     let counts: Vec<String> =
         requests.iter().map(count).chain(refused.iter().map(refusal)).collect();
-    format!("requests to models: {}", counts.join(", "))
+    format!("to models: {}", counts.join(", "))
 }
 
 /// Returns the part that is left of a window of a quota, as people read it.

@@ -109,7 +109,7 @@ impl Reason {
                 yes(Some("free space in the data folder, then run it again"))
             }
             Self::Interrupted => yes(Some(
-                "`offshoot resume RUN` goes on with its tree, unless that is over; it runs again itself where its runtime can, or `onInterrupt` is `rerun`",
+                "run it again; `offshoot resume RUN --failed` does that for pieces of a map or a fanout, and with `onInterrupt` set to `rerun` each `resume` for any run",
             )),
             Self::ClientGone => no(None),
         }

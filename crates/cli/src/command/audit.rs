@@ -271,7 +271,7 @@ fn print(audited: &Audited, root: RootId, cx: &Invocation) -> Result<(), Failure
     })
 }
 
-/// `granted 1000 tokens = used 200 + overrun 0 + reserved 300 + free 500`
+/// `granted 1000 tokens = used 200 + overrun 0 + reserved 300 + free 500`, and the meaning of an overrun inside the budget.
 fn budget(account: &Account) -> String {
     let Account { unit, granted, used, overrun, reserved, free, deficit } = account;
     let unit = unit.as_str();
@@ -279,7 +279,13 @@ fn budget(account: &Account) -> String {
         0 => String::new(),
         deficit => format!(" + deficit {deficit}"),
     };
+    let meaning = match (overrun, deficit) {
+        (1.., 0) => {
+            " (overrun: used by runs below it beyond their own shares, and inside this budget)"
+        }
+        _ => "",
+    };
     format!(
-        "granted {granted}{more} {unit} = used {used} + overrun {overrun} + reserved {reserved} + free {free}"
+        "granted {granted}{more} {unit} = used {used} + overrun {overrun} + reserved {reserved} + free {free}{meaning}"
     )
 }

@@ -149,6 +149,7 @@ pub(crate) async fn run(
     };
     let mut tree = tree?;
     let root = tree.root();
+    cx.output.name_tree(root);
     let stopper = tree.stopper();
     let telling = engine.notify(&tree, cx);
     let follow = progress::follow(&tree, pieces.len(), engine.since, cx.output);

@@ -240,6 +240,7 @@ pub(crate) fn prepare_tasks(
     for (runtime, cost) in costs {
         match cost {
             CostKnowledge::None => {}
+            _ if is_said_to_be_free(&config, &runtime) => {}
             CostKnowledge::Metered | CostKnowledge::Reported | CostKnowledge::Bounded => {
                 config = capped(config, layers.clone(), &agent, &runtime, cx)?;
             }
@@ -390,6 +391,15 @@ fn of_the_day(config: Config, layers: Loader, agent: &AgentId) -> Result<Config,
         layers.set(format!("agents.defaults.subagents.budget.{unit}"), "0")
     };
     load::finish(units.fold(layers, set))
+}
+
+/// True if the configuration says that calls of a runtime cost nothing. Where the trees of a day are bounded together, each has a budget
+/// nevertheless.
+fn is_said_to_be_free(config: &Config, runtime: &str) -> bool {
+    let said = config.runtime(runtime).and_then(|settings| settings.cost.as_ref());
+    said.is_some_and(|cost| cost.value == CostKnowledge::None)
+        && runtime != CLAUDE.name
+        && config.host().usd_per_day.is_none()
 }
 
 /// The configuration with a budget in dollars: where none is set, the runtime's own, which is then reported.

@@ -26,6 +26,7 @@ pub(crate) async fn run(
     };
     let mut tree = tree?;
     let (root, stopper) = (tree.root(), tree.stopper());
+    cx.output.name_tree(root);
     let telling = engine.notify(&tree, cx);
     let follow = progress::follow(&tree, 1, engine.since, cx.output);
     let work = async {

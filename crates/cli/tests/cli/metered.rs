@@ -124,7 +124,7 @@ fn what_claude_uses_is_counted_request_by_request() {
     assert!((metered - 0.000105 * settled.len() as f64).abs() < 1e-9, "{settled:?}");
     let shown = stage.place.run(&["show", "last"]).expect_code(0);
     assert!(shown.stdout().contains(" metered"), "{}", shown.stdout());
-    assert!(shown.stdout().contains("requests to models: "), "{}", shown.stdout());
+    assert!(shown.stdout().contains("requests  to models: "), "{}", shown.stdout());
     stage.place.run(&["audit", "last"]).expect_code(0);
 }
 
