@@ -22,6 +22,14 @@ pub enum IsolationError {
         /// The folder.
         folder: PathBuf,
     },
+    /// The repository is damaged.
+    #[error("the repository of {} cannot be read: {said}", folder.display())]
+    Damaged {
+        /// The folder.
+        folder: PathBuf,
+        /// The last words of git.
+        said: String,
+    },
     /// The repository has no files beside it.
     #[error("the repository of {} is bare: it has no files to work on", folder.display())]
     Bare {
@@ -97,7 +105,7 @@ impl IsolationError {
             Self::NoCommit { .. } => {
                 "name a commit that is there (git log), or make the first one: git commit"
             }
-            Self::Git { .. } | Self::Answer { .. } => {
+            Self::Git { .. } | Self::Answer { .. } | Self::Damaged { .. } => {
                 "look at the repository with: git status, git fsck"
             }
             Self::Hangs { .. } => "look at the disk of the repository, and at its filters",

@@ -126,6 +126,8 @@ pub struct Verdict {
 /// A patch as a commit on its own base.
 #[derive(Clone, Debug)]
 struct Made {
+    /// The place in the request.
+    at: usize,
     key: String,
     run: String,
     base: String,
@@ -158,8 +160,8 @@ impl Workspaces {
         let base = &repository.commit;
         let mut joined = Joined { base: base.clone(), ..Joined::default() };
         let mut made = Vec::new();
-        for patch in &joint.patches {
-            match make(commits, patch).await? {
+        for (at, patch) in joint.patches.iter().enumerate() {
+            match make(commits, patch, at).await? {
                 Some(Ok(one)) => made.push(one),
                 Some(Err(conflict)) => joined.conflicts.push(conflict),
                 None => joined.unchanged.push(patch.key.clone()),
@@ -167,7 +169,7 @@ impl Workspaces {
         }
         let mut line = Line::new(base);
         for one in made {
-            line.add(commits, one, &mut joined.conflicts).await?;
+            line.add(commits, one).await?;
         }
         if let Some(check) = joint.check.as_ref().filter(|_| !line.made.is_empty()) {
             let verdict =
@@ -182,6 +184,8 @@ impl Workspaces {
             joined.branch = Some(joint.branch.clone());
         }
         joined.commit = tip;
+        let made_conflicts = line.conflicts(commits).await?;
+        joined.conflicts.extend(made_conflicts);
         joined.applied = line.applied();
         Ok(joined)
     }
@@ -244,11 +248,12 @@ async fn search(
             }
         }
         passes = search.found();
+        // With it goes what stood in the way of others: those that did not fit behind it are tried again.
         let (culprit, rest) = line.cut(passes);
         let Checked { why, said, .. } = last;
         joined.left_out.push(LeftOut { key: culprit.key, run: culprit.run, why, said });
         for one in rest {
-            line.add(commits, one, &mut joined.conflicts).await?;
+            line.add(commits, one).await?;
         }
         last = match line.made.len() == passes {
             // That much is known to pass.
@@ -266,6 +271,7 @@ async fn search(
 async fn make(
     commits: &Commits<'_>,
     patch: &Contribution,
+    at: usize,
 ) -> Result<Option<Result<Made, Conflict>>, IsolationError> {
     let Contribution { key, run, base, patch } = patch;
     let Some(patch) = patch else { return Ok(None) };
@@ -286,19 +292,25 @@ async fn make(
         return conflict("a patch that does not fit to its own base");
     };
     let files = commits.differ(base, &commit).await?;
-    Ok(Some(Ok(Made { key: key.clone(), run: run.clone(), base: base.clone(), commit, files })))
+    let (key, run, base) = (key.clone(), run.clone(), base.clone());
+    Ok(Some(Ok(Made { at, key, run, base, commit, files })))
 }
+
+/// A patch that does not fit is compared with so many others.
+const MOST_COMPARED: usize = 100;
 
 /// The line of commits that the branch becomes.
 struct Line {
     base: String,
     /// Each with the commit on the line that it became.
     made: Vec<(Made, String)>,
+    /// The patches that do not fit, with the files in which.
+    apart: Vec<(Made, Vec<String>)>,
 }
 
 impl Line {
     fn new(base: &str) -> Self {
-        Self { base: base.to_owned(), made: Vec::new() }
+        Self { base: base.to_owned(), made: Vec::new(), apart: Vec::new() }
     }
 
     fn tip(&self) -> &str {
@@ -314,37 +326,68 @@ impl Line {
     }
 
     /// Puts one more on the line, or among those that do not fit.
-    async fn add(
-        &mut self,
-        commits: &Commits<'_>,
-        one: Made,
-        conflicts: &mut Vec<Conflict>,
-    ) -> Result<(), IsolationError> {
+    async fn add(&mut self, commits: &Commits<'_>, one: Made) -> Result<(), IsolationError> {
         match commits.put(&one.base, self.tip(), &one.commit).await? {
             Put::Clean(tree) => {
                 let message = format!("{}\n\nBy the run {}.", title(&one.key), one.run);
                 let commit = commits.commit(&tree, self.tip(), &message).await?;
                 self.made.push((one, commit));
             }
-            Put::Conflict(files) => {
-                let whose = |file: &String| {
-                    let has = |(made, _): &&(Made, String)| {
-                        made.files.iter().any(|other| is_in_the_way(other, file))
-                    };
-                    self.made.iter().filter(has).map(|(made, _)| made.key.clone()).collect()
-                };
-                let files = files.into_iter().map(|file| (file.clone(), whose(&file))).collect();
-                let why = "others have changed the same lines or names before it".to_owned();
-                conflicts.push(Conflict { key: one.key, run: one.run, why, files });
-            }
+            Put::Conflict(files) => self.apart.push((one, files)),
         }
         Ok(())
     }
 
-    /// Takes the patch behind the first so many off, and those behind it.
+    /// Takes the patch behind the first so many off. Returns it, and those that are to be put on the line again: all behind it, with what did not
+    /// fit there.
     fn cut(&mut self, patches: usize) -> (Made, Vec<Made>) {
         let mut off = self.made.split_off(patches).into_iter().map(|(made, _)| made);
-        (off.next().expect("a patch was found"), off.collect())
+        let culprit = off.next().expect("a patch was found");
+        let (before, behind) =
+            std::mem::take(&mut self.apart).into_iter().partition(|(one, _)| one.at < culprit.at);
+        self.apart = before;
+        let mut rest: Vec<Made> = off.chain(behind.into_iter().map(|(one, _)| one)).collect();
+        rest.sort_by_key(|one| one.at);
+        (culprit, rest)
+    }
+
+    /// Returns what came of those that do not fit: which files, and whose changes stand in their way.
+    async fn conflicts(&self, commits: &Commits<'_>) -> Result<Vec<Conflict>, IsolationError> {
+        let mut conflicts = Vec::new();
+        for (one, files) in &self.apart {
+            let mut whose = BTreeMap::new();
+            for file in files {
+                whose.insert(file.clone(), self.in_the_way(commits, one, file).await?);
+            }
+            let why = "others have changed the same lines or names before it".to_owned();
+            let (key, run) = (one.key.clone(), one.run.clone());
+            conflicts.push(Conflict { key, run, why, files: whose });
+        }
+        Ok(conflicts)
+    }
+
+    /// Names those before a patch that cannot stand beside it in a file. Where it is all of them together, these are all that have changed the file.
+    async fn in_the_way(
+        &self,
+        commits: &Commits<'_>,
+        one: &Made,
+        file: &str,
+    ) -> Result<Vec<String>, IsolationError> {
+        let has = |made: &&Made| {
+            made.at < one.at && made.files.iter().any(|other| is_in_the_way(other, file))
+        };
+        let before: Vec<&Made> = self.made.iter().map(|(made, _)| made).filter(has).collect();
+        let mut alone = Vec::new();
+        for other in before.iter().take(MOST_COMPARED).filter(|other| other.base == one.base) {
+            let put = commits.put(&one.base, &other.commit, &one.commit).await?;
+            if matches!(put, Put::Conflict(files) if files.iter().any(|it| it == file)) {
+                alone.push(other.key.clone());
+            }
+        }
+        Ok(match alone.is_empty() {
+            true => before.iter().map(|made| made.key.clone()).collect(),
+            false => alone,
+        })
     }
 
     fn applied(self) -> Vec<Applied> {

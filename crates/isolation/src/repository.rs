@@ -94,10 +94,19 @@ impl Repository {
                 commit: commit.to_owned(),
             }),
             ["false", _, _, _, ..] if code != 0 => {
-                Err(IsolationError::NoCommit { folder, commit: commit.to_owned() })
+                // A name that leads to an object which is not there.
+                let named = git.command(&folder, "rev-parse").args(["--verify", "-q", commit]);
+                match named.outcome().await?.0 {
+                    0 => Err(IsolationError::Damaged { folder, said }),
+                    _ => Err(IsolationError::NoCommit { folder, commit: commit.to_owned() }),
+                }
             }
             [""] if said.contains("not a git repository") => {
-                Err(IsolationError::NoRepository { folder })
+                // Git says the same of one whose beginning it cannot read.
+                match folder.ancestors().any(|above| above.join(".git").exists()) {
+                    true => Err(IsolationError::Damaged { folder, said }),
+                    false => Err(IsolationError::NoRepository { folder }),
+                }
             }
             _ if code != 0 => {
                 Err(IsolationError::Git { command: "rev-parse", code: Some(code), said })

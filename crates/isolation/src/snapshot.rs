@@ -29,8 +29,8 @@ pub(crate) struct Snapshot<'a> {
     pub(crate) objects: Option<PathBuf>,
     /// The folder whose objects are known.
     pub(crate) common: PathBuf,
-    /// True if all that is ignored in it was made there.
-    pub(crate) is_worktree: bool,
+    /// The folder of which it is a copy, with files that git ignores; none of a worktree, in which all that is ignored was made there.
+    pub(crate) copy_of: Option<PathBuf>,
 }
 
 /// A patch that was drawn.
@@ -50,6 +50,24 @@ impl Snapshot<'_> {
     /// Writes what differs from a commit or tree into a file, which is safe then.
     pub(crate) async fn patch(&self, base: &str, file: &Path) -> Result<Drawn, IsolationError> {
         let repositories = self.take().await?;
+        let mut notes = Vec::new();
+        let ignored = self.ignored().await?;
+        if !ignored.is_empty() {
+            self.take_added().await?;
+            let left = self.ignored().await?;
+            let left = match self.copy_of.clone() {
+                None => left,
+                Some(of) => {
+                    let tree = self.tree.clone();
+                    blocking(move || Ok(changed(&tree, &of, &left))).await?
+                }
+            };
+            if !left.is_empty() {
+                let left: Vec<String> =
+                    left.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+                notes.push(format!("ignored, and so not in the patch: {}", names(&left)));
+            }
+        }
         let part = file.with_extension("patch.part");
         let unfinished = part.clone();
         blocking(move || remove_file(&unfinished)).await?;
@@ -57,21 +75,11 @@ impl Snapshot<'_> {
         let diff = self.command("diff-index").args(["--cached", "-p"]).args(form);
         let diff = diff.args(["--no-textconv", "--src-prefix=a/", "--dst-prefix=b/", base]);
         let differs = diff.into_file(&part).await?;
-        let mut notes = Vec::new();
         if !repositories.is_empty() {
             let names = names(&repositories);
             notes.push(format!(
                 "repositories made in it, in the patch without their history: {names}"
             ));
-        }
-        if self.is_worktree {
-            let ignored = ["-z", "-o", "-i", "--exclude-standard", "--directory"];
-            let ignored = self.command("ls-files").args(ignored).run().await?;
-            let ignored: Vec<String> =
-                listed(&ignored).map(|path| path.to_string_lossy().into_owned()).collect();
-            if !ignored.is_empty() {
-                notes.push(format!("ignored, and so not in the patch: {}", names(&ignored)));
-            }
         }
         if !differs {
             return Ok(Drawn { files: 0, notes });
@@ -101,7 +109,8 @@ impl Snapshot<'_> {
         };
         blocking(prepare).await?;
         if self.index.exists() {
-            self.command("add").args(["-u", "--sparse", "."]).run().await?;
+            // Without a path, which an index without files would not have.
+            self.command("add").args(["-u", "--sparse"]).run().await?;
         }
         let others = self.command("ls-files").args(["-z", "-o", "--exclude-standard"]);
         let others: BTreeSet<PathBuf> = listed(&others.run().await?).collect();
@@ -111,6 +120,51 @@ impl Snapshot<'_> {
         let add = self.command("update-index").args(["-z", "--add", "--replace", "--stdin"]);
         add.input(files).run().await?;
         Ok(repositories)
+    }
+
+    /// Lists what git ignores in the folder, a folder as one.
+    async fn ignored(&self) -> Result<Vec<PathBuf>, IsolationError> {
+        let ignored = ["-z", "-o", "-i", "--exclude-standard", "--directory"];
+        let ignored = self.command("ls-files").args(ignored).run().await?;
+        Ok(listed(&ignored).collect())
+    }
+
+    /// Takes files that the agent has added by itself although they are ignored: they stand in its own index, also after a commit. One
+    /// that cannot be read says nothing.
+    async fn take_added(&self) -> Result<(), IsolationError> {
+        let theirs = match &self.copy_of {
+            Some(_) => self.tree.join(".git/index"),
+            None => self.git_folder.join("index"),
+        };
+        let is_file = fs::symlink_metadata(&theirs).is_ok_and(|about| about.is_file());
+        if !is_file {
+            return Ok(());
+        }
+        let list = self.command("ls-files").arg("-z");
+        let (code, added, said) = list.env("GIT_INDEX_FILE", &theirs).outcome().await?;
+        if code != 0 {
+            tracing::info!(index = %theirs.display(), said, "the index of an agent cannot be read");
+            return Ok(());
+        }
+        let known: BTreeSet<PathBuf> =
+            listed(&self.command("ls-files").arg("-z").run().await?).collect();
+        let tree = self.tree.clone();
+        let more: BTreeSet<PathBuf> = listed(&added).filter(|path| !known.contains(path)).collect();
+        let there = move || {
+            let is_there = |path: &PathBuf| {
+                let about = fs::symlink_metadata(tree.join(path));
+                about.is_ok_and(|about| about.is_file() || about.is_symlink())
+            };
+            let mut files = Vec::new();
+            for path in more.iter().filter(|path| is_there(path)) {
+                files.extend_from_slice(path.as_os_str().as_bytes());
+                files.push(0);
+            }
+            Ok(files)
+        };
+        let files = blocking(there).await?;
+        let add = self.command("update-index").args(["-z", "--add", "--replace", "--stdin"]);
+        add.input(files).run().await.map(drop)
     }
 
     fn command(&self, name: &'static str) -> Command<'_> {
@@ -125,6 +179,32 @@ impl Snapshot<'_> {
         // Symbolic links that name the folder are links, and nothing is fetched for a diff.
         self.git.command(&self.tree, name).envs(places).env("GIT_LITERAL_PATHSPECS", "1")
     }
+}
+
+/// The files among these, and below the folders among them, that are not as in the folder of which this is a copy. A copy has the times
+/// of its originals.
+fn changed(tree: &Path, of: &Path, paths: &[PathBuf]) -> Vec<PathBuf> {
+    let about = |path: &Path| fs::symlink_metadata(path).ok();
+    let mut changed = Vec::new();
+    let mut open: Vec<PathBuf> = paths.iter().rev().cloned().collect();
+    while let Some(path) = open.pop() {
+        let Some(here) = about(&tree.join(&path)) else { continue };
+        let there = about(&of.join(&path));
+        if here.is_dir() && there.as_ref().is_some_and(|there| there.is_dir()) {
+            let entries = fs::read_dir(tree.join(&path)).into_iter().flatten().flatten();
+            open.extend(entries.map(|entry| path.join(entry.file_name())));
+            continue;
+        }
+        let is_same = there.is_some_and(|there| {
+            here.is_symlink()
+                || (here.len(), here.modified().ok()) == (there.len(), there.modified().ok())
+        });
+        if !is_same {
+            changed.push(path);
+        }
+    }
+    changed.sort_unstable();
+    changed
 }
 
 /// Turns what git lists into files: a repository is listed as a folder, of which git looks no further.

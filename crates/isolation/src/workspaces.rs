@@ -452,7 +452,7 @@ impl Workspaces {
             index: self.shelf.beside(about.run, "index"),
             objects: (!about.begun.is_empty()).then(|| self.shelf.beside(about.run, "objects")),
             common: about.common.clone().unwrap_or_else(|| self.shelf.beside(about.run, "git")),
-            is_worktree: about.common.is_some(),
+            copy_of: about.common.is_none().then(|| about.of.clone()),
         }
     }
 }

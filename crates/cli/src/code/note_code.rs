@@ -20,6 +20,12 @@ pub(crate) enum NoteCode {
     NothingToApply,
     /// `apply` brings a patch that the merge of patches has left out.
     PatchNotOnBranch,
+    /// The input of a map has no piece.
+    NothingToRun,
+    /// A file stands in a folder of the configuration, and has a name that is not read.
+    ConfigurationNotRead,
+    /// `apply` brings a branch whose check has failed.
+    CheckFailed,
     /// `prune RUN` has deleted what a run left, and not its events.
     EventsStay,
     /// A command about all trees of this user finds none.

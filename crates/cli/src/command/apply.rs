@@ -26,6 +26,16 @@ struct Branch {
     conflicts: Vec<NotOnBranch>,
     #[serde(default)]
     left_out: Vec<NotOnBranch>,
+    check: Option<CheckVerdict>,
+}
+
+/// The outcome of the check of a branch.
+#[derive(Deserialize)]
+struct CheckVerdict {
+    command: String,
+    passes: bool,
+    #[serde(default)]
+    why: String,
 }
 
 /// A run whose patch is not on the branch.
@@ -42,7 +52,13 @@ pub(crate) fn run(arguments: &ApplyArguments, cx: &Invocation) -> Result<Exit, F
     let Some(ending) = record.ending(found.root, run)? else {
         return Err(record::not_over(&record, &found)?);
     };
-    let what = what(&record, &found, ending)?;
+    let (what, failed) = what(&record, &found, ending)?;
+    if let Some(CheckVerdict { command, why, .. }) = failed {
+        cx.output.warning(
+            NoteCode::CheckFailed,
+            format_args!("this branch has not passed its check: `{command}` {why}"),
+        );
+    }
     if let Some(why) = why_not_on_branch(&record, &found)? {
         cx.output.warning(
             NoteCode::PatchNotOnBranch,
@@ -92,7 +108,13 @@ pub(crate) fn run(arguments: &ApplyArguments, cx: &Invocation) -> Result<Exit, F
 }
 
 /// Finds the changes to bring: the branch of a merge of patches, or the patch of a run.
-fn what(record: &Record, found: &FoundRun, ending: Ending) -> Result<Bring, Failure> {
+///
+/// With the check of that branch, where it has failed.
+fn what(
+    record: &Record,
+    found: &FoundRun,
+    ending: Ending,
+) -> Result<(Bring, Option<CheckVerdict>), Failure> {
     let run = found.run;
     let nothing = |why: &str| {
         Failure::input(FailureCode::NothingToApply, format_args!("run {run} {why}")).hint(
@@ -103,14 +125,15 @@ fn what(record: &Record, found: &FoundRun, ending: Ending) -> Result<Bring, Fail
         let value = changes.patch.ok_or_else(|| nothing("has changed nothing"))?;
         record.store().verify(&value)?;
         let patch = record.store().path(&value)?;
-        return Ok(Bring::Patch { patch, base: changes.base.map(|base| base.to_string()) });
+        let base = changes.base.map(|base| base.to_string());
+        return Ok((Bring::Patch { patch, base }, None));
     }
     let (true, Some(output)) = (makes_a_branch(record, found.root, run)?, ending.output) else {
         return Err(nothing("had no folder of its own"));
     };
     match branch(record, &output)? {
-        Some(Branch { branch: Some(_), base, commit, .. }) => {
-            Ok(Bring::Commits { base, tip: commit })
+        Some(Branch { branch: Some(_), base, commit, check, .. }) => {
+            Ok((Bring::Commits { base, tip: commit }, check.filter(|check| !check.passes)))
         }
         _ => Err(nothing("has made no branch")),
     }

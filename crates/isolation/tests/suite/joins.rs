@@ -61,13 +61,33 @@ async fn conflicts_say_which_files_and_whose() {
     assert_eq!((&before[..2], &before[3..6]), (&after[..2], &after[3..6]));
     assert_eq!(keys(&joined.applied, |it| &it.key), ["first", "far", "moves", "edits"]);
     assert_eq!(keys(&joined.conflicts, |it| &it.key), ["copy", "same"]);
-    assert_eq!(joined.conflicts[1].files["a"], ["first", "far"]);
+    assert_eq!(joined.conflicts[1].files["a"], ["first"], "far has changed other lines");
     assert_eq!(joined.unchanged, ["idle"]);
     let show = |file: &str| git(&world.repository(), &["show", &format!("offshoot/joined:{file}")]);
     assert_eq!(show("a"), "ONE\ntwo\nTHREE");
     assert_eq!(show("c").lines().count(), 21, "a change follows a file that was moved");
     let log = git(&world.repository(), &["log", "--format=%s", "offshoot/joined"]);
     assert_eq!(log, "edits\nmoves\nfar\nfirst\nbegin");
+}
+
+/// A patch that another one stands in the way of is tried again once that one is left out.
+#[tokio::test]
+async fn a_culprit_takes_its_conflicts_with_it() {
+    let world = World::new();
+    let line = |text: &str| format!("one\n{text}\nthree\n");
+    let patches = vec![
+        world.contribution("other", |folder| write(folder, "d/b", "first\n")).await,
+        world.contribution("bad", |folder| write(folder, "a", line("bad"))).await,
+        world.contribution("good", |folder| write(folder, "a", line("good"))).await,
+        world.contribution("late", |folder| write(folder, "a", line("late"))).await,
+        world.contribution("last", |folder| write(folder, "z", "z\n")).await,
+    ];
+    let joined = world.join(patches, Some("! grep -q bad a")).await;
+    assert_eq!(keys(&joined.applied, |it| &it.key), ["other", "good", "last"]);
+    assert_eq!(keys(&joined.left_out, |it| &it.key), ["bad"]);
+    assert_eq!(keys(&joined.conflicts, |it| &it.key), ["late"]);
+    assert_eq!(joined.conflicts[0].files["a"], ["good"]);
+    assert!(joined.check.expect("a verdict").passes);
 }
 
 #[tokio::test]

@@ -68,7 +68,7 @@ async fn all_kinds_of_changes_come_back_and_nothing_of_the_user_is_touched() {
         let notes = gathered.about.notes.join("\n");
         assert!(notes.contains("links that lead out of the folder: outside to /etc/passwd"));
         assert!(notes.contains("in the patch without their history: own/"), "{notes}");
-        assert_eq!(notes.contains("not in the patch: ignored"), isolation == "worktree", "{notes}");
+        assert!(notes.contains("not in the patch: ignored"), "{notes}");
         // Asked again it is the same.
         assert_eq!(world.workspaces.gather(run).await.expect("again").expect("it"), gathered);
         world.workspaces.discard(run).await.expect("removed");
@@ -141,4 +141,60 @@ async fn a_run_that_goes_on_finds_its_changes() {
         world.workspaces.discard(run).await.expect("removed");
     }
     world.check_nothing_left();
+}
+
+/// A file that is ignored, and that the agent has added by itself, is its work. Others are named.
+#[tokio::test]
+async fn what_an_agent_adds_although_it_is_ignored_comes_back() {
+    for isolation in ["worktree", "copy"] {
+        let world = World::new();
+        let repository = world.repository();
+        write(&repository, ".gitignore", "*.log\nbuild/\n");
+        git(&repository, &["add", "-A"]);
+        git(
+            &repository,
+            &["-c", "user.name=A", "-c", "user.email=a@b.example", "commit", "-qm", "i"],
+        );
+        write(&repository, "kept.log", "as it was\n");
+        let run = run();
+        let made = world.make(run, isolation, &repository).await.expect("a folder");
+        let folder = &made.folder;
+        for (name, text) in [
+            ("committed.log", "precious\n"),
+            ("staged.log", "staged\n"),
+            ("build/x.o", "object"),
+            ("loose.log", "loose\n"),
+        ] {
+            write(folder, name, text);
+        }
+        git(folder, &["add", "-f", "committed.log"]);
+        git(folder, &["-c", "user.name=A", "-c", "user.email=a@b.example", "commit", "-qm", "f"]);
+        git(folder, &["add", "-f", "staged.log"]);
+        let gathered = world.workspaces.gather(run).await.expect("a patch").expect("changes");
+        let text = fs::read_to_string(gathered.patch.expect("a patch")).expect("text");
+        assert!(text.contains("+precious") && text.contains("+staged"), "{isolation}: {text}");
+        assert!(!text.contains("loose"), "{isolation}: {text}");
+        let notes = gathered.about.notes.join("\n");
+        let named = "ignored, and so not in the patch: build/, loose.log";
+        assert!(notes.contains(named), "{isolation}: {notes}");
+    }
+}
+
+/// A folder without a file that git would take has a copy nevertheless.
+#[tokio::test]
+async fn an_empty_folder_is_copied_and_what_is_made_in_it_comes_back() {
+    let world = World::new();
+    let folder = world.path().join("nothing");
+    fs::create_dir(&folder).expect("a folder");
+    for change in [true, false] {
+        let run = run();
+        let made = world.make(run, "copy", &folder).await.expect("a folder");
+        if change {
+            write(&made.folder, "a", "w\n");
+        }
+        let gathered = world.workspaces.gather(run).await.expect("brought back").expect("it");
+        let patch = gathered.patch.map(|patch| fs::read_to_string(patch).expect("text"));
+        assert_eq!(patch.is_some_and(|patch| patch.contains("+w")), change);
+        world.workspaces.discard(run).await.expect("removed");
+    }
 }
