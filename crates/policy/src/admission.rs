@@ -36,6 +36,7 @@ use offshoot_model::{
 
 use crate::{Books, Lineage, RuntimeFacts, Terms};
 
+pub use chain::may_follow;
 pub use fallback::check_fallback;
 pub use lowered::lowered;
 pub use request::{NAMES_OF_NEWEST, check_given_label, check_label, is_reserved_label};

@@ -67,7 +67,7 @@ mod terms;
 
 pub use admission::{
     Admission, Caller, LastChild, Load, NAMES_OF_NEWEST, admit, check_fallback, check_given_label,
-    check_label, is_reserved_label, lowered, open,
+    check_label, is_reserved_label, lowered, may_follow, open,
 };
 pub use books::Books;
 pub use capabilities::{Capabilities, Capability, Delegation, Given, PossibleCycle};

@@ -55,7 +55,7 @@ use offshoot_model::{
     Account, AgentId, BudgetGrant, Cleanup, CostKnowledge, DelegationContext, Event, EventKind,
     RootId, RunId, Timestamp, TraceStep,
 };
-use offshoot_policy::{Books, Terms};
+use offshoot_policy::{Books, Lineage, Terms};
 use offshoot_runtime::RunEvent;
 use thin_vec::ThinVec;
 
@@ -336,6 +336,11 @@ impl Machine {
     pub(crate) fn allowance(&self, run: RunIndex) -> Option<(BudgetGrant, Arc<Terms>)> {
         let live = self.runs[run.get()].live()?;
         Some((self.books.ledger.left(self.id(run)), Arc::clone(&live.terms)))
+    }
+
+    /// Returns the chain of delegations down to a run that lives.
+    pub(crate) fn lineage(&self, run: RunIndex) -> Option<Arc<Lineage>> {
+        self.runs[run.get()].live().map(|live| Arc::clone(&live.lineage))
     }
 
     /// Returns true if a run is at work and was not asked to stop.

@@ -12,7 +12,7 @@ use offshoot_model::{
     MergeSummary, Payload, Refusal, RefusalCode, RunId, SessionKey, TaskType, Timestamp,
     VariableRef,
 };
-use offshoot_policy::Terms;
+use offshoot_policy::{Lineage, Terms};
 use offshoot_runtime::{RunEvent, UsageProbe, WaitFor};
 use offshoot_store::StoreError;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
@@ -128,6 +128,8 @@ pub(crate) enum Message {
     Find { run: RunId, reply: oneshot::Sender<Option<Asking>> },
     /// Look up the spawn allowance of a run; none where it is over or unknown.
     Allowance { run: RunId, reply: oneshot::Sender<Option<(BudgetGrant, Arc<Terms>)>> },
+    /// Look up the chain of delegations down to a run; none where it is over or unknown.
+    Lineage { run: RunId, reply: oneshot::Sender<Option<Arc<Lineage>>> },
     /// True if a run is at work and not asked to stop, after all messages before this one.
     GoesOn { run: RunIndex, reply: oneshot::Sender<bool> },
     /// The children of a run; none where the run is over or unknown.

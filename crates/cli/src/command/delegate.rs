@@ -2,8 +2,8 @@
 
 use offshoot_delegation::Decision;
 use offshoot_door::{Delegate, Delegated, Observed};
-use offshoot_model::{AgentId, FitScore};
-use offshoot_policy::Terms;
+use offshoot_model::{AgentId, Directly, FitScore, SpawnRequest};
+use offshoot_policy::{self as policy, Terms};
 use offshoot_spawner::{allowed_agents, choose_among, read_past_tasks};
 
 use super::spawn::{answer_of, complete, request};
@@ -72,6 +72,13 @@ fn choose_for(
     if let Some(agent) = &arguments.child.agent {
         let agent = load::agent(&config, agent)?;
         return Ok(Delegated::Chosen { agent, scores: Vec::new(), learned: None });
+    }
+    let request = SpawnRequest { task: "a dry run".into(), ..SpawnRequest::default() };
+    if !policy::open(&config, &from, &request, None).is_ok_and(|root| root.grant.may_spawn) {
+        let message = format!("the agent `{from}` may have no children");
+        let (reason, observation, scores, learned) =
+            (Directly::CannotDelegate, None, Vec::new(), None);
+        return Ok(Delegated::ExecuteDirectly { reason, message, observation, scores, learned });
     }
     let terms = Terms::root(&config, &from);
     let agents = allowed_agents(&terms, &config);

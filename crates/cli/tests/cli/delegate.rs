@@ -77,6 +77,47 @@ fn a_task_goes_to_the_agent_that_fits_and_else_stays() {
     place.run(&["audit", "last"]).expect_code(0);
 }
 
+/// An agent that stands above would be refused as a cycle: the next one is chosen, and without one the session does it itself.
+#[test]
+fn an_agent_that_stands_above_is_not_chosen() {
+    let place = Place::new();
+    let hand_on =
+        |task: &str| format!("['sh', '-c', '\"$OFFSHOOT\" -q delegate --wait \"{task}\"']");
+    let team = |others: &str| {
+        format!(
+            "[[agents.list]]\nid = \"a\"\npreferredSubagents = [{{ b = \"review the plan\" }}]\ncommand = {}\n\
+             [[agents.list]]\nid = \"b\"\ncanDelegate = true\ncommand = {}\n\
+             preferredSubagents = [{{ a = \"write the code\" }}{others}]\n\
+             [[agents.list]]\nid = \"c\"\ncommand = [\"echo\", \"formatted\"]\n",
+            hand_on("review it"),
+            hand_on("write code"),
+        )
+    };
+    let run = ["-q", "run", "--config", "team.toml", "--agent", "a", "x"];
+    place.file("team.toml", team(", { c = \"code formatting\" }"));
+    assert_eq!(place.run(&run).expect_code(0).stdout(), "formatted\n");
+    place.file("team.toml", team(""));
+    assert_eq!(place.run(&run).expect_code(0).stdout(), "execute_directly\n");
+}
+
+/// The dry run for an agent that may have no child says so, as the session itself is told.
+#[test]
+fn a_dry_run_for_an_agent_without_children_chooses_none() {
+    let place = place();
+    let dry = [
+        "delegate",
+        "--config",
+        "team.toml",
+        "--dry-run",
+        "--json",
+        "--from",
+        "git-coordinator",
+        "x",
+    ];
+    let answer = place.run(&dry).expect_code(0).json();
+    assert_eq!(answer["reason"], "cannot_delegate", "{answer}");
+}
+
 #[test]
 fn the_choice_is_explained_and_as_json_whole() {
     let place = place();

@@ -8,7 +8,7 @@ use offshoot_model::{
     AgentId, AgentSummary, Delegated, Directly, FitScore, LoweredLimit, Refusal, RunId, SessionKey,
     SpawnRequest, TaskType,
 };
-use offshoot_policy::Terms;
+use offshoot_policy::{Terms, may_follow};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Asking, Message, over};
@@ -104,7 +104,10 @@ impl HandOn {
         if let Some((reason, message)) = no_child(&asking, &terms) {
             return Ok(Chosen::Directly(directly(reason, message, Vec::new(), None)));
         }
-        let agents = allowed_agents(&terms, &self.tree.config);
+        let lineage = self.ask(|reply| Message::Lineage { run, reply }).await?.ok_or_else(over)?;
+        let mut agents = allowed_agents(&terms, &self.tree.config);
+        // One that stands above, and may not come again, would be refused.
+        agents.retain(|agent| may_follow(&terms, &lineage, &agent.id));
         let past = match &request.task_type {
             Some(task_type) if terms.learn_delegation() => {
                 Some(self.past_tasks(task_type.clone()).await)

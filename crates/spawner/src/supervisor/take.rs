@@ -240,6 +240,11 @@ impl Supervisor {
                 // The caller may have gone.
                 let _ = reply.send(allowance);
             }
+            Message::Lineage { run, reply } => {
+                let run = self.machine.find(run);
+                // The caller may have gone.
+                let _ = reply.send(run.and_then(|run| self.machine.lineage(run)));
+            }
             Message::GoesOn { run, reply } => {
                 // The caller may have gone.
                 let _ = reply.send(self.machine.goes_on(run));
