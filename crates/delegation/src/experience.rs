@@ -13,7 +13,7 @@ use crate::observation::{Observation, Way};
 pub const ENOUGH: u64 = 10;
 
 /// Shares of success that differ by less, in hundredths, are no reason.
-const SAME_SUCCESS: u64 = 10;
+const SAME_SUCCESS: u128 = 10;
 
 /// Observations, by type, agent and way.
 #[derive(Clone, Debug, Default)]
@@ -202,9 +202,14 @@ impl Advice {
             };
         }
         let better = |delegate: bool| if delegate { Way::Delegated } else { Way::Directly };
-        let shares = [directly, delegated].map(|side| side.succeeded * 100 / side.observations);
-        let (way, because) = if shares[0].abs_diff(shares[1]) >= SAME_SUCCESS {
-            (better(shares[1] > shares[0]), Because::Success)
+        // Shares of the same whole, so that nothing is rounded.
+        let share = |side: &Side, other: &Side| {
+            u128::from(side.succeeded) * u128::from(other.observations) * 100
+        };
+        let (here, there) = (share(directly, delegated), share(delegated, directly));
+        let whole = u128::from(directly.observations) * u128::from(delegated.observations);
+        let (way, because) = if here.abs_diff(there) >= whole * SAME_SUCCESS {
+            (better(there > here), Because::Success)
         } else if directly.median_ms != delegated.median_ms {
             (better(delegated.median_ms < directly.median_ms), Because::Time)
         } else {

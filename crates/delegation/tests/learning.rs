@@ -205,6 +205,7 @@ fn advice_needs_ten_on_both_sides_and_names_what_decides() {
     // A tenth fewer that succeed is worth more than any time; less than that is chance.
     check(slow, side(10, 9, 5, None), prefer(Way::Directly, Because::Success));
     check(side(20, 19, 2000, None), side(20, 18, 5, None), prefer(Way::Delegated, Because::Time));
+    check(side(11, 10, 27, None), side(10, 10, 200, None), prefer(Way::Directly, Because::Time));
     check(side(10, 0, 5, None), slow, prefer(Way::Delegated, Because::Success));
     // The cost decides between equal times, where both are known.
     let (cheap, dear) = (side(10, 10, 5, Some(1)), side(10, 10, 5, Some(2)));

@@ -1,26 +1,33 @@
 //! Answers that a client gets again and again: a model that waits in a loop is told so.
 
-use offshoot_model::{ContentHash, JsonText};
+use std::collections::HashSet;
+
+use offshoot_model::{ContentHash, JsonText, RunId};
 use parking_lot::Mutex;
 
 /// So many equal answers in a row, and each that follows, say that they are.
 const MANY: u32 = 10;
 
-/// The last answer to a wait, and how often it was given in a row.
+/// The answers to the waits of one client.
 #[derive(Debug, Default)]
-pub(crate) struct Repeats(Mutex<Option<(ContentHash, u32)>>);
+pub(crate) struct Repeats {
+    /// The last one, and how often it was given in a row.
+    last: Mutex<Option<(ContentHash, u32)>>,
+    /// The runs whose results the client has.
+    heard: Mutex<HashSet<RunId>>,
+}
 
 impl Repeats {
     /// True if this is the last answer again.
     pub(crate) fn would_repeat(&self, answer: &JsonText) -> bool {
         let hash = ContentHash::of(answer.as_str().as_bytes());
-        self.0.lock().is_some_and(|(last, _)| last == hash)
+        self.last.lock().is_some_and(|(last, _)| last == hash)
     }
 
     /// Notes an answer; with the words that go with it, where it has been given too often.
     pub(crate) fn told(&self, answer: JsonText) -> Option<String> {
         let hash = ContentHash::of(answer.as_str().as_bytes());
-        let mut last = self.0.lock();
+        let mut last = self.last.lock();
         let times = match *last {
             Some((same, times)) if same == hash => times.saturating_add(1),
             _ => 1,
@@ -35,9 +42,36 @@ impl Repeats {
     }
 }
 
+impl Repeats {
+    /// Leaves out the results that the client has, unless it has all of them; it has all after this. A session is told of its children by its
+    /// supervisor in the same way. The root of a server runs nothing, and the supervisor tells it of all.
+    pub(crate) fn leave_out_heard<T>(&self, ended: &mut Vec<T>, run: impl Fn(&T) -> RunId) {
+        let mut heard = self.heard.lock();
+        if ended.iter().any(|it| !heard.contains(&run(it))) {
+            ended.retain(|it| !heard.contains(&run(it)));
+        }
+        heard.extend(ended.iter().map(run));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_result_is_told_once_until_there_is_no_other() {
+        let repeats = Repeats::default();
+        let [a, b, c] = [1, 2, 3].map(|number| RunId::from_bytes([number; 16]));
+        let told = |ended: &[RunId]| {
+            let mut ended = ended.to_vec();
+            repeats.leave_out_heard(&mut ended, |run| *run);
+            ended
+        };
+        assert_eq!(told(&[a]), [a]);
+        assert_eq!(told(&[a, b]), [b]);
+        assert_eq!(told(&[a, b]), [a, b], "it has both, and asks again");
+        assert_eq!(told(&[a, b, c]), [c]);
+    }
 
     #[test]
     fn the_tenth_equal_answer_in_a_row_says_so() {

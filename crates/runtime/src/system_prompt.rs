@@ -168,7 +168,7 @@ fn names<'a>(agents: impl ExactSizeIterator<Item = &'a AgentId>, means: Means) -
             Means::Tools => {
                 format!("{more} more, of which sessions_delegate finds the one that fits")
             }
-            Means::Command => format!("{more} more: `\"$OFFSHOOT\" agents` lists them"),
+            Means::Command => format!("{more} more: `\"$OFFSHOOT\" agents list` lists them"),
         });
     }
     names.join(", ")

@@ -44,12 +44,25 @@ pub fn check_answer(schema: &JsonText, answer: &str) -> Result<Fit, SchemaError>
         };
         // A word, or digits, where a string was asked for.
         let is_bare = !bare.trim_start().starts_with(['{', '[', '"']);
+        if !is_bare {
+            return Err(wrong);
+        }
         let text = Value::String(answer.trim().to_owned());
-        match is_bare && fits(&schema, &text).is_ok() {
-            true => Ok(Fit::Text),
-            false => Err(wrong),
+        match fits(&schema, &text) {
+            Ok(()) => Ok(Fit::Text),
+            // That it is no JSON is no fault where a string is asked for.
+            Err(as_text) if json.is_err() && is_for_text(&schema) => Err(as_text),
+            Err(_) => Err(wrong),
         }
     })
+}
+
+/// True if a schema asks for a string, and nothing else.
+fn is_for_text(schema: &Value) -> bool {
+    let of_type = |kind: &Value| kind == "string";
+    let by_type = schema.get("type").is_some_and(of_type);
+    let choices = schema.get("enum").and_then(Value::as_array);
+    by_type || choices.is_some_and(|choices| choices.iter().all(Value::is_string))
 }
 
 fn fits(schema: &Value, value: &Value) -> Result<(), SchemaError> {

@@ -122,7 +122,8 @@ fn answers_are_json_or_a_string() {
         (&word, "abc123\n", Ok(Fit::Text)),
         (&word, "123456", Ok(Fit::Text)),
         (&word, "\"abc123\"", is_json("\"abc123\"")),
-        (&word, "nothing", Err("the answer is not JSON: ")),
+        (&word, "nothing", Err("\"nothing\" does not match \"^[0-9a-f]{6}$\"")),
+        (&word, "[1", Err("the answer is not JSON: ")),
     ];
     for (schema, answer, expected) in table {
         match (check_answer(schema, answer), expected) {

@@ -2,12 +2,17 @@
 
 mod capabilities;
 
+use std::sync::Arc;
+
 use indexmap::IndexMap;
 use offshoot_config::{AgentDefinition, AgentId, Config, Valued};
+use offshoot_door::Status;
+use offshoot_model::AgentSummary;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::arguments::{AgentsCommand, LimitArguments};
+use crate::door::inside;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::load;
@@ -41,7 +46,12 @@ pub(crate) fn run(command: &AgentsCommand, cx: &Invocation) -> Result<(), Failur
         AgentsCommand::List(arguments) if arguments.capabilities => {
             capabilities::print(&config, cx)
         }
-        AgentsCommand::List(_) => list(&config, cx),
+        AgentsCommand::List(_) => {
+            match inside(cx, async |supervisor| Ok(supervisor.call(Status::default()).await?))? {
+                Some(session) => list_for(&session.agents, cx),
+                None => list(&config, cx),
+            }
+        }
         AgentsCommand::Show(arguments) => show(&config, &arguments.id, cx),
     }
 }
@@ -63,6 +73,19 @@ fn list(config: &Config, cx: &Invocation) -> Result<(), Failure> {
     };
     cx.output.result(&agents, || {
         let headings = ["AGENT", "RUNTIME", "DEFINED IN", "DESCRIPTION"];
+        cx.output.listing(headings, &agents.iter().map(row).collect::<Vec<_>>())
+    })
+}
+
+/// Lists the agents that the session may start in which the command runs.
+fn list_for(agents: &[AgentSummary], cx: &Invocation) -> Result<(), Failure> {
+    let line = |text: &Option<Arc<str>>| {
+        text.as_deref().and_then(|text| text.lines().next()).unwrap_or_default().to_owned()
+    };
+    let row =
+        |agent: &AgentSummary| [agent.id.to_string(), line(&agent.why), line(&agent.description)];
+    cx.output.result(&agents, || {
+        let headings = ["AGENT", "FOR", "DESCRIPTION"];
         cx.output.listing(headings, &agents.iter().map(row).collect::<Vec<_>>())
     })
 }

@@ -45,6 +45,7 @@ pub(super) async fn call(
     patience: &Patience<'_>,
 ) -> Result<JsonText, CallFailure> {
     let Arguments { runs, mode, timeout_seconds, merge } = arguments;
+    let is_unnamed = runs.is_empty() && merge.is_none();
     let wait = Wait {
         runs: runs.into_iter().map(RunName).collect(),
         mode: Some(mode),
@@ -60,6 +61,9 @@ pub(super) async fn call(
         answer = self::answer(mode, patience.wait(client, wait, Some(0)).await?);
     }
     answer.note = patience.repeats().told(json(&answer));
+    if is_unnamed {
+        patience.repeats().leave_out_heard(&mut answer.ended, |envelope| envelope.run_id);
+    }
     Ok(json(&answer))
 }
 
