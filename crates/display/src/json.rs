@@ -61,7 +61,11 @@ const PLAN: Place = Place::In(&[(
 )]);
 
 /// A run in a tree, with those below it.
-static NODE: Place = Place::In(&[("reason", ENDED), ("children", Place::Each(&NODE))]);
+static NODE: Place = Place::In(&[
+    ("reason", ENDED),
+    ("parked", Place::In(&[("after", ENDED)])),
+    ("children", Place::Each(&NODE)),
+]);
 
 static EVENT: Place = Place::In(&[
     ("at", Place::Time),

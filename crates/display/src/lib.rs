@@ -57,7 +57,7 @@ pub use rights::changed;
 pub use show::{AtWork, Show, Story, window_left};
 pub use stats::{Cause, HeldTree, Longest, Parallelism, Percentiles, Spent, Stats, StatsPage};
 pub use style::Style;
-pub use tree::{Shows, TreeText};
+pub use tree::{FAILURES, Shows, TreeText};
 
 /// The target of a progress bar: handed to [`Progress::on_terminal`].
 pub use indicatif::ProgressDrawTarget;

@@ -57,11 +57,15 @@ const TOLD_NO_SOONER: Duration = Duration::from_secs(1);
 /// The longest time without a line, where lines are written.
 const TOLD_AGAIN: Duration = Duration::from_secs(60);
 
+/// A terminal of so many columns has room for a long bar.
+const WIDE: usize = 140;
+
 /// A tree of so many runs is drawn at every event; the terminal's own bound is stricter.
 const SMALL: usize = 200;
 
 enum Screen {
-    Terminal(ProgressBar),
+    /// With the columns beside the bar.
+    Terminal(ProgressBar, usize),
     Growing {
         bar: ProgressBar,
         tree: Box<Tree>,
@@ -82,17 +86,25 @@ enum Screen {
 }
 
 impl Progress {
-    /// On a terminal, through a target that the caller made for it. `expected` is the number of runs, where it is
+    /// On a terminal of so many columns, through a target that the caller made for it. `expected` is the number of runs, where it is
     /// known beforehand; else it grows with the runs that are admitted.
-    pub fn on_terminal(target: ProgressDrawTarget, expected: Option<u64>, style: Style) -> Self {
+    pub fn on_terminal(
+        target: ProgressDrawTarget,
+        expected: Option<u64>,
+        columns: usize,
+        style: Style,
+    ) -> Self {
+        let bar = if columns < WIDE { 10 } else { 24 };
         let template = match style {
-            Style::Plain => "{bar:24} {wide_msg}",
-            Style::Colour => "{bar:24.green/dim} {wide_msg}",
+            Style::Plain => format!("{{bar:{bar}}} {{wide_msg}}"),
+            Style::Colour => format!("{{bar:{bar}.green/dim}} {{wide_msg}}"),
         };
-        let look = ProgressStyle::with_template(template).expect("the template is valid");
+        let look = ProgressStyle::with_template(&template).expect("the template is valid");
+        // Beside the bar and a space.
+        let columns = columns.saturating_sub(bar + 1);
         let bar = ProgressBar::with_draw_target(Some(expected.unwrap_or(0)), target)
             .with_style(look.progress_chars("━━─"));
-        Self { tally: Tally::new(expected), style, screen: Screen::Terminal(bar) }
+        Self { tally: Tally::new(expected), style, screen: Screen::Terminal(bar, columns) }
     }
 
     /// The tree as it grows, on a terminal, in so many rows at most.
@@ -125,13 +137,13 @@ impl Progress {
         let failure = self.tally.apply(event).map(|failure| failure.text(self.style));
         let (ended, total) = (self.tally.ended(), self.tally.total());
         match &mut self.screen {
-            Screen::Terminal(bar) => {
+            Screen::Terminal(bar, columns) => {
                 if let Some(failure) = failure {
                     bar.println(failure);
                 }
                 bar.set_length(total);
                 bar.set_position(ended);
-                bar.set_message(self.tally.to_string());
+                bar.set_message(self.tally.within(*columns));
             }
             Screen::Growing { bar, tree, rows, drawn } => {
                 if let Some(failure) = failure {
@@ -177,7 +189,7 @@ impl Progress {
     pub fn tick(&mut self, now: Timestamp) {
         self.tally.at(now);
         match &mut self.screen {
-            Screen::Terminal(bar) => bar.set_message(self.tally.to_string()),
+            Screen::Terminal(bar, columns) => bar.set_message(self.tally.within(*columns)),
             Screen::Growing { bar, tree, rows, drawn } => {
                 *drawn = Some(now);
                 bar.set_message(picture(tree, &self.tally, now, *rows, self.style));
@@ -203,7 +215,7 @@ impl Progress {
     /// Says something beside the progress, in a line that stays. What is printed past a bar would be drawn over.
     pub fn note(&mut self, text: &str) {
         match &mut self.screen {
-            Screen::Terminal(bar) | Screen::Growing { bar, .. } => bar.println(text),
+            Screen::Terminal(bar, _) | Screen::Growing { bar, .. } => bar.println(text),
             Screen::Lines { out, .. } => drop(writeln!(out, "{text}")),
         }
     }
@@ -211,7 +223,9 @@ impl Progress {
     /// Returns the lines that are redrawn; none where nothing is drawn over.
     pub fn redrawn(&self) -> Option<Redrawn> {
         match &self.screen {
-            Screen::Terminal(bar) | Screen::Growing { bar, .. } => Some(Redrawn(bar.downgrade())),
+            Screen::Terminal(bar, _) | Screen::Growing { bar, .. } => {
+                Some(Redrawn(bar.downgrade()))
+            }
             Screen::Lines { .. } => None,
         }
     }
@@ -232,7 +246,7 @@ impl Progress {
         }
         last_words.iter().for_each(|line| self.note(line));
         match &mut self.screen {
-            Screen::Terminal(bar) | Screen::Growing { bar, .. } => bar.finish_and_clear(),
+            Screen::Terminal(bar, _) | Screen::Growing { bar, .. } => bar.finish_and_clear(),
             Screen::Lines { out, .. } => drop(out.flush()),
         }
         self.tally

@@ -8,7 +8,7 @@ use std::time::Duration;
 use offshoot_model::{
     Admitted, Changes, Cleanup, Ending, Event, EventKind, Grant, InputRange, Node, Origin, Payload,
     Reason, Refusal, RequestEnding, RootId, RunId, RunStatus, Timestamp, ToolUse, TraceStep, Tree,
-    Window,
+    VariableRef, Window,
 };
 
 use crate::advice::in_tree;
@@ -30,11 +30,15 @@ pub struct Show {
     request: Option<Payload>,
     /// The terms of the runs that were admitted before it.
     grants: HashMap<RunId, Arc<Grant>>,
+    /// True if its answer is not in the store any more.
+    has_lost_answer: bool,
 }
 
 /// The signs of life of a run that is not over.
 #[derive(Clone, Debug, Default)]
 pub struct AtWork {
+    /// The time since its first slot.
+    pub age: Option<Duration>,
     /// The time for which it has been silent. `None` where it waits for its children, or where its supervisor does not answer.
     pub silence: Option<Duration>,
     /// The last lines that it said, the newest last.
@@ -85,7 +89,21 @@ impl Show {
             at_work: AtWork::default(),
             request: None,
             grants: HashMap::new(),
+            has_lost_answer: false,
         }
+    }
+
+    /// Returns the answer of the run, where it is a value of the store.
+    pub fn stored_answer(&self) -> Option<VariableRef> {
+        match self.story.ending.as_ref()?.output.as_ref()? {
+            Payload::Stored(value) => Some(*value),
+            Payload::Text(_) | Payload::Json(_) => None,
+        }
+    }
+
+    /// Takes in that the answer is not in the store any more.
+    pub fn lose_answer(&mut self) {
+        self.has_lost_answer = true;
     }
 
     /// Takes in one event of the run's tree, whichever run it is about.
@@ -196,6 +214,8 @@ impl Story {
             ),
         ];
         let mut row = |word, text: Option<String>| rows.extend(text.map(|text| (word, text)));
+        row("in place of", node.instead.map(|before| before.to_string()));
+        row("replaced by", node.replaced_by.map(|next| next.to_string()));
         row("trace", (node.depth > 1).then(|| trace(tree, node)));
         let runtimes = admitted.runtime.iter().chain(&self.fallbacks);
         let runtimes: Vec<_> = runtimes.map(|runtime| neutral::line(runtime)).collect();
@@ -272,7 +292,7 @@ impl fmt::Display for Show {
         let Some(node) = self.tree.get(self.run) else { return Ok(()) };
         let mut rows = self.story.rows(&self.tree, node, self.style);
         let place = rows.iter().position(|(word, _)| *word == "times").map_or(0, |at| at + 1);
-        let AtWork { silence, lines, said_at } = &self.at_work;
+        let AtWork { age, silence, lines, said_at } = &self.at_work;
         if !lines.is_empty() {
             let at = said_at.map(|at| format!("at {}", number::moment(at)).into());
             let lines = lines.iter().map(|line| neutral::line(line));
@@ -292,6 +312,9 @@ impl fmt::Display for Show {
             };
             rows.insert(place, ("silent for", text));
         }
+        if let Some(age) = age {
+            rows.insert(place, ("runs for", number::duration(*age)));
+        }
         // A piece of a map has the words of its root itself.
         let own = self.story.admitted.as_ref().map(|admitted| &admitted.task);
         if let Some(request) = &self.request
@@ -300,6 +323,11 @@ impl fmt::Display for Show {
         {
             let task = rows.iter().position(|(word, _)| *word == "task").unwrap_or(0);
             rows.insert(task, ("root's task", payload(request)));
+        }
+        if self.has_lost_answer
+            && let Some((_, text)) = rows.iter_mut().find(|(word, _)| *word == "answer")
+        {
+            text.push_str(", which was deleted");
         }
         let width = rows.iter().map(|(word, _)| word.len()).max().unwrap_or(0);
         for (position, (word, text)) in rows.iter().enumerate() {

@@ -235,7 +235,7 @@ impl Stats {
             }
             EventKind::Ended(ending) => {
                 tree.last = Some(at);
-                self.end(event, ending);
+                self.end(event.run, at, ending);
             }
             _ => {}
         }
@@ -254,8 +254,15 @@ impl Stats {
     /// Counts as lost the runs that were left open in this tree: no supervisor holds it.
     pub fn lose(&mut self, root: RootId) {
         self.open.close(root);
-        for run in self.runs.values_mut().filter(|run| run.root == root) {
-            run.status = RunStatus::Lost;
+        let Some(at) = self.trees.get(&root).and_then(|tree| tree.seen) else { return };
+        let open = self.runs.iter().filter(|(_, run)| run.root == root);
+        let mut open: Vec<RunId> = open.map(|(id, _)| *id).collect();
+        open.sort_unstable();
+        for id in open {
+            let used = self.runs[&id].used;
+            let ending = Ending { usage: used.0, cost: used.1, ..Ending::of(Reason::Interrupted) };
+            self.trees.entry(root).or_default().last = Some(at);
+            self.end(id, at, &ending);
         }
     }
 
@@ -343,12 +350,12 @@ impl Stats {
         self.runs.insert(event.run, run);
     }
 
-    fn end(&mut self, event: &Event, ending: &Ending) {
-        let Some(mut run) = self.runs.remove(&event.run) else { return };
-        run.come_back(event.at);
-        run.waited += run.waits_since.map_or(Duration::ZERO, |since| event.at.since(since));
+    fn end(&mut self, id: RunId, at: Timestamp, ending: &Ending) {
+        let Some(mut run) = self.runs.remove(&id) else { return };
+        run.come_back(at);
+        run.waited += run.waits_since.map_or(Duration::ZERO, |since| at.since(since));
         if let Some(started) = run.started {
-            let worked = event.at.since(started).saturating_sub(run.waited);
+            let worked = at.since(started).saturating_sub(run.waited);
             self.sums.run.push(worked);
             self.trees.entry(run.root).or_default().held += worked;
         }
@@ -372,9 +379,9 @@ impl Stats {
             sum.runs += 1;
             sum.share(&example);
             if sum.examples.len() < EXAMPLES {
-                sum.examples.push((code, example, event.run, run.name));
+                sum.examples.push((code, example, id, run.name));
             }
-            self.failed.insert(event.run, (ending.status(), cause));
+            self.failed.insert(id, (ending.status(), cause));
         }
     }
 }

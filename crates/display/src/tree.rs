@@ -75,7 +75,8 @@ const QUIET: [RunStatus; 2] = [RunStatus::Completed, RunStatus::Queued];
 
 const BUSY: [RunStatus; 3] = [RunStatus::Starting, RunStatus::Running, RunStatus::Waiting];
 
-const FAILURES: [RunStatus; 5] = [
+/// The statuses of runs that are over and did not complete.
+pub const FAILURES: [RunStatus; 5] = [
     RunStatus::Failed,
     RunStatus::TimedOut,
     RunStatus::Cancelled,
@@ -148,10 +149,7 @@ impl<'a> TreeText<'a> {
             .tree
             .children(node)
             .filter(|child| self.shows == Shows::All || child.replaced_by.is_none());
-        let has_any = |child: &Node, of: &[RunStatus]| {
-            let statuses = subtrees.of(child).statuses;
-            of.iter().any(|status| statuses.has(*status))
-        };
+        let has_any = |child: &Node, of: &[RunStatus]| subtrees.of(child).statuses.has_any(of);
         match self.shows {
             Shows::All => children.collect(),
             Shows::Failed => children.filter(|child| has_any(child, &FAILURES)).collect(),
@@ -187,7 +185,13 @@ impl<'a> TreeText<'a> {
             name.push_str(&format!(" (depth {})", node.depth));
         }
         let subtree = layout.subtrees.of(node);
-        self.branch(node, &name, used(&subtree.usage, &subtree.cost), layout)
+        // What runs nothing itself uses nothing: the sum stands alone.
+        let has_own = layout.tells_usage && used(&node.usage, &node.cost).is_some();
+        let used = match node.runs_nothing() || !has_own {
+            true => used(&subtree.usage, &subtree.cost),
+            false => used_by(node, layout),
+        };
+        self.branch(node, &name, used, layout)
     }
 
     fn name(&self, node: &Node) -> String {

@@ -23,11 +23,14 @@ const BESIDE_THE_POINT: &[&str] = &[
 /// ```
 /// let said = "error: no such device\nhint: plug it in\n";
 /// assert_eq!(offshoot_model::cause(said), Some("error: no such device"));
+/// assert_eq!(offshoot_model::cause("10 %\r100 %\rno space\r"), Some("no space"));
 /// ```
 pub fn cause(said: &str) -> Option<&str> {
     let mut below = "";
     let mut last = None;
     for line in said.trim_end().lines().rev() {
+        // A line that was written over again and again is what it was last.
+        let line = line.rsplit('\r').find(|part| !part.trim().is_empty()).unwrap_or_default();
         let text = line.trim();
         if text.is_empty() {
             continue;

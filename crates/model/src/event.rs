@@ -529,10 +529,10 @@ table! {
     Self::HostFree => "host_free", "no run waits for a slot of the host any more";
     Self::Ended(ending) => "ended", ending.reason.to_string();
     Self::Merged(merged) => "merged", format!(
-        "{}: {} results, {} failures{}",
+        "{}: {}, {}{}",
         merged.strategy,
-        number::count(merged.merged.into()),
-        number::count(merged.failed.into()),
+        number::many(merged.merged.into(), "result"),
+        number::many(merged.failed.into(), "failure"),
         merged.chosen.as_ref().map_or_else(String::new, |chosen| format!("; chosen: {chosen}"))
     );
     Self::Reopened => "reopened", "a new supervisor holds the tree";

@@ -22,6 +22,12 @@ pub fn times(times: Option<u64>) -> String {
     times.map_or_else(String::new, |times| format!(" ({} times)", count(times)))
 }
 
+/// `3 results`; `1 result`.
+pub fn many(number: u64, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {what}{plural}", count(number))
+}
+
 /// `3 faults in a row`; `1 fault`.
 pub fn faults(faults: u32) -> String {
     match faults {

@@ -24,9 +24,17 @@ impl Reason {
             )),
             // SIGHUP, SIGINT, SIGPIPE and SIGTERM: something else ended it.
             Self::Signal { signal: 1 | 2 | 13 | 15 }
-            | Self::ExitCode { code: 129 | 130 | 141 | 143 } => yes(None),
+            | Self::ExitCode { code: 129 | 130 | 141 | 143 } => {
+                yes(Some("another program, or a closed pipe, has ended it: run it again"))
+            }
             // A crash, or a limit of the system.
-            Self::Signal { .. } | Self::ExitCode { code: 128..=192 } => no(None),
+            Self::Signal { .. } | Self::ExitCode { code: 128..=192 } => {
+                no(Some("the program has crashed: correct it, or give it another input"))
+            }
+            // EX_UNAVAILABLE and EX_TEMPFAIL.
+            Self::ExitCode { code: 69 | 75 } => {
+                yes(Some("what it needs was not available: run it again later"))
+            }
             Self::ExitCode { code: 126 } => no(Some(
                 "check the mode of the programs that its command calls: one may not be executed",
             )),
@@ -105,9 +113,9 @@ impl Reason {
             Self::PiecesFailed { .. } => yes(Some(
                 "--on-failure skip leaves them out; --on-failure include keeps them in the answer",
             )),
-            Self::NotRecorded { .. } => {
-                yes(Some("free space in the data folder, then run it again"))
-            }
+            Self::NotRecorded { .. } => yes(Some(
+                "see what could not be written, free space there if it is full, then run it again",
+            )),
             Self::Interrupted => yes(Some(
                 "run it again; `offshoot resume RUN --failed` does that for pieces of a map or a fanout, and with `onInterrupt` set to `rerun` each `resume` for any run",
             )),
@@ -142,22 +150,22 @@ mod tests {
             (exit(7), true, None),
             (exit(64), false, None),
             (exit(66), false, None),
-            (exit(69), true, None),
-            (exit(75), true, None),
+            (exit(69), true, Some("later")),
+            (exit(75), true, Some("later")),
             (exit(77), false, None),
             (exit(78), false, None),
             (exit(124), true, None),
             (exit(126), false, Some("mode")),
             (exit(127), false, Some("PATH")),
             (exit(137), true, Some("memory")),
-            (exit(139), false, None),
-            (exit(143), true, None),
+            (exit(139), false, Some("crashed")),
+            (exit(143), true, Some("again")),
             (exit(255), true, None),
             (exit(-1), true, None),
             (signal(9), true, Some("memory")),
-            (signal(11), false, None),
-            (signal(15), true, None),
-            (signal(24), false, None),
+            (signal(11), false, Some("crashed")),
+            (signal(15), true, Some("again")),
+            (signal(24), false, Some("crashed")),
             (Reason::CannotStart { message: text() }, false, Some("PATH")),
             (Reason::InputUnreadable { message: text() }, false, Some("copy")),
             (Reason::NoRoom { message: text() }, true, Some("fewer")),

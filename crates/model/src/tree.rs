@@ -1,5 +1,8 @@
 //! The tree, as a fold of its events: the same for a live run and for a replay of the record.
 
+mod node;
+mod subtree;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,11 +10,13 @@ use std::time::Duration;
 use offshoot_session_key::{AgentId, SessionKey};
 use serde::Serialize;
 
-use crate::ending::{with_cause, with_said};
 use crate::{
     Cleanup, Cost, Event, EventKind, Holds, Need, OpenBreaker, Origin, Reason, RootId, RunId,
     RunStatus, Timestamp, TraceStep, Usage, Wall, Window, Windows,
 };
+
+pub use node::{Node, Parked};
+pub use subtree::{Statuses, Subtree, Subtrees};
 
 /// All runs that were told of, of any number of roots.
 #[derive(Clone, Debug, Default)]
@@ -22,109 +27,9 @@ pub struct Tree {
     /// The reasons why trees are held back.
     holds: Holds,
     windows: Windows,
+    /// The time of the last event of each tree.
+    seen: HashMap<RootId, Timestamp>,
 }
-
-/// One run in a tree.
-#[derive(Clone, Debug)]
-pub struct Node {
-    /// The run.
-    pub run: RunId,
-    /// The tree of the run.
-    pub root: RootId,
-    /// The session key.
-    pub key: SessionKey,
-    /// The run that asked for this one.
-    pub parent: Option<RunId>,
-    /// The running agent.
-    pub agent: AgentId,
-    /// Levels below the root.
-    pub depth: u32,
-    /// The origin of the run.
-    pub origin: Origin,
-    /// A short name for people.
-    pub label: Option<Arc<str>>,
-    /// The status of the run.
-    pub status: RunStatus,
-    /// The reason of its end, once it has ended.
-    pub reason: Option<Reason>,
-    /// The line of its last words that says why it is no success.
-    pub cause: Option<Arc<str>>,
-    /// The beginning of what the run itself says of its error.
-    pub said: Option<Arc<str>>,
-    /// The time of the admission.
-    pub admitted_at: Timestamp,
-    /// The time at which it got its first slot.
-    pub started_at: Option<Timestamp>,
-    /// The time of its end.
-    pub ended_at: Option<Timestamp>,
-    /// The last sign of life, for people.
-    pub progress: Option<Arc<str>>,
-    /// The last words in which it reported how it goes.
-    pub reported: Option<Arc<str>>,
-    /// The usage of the run itself.
-    pub usage: Usage,
-    /// The cost of the run itself.
-    pub cost: Cost,
-    /// The treatment of the session once its result was handed over.
-    pub cleanup: Cleanup,
-    /// The reason why its folder is still there although it was to be removed.
-    pub not_removed: Option<Arc<str>>,
-    /// The attempt for which it stands in line, after a fault of the one before.
-    pub parked: Option<Parked>,
-    /// The time since which a request of it to a model waits for more budget.
-    pub at_cap: Option<Timestamp>,
-    /// The run that had its place before: it is a piece that runs again.
-    pub instead: Option<RunId>,
-    /// The run that has its place now: it is a piece, and ran again.
-    pub replaced_by: Option<RunId>,
-    /// The runs whose answers it needs.
-    pub needs: Vec<Need>,
-    /// True if its result reached its receiver, or will never be asked for.
-    handed_over: bool,
-    /// True if the run runs nothing itself: its owner follows what is below it.
-    holds: bool,
-    children: Vec<usize>,
-}
-
-/// A run that waits for another attempt, after a fault of its runtime or an end that was chosen for that.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Parked {
-    /// The time at which the attempt before ended.
-    #[serde(serialize_with = "crate::rfc3339")]
-    pub since: Timestamp,
-    /// The time before which the attempt does not begin.
-    #[serde(serialize_with = "crate::rfc3339")]
-    pub until: Timestamp,
-    /// The number of the attempt that is to come.
-    pub attempt: u32,
-    /// The end of the attempt before.
-    pub after: Reason,
-}
-
-/// The sums over runs with everything below them.
-#[derive(Clone, Debug)]
-pub struct Subtrees<'a> {
-    index: &'a HashMap<RunId, usize>,
-    sums: Vec<Subtree>,
-}
-
-/// The sums over a run and everything below it.
-#[derive(Clone, Copy, Debug)]
-pub struct Subtree {
-    /// The usage of all.
-    pub usage: Usage,
-    /// The cost of all.
-    pub cost: Cost,
-    /// The number of runs, with itself.
-    pub runs: u64,
-    /// The statuses that occur.
-    pub statuses: Statuses,
-}
-
-/// A set of statuses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statuses(u16);
 
 /// A run with its subtree, as JSON shows it.
 #[derive(Clone, Debug, Serialize)]
@@ -229,6 +134,10 @@ impl Tree {
         }
         self.holds.apply(event);
         self.windows.apply(event);
+        let seen = self.seen.insert(event.root, event.at);
+        if let (EventKind::Reopened, Some(seen)) = (&event.kind, seen) {
+            self.pass_over(event.root, event.at.since(seen));
+        }
         let Some(&at) = self.index.get(&event.run) else { return };
         // Only at an end: a reader of a hundred thousand runs waits for each look.
         let is_followed = matches!(event.kind, EventKind::Ended(_)) && self.is_followed(at);
@@ -285,6 +194,7 @@ impl Tree {
             }
             EventKind::RootReopened(_) => {
                 node.status = RunStatus::Running;
+                node.dead += node.ended_at.map_or(Duration::ZERO, |at| event.at.since(at));
                 (node.reason, node.cause, node.said, node.ended_at) = (None, None, None, None);
             }
             EventKind::Delivered { .. } | EventKind::Undelivered { .. } => node.handed_over = true,
@@ -292,6 +202,14 @@ impl Tree {
             // Not in the picture of a tree.
             _ => {}
         }
+    }
+
+    /// Takes a time out of those of the runs that had begun: their tree had no supervisor.
+    fn pass_over(&mut self, root: RootId, time: Duration) {
+        let begun = |node: &&mut Node| {
+            node.root == root && node.started_at.is_some() && !node.status.is_terminal()
+        };
+        self.nodes.iter_mut().filter(begun).for_each(|node| node.dead += time);
     }
 
     /// True if the parent runs nothing itself, and so hears of the run as it ends.
@@ -307,6 +225,7 @@ impl Tree {
         for node in self.nodes.iter_mut().filter(left) {
             node.status = RunStatus::Lost;
             node.reason = Some(Reason::Interrupted);
+            node.left_at = self.seen.get(&root).copied();
         }
     }
 
@@ -538,63 +457,11 @@ impl Tree {
             instead: admitted.instead,
             replaced_by: None,
             needs: admitted.needs.clone(),
+            dead: Duration::ZERO,
+            left_at: None,
             handed_over: false,
             holds: admitted.runtime.is_none(),
             children: Vec::new(),
         });
-    }
-}
-
-impl Subtrees<'_> {
-    /// The sums over a run of the tree and everything below it.
-    pub fn of(&self, node: &Node) -> &Subtree {
-        &self.sums[self.index[&node.run]]
-    }
-}
-
-impl Statuses {
-    /// The set with one more status.
-    #[must_use]
-    pub const fn with(self, status: RunStatus) -> Self {
-        Self(self.0 | 1 << status as u16)
-    }
-
-    /// The union of both sets.
-    #[must_use]
-    pub const fn and(self, others: Self) -> Self {
-        Self(self.0 | others.0)
-    }
-
-    /// True if this status is among them.
-    pub const fn has(self, status: RunStatus) -> bool {
-        self.0 & 1 << status as u16 != 0
-    }
-
-    /// True if there is no other status among them.
-    pub fn are_all(self, status: RunStatus) -> bool {
-        self == Self::default().with(status)
-    }
-}
-
-impl Node {
-    /// From its first slot to its end; none while it runs or where it never started.
-    pub fn execution_time(&self) -> Option<Duration> {
-        Some(self.ended_at?.since(self.started_at?))
-    }
-
-    /// True if the run runs nothing itself, and only holds what is below it.
-    pub fn runs_nothing(&self) -> bool {
-        self.holds
-    }
-
-    /// The reason of its end in one line, with the cause and what the run itself says of it; none while it lives.
-    pub fn why(&self) -> Option<String> {
-        let why = with_cause(self.reason.as_ref()?, self.cause.as_deref());
-        Some(with_said(why, self.said.as_deref()))
-    }
-
-    /// From its first slot to its end, or to this moment while it runs; none where it never started.
-    pub fn age(&self, now: Timestamp) -> Option<Duration> {
-        Some(self.ended_at.unwrap_or(now).since(self.started_at?))
     }
 }

@@ -25,6 +25,8 @@ pub struct Tally {
     expected: Option<u64>,
     live: HashMap<RunId, Live>,
     queued: u64,
+    /// The number of queued ones that wait for another attempt, after the one before has failed.
+    parked: u64,
     running: u64,
     waiting: u64,
     completed: u64,
@@ -59,7 +61,11 @@ pub struct Tally {
 struct Live {
     name: String,
     status: RunStatus,
+    /// The start of this attempt.
     started: Option<Timestamp>,
+    /// True if it has had an attempt.
+    has_started: bool,
+    is_parked: bool,
     last_sign: Timestamp,
     /// The time after which it is ended without a sign of life.
     idle_limit: Option<Duration>,
@@ -123,7 +129,15 @@ impl Tally {
                 self.move_to(event.run, RunStatus::Starting);
                 if let Some(live) = self.live.get_mut(&event.run) {
                     live.started.get_or_insert(event.at);
+                    live.has_started = true;
                     self.first_start.get_or_insert(event.at);
+                }
+            }
+            EventKind::Resumed { after, .. } => {
+                self.move_to(event.run, RunStatus::Queued);
+                if let Some(live) = self.live.get_mut(&event.run) {
+                    (live.started, live.is_parked) = (None, after.is_some());
+                    self.parked += u64::from(live.is_parked);
                 }
             }
             EventKind::Used { usage, cost } => {
@@ -219,14 +233,21 @@ impl Tally {
             .then(|| self.taken / u32::try_from(self.completed).unwrap_or(u32::MAX))
     }
 
+    /// The runs that work, and the time since each began to.
+    fn at_work(&self) -> impl Iterator<Item = (&Live, Duration)> {
+        let works = |live: &&Live| matches!(live.status, RunStatus::Starting | RunStatus::Running);
+        let at_work = self.live.values().filter(works);
+        at_work.filter_map(|live| Some((live, self.last.since(live.started?))))
+    }
+
+    /// True if a run that has worked for so long takes much longer than those before it.
+    fn is_slow(&self, age: Duration) -> bool {
+        age >= SLOW_FROM && self.mean().is_some_and(|mean| age >= mean * SLOW)
+    }
+
     /// The run that has run for longest, and for how long, where that is much longer than those before it took.
     fn slow(&self) -> Option<(&Live, Duration)> {
-        let runs = |live: &&Live| matches!(live.status, RunStatus::Starting | RunStatus::Running);
-        let age = |live: &Live| live.started.map(|since| self.last.since(since));
-        let running = self.live.values().filter(runs);
-        let (slowest, age) =
-            running.filter_map(|live| Some((live, age(live)?))).max_by_key(|it| it.1)?;
-        (age >= SLOW_FROM && age >= self.mean()? * SLOW).then_some((slowest, age))
+        self.at_work().max_by_key(|it| it.1).filter(|(_, age)| self.is_slow(*age))
     }
 
     /// The name of the run that takes much longer than those before it.
@@ -235,8 +256,11 @@ impl Tally {
     }
 
     /// The time that is left: from the rate while runs are in line, then from how long one takes. None where that is not known,
-    /// or all that run have taken longer than that.
+    /// or all that run have taken longer than that: those in line wait until one of them ends.
     fn left(&self, rate: f64) -> Option<Duration> {
+        if self.running > 0 && self.at_work().all(|(_, age)| self.is_slow(age)) {
+            return None;
+        }
         let in_line = self.total() - self.ended() - self.running - self.waiting;
         if in_line > 0 {
             let left = self.total() - self.ended();
@@ -268,6 +292,8 @@ impl Tally {
             name,
             status: RunStatus::Queued,
             started: None,
+            has_started: false,
+            is_parked: false,
             last_sign: at,
             idle_limit: seconds.map(Duration::from_secs),
             used: (Usage::default(), Cost::NONE),
@@ -280,6 +306,7 @@ impl Tally {
     fn move_to(&mut self, run: RunId, status: RunStatus) {
         let Some(live) = self.live.get_mut(&run) else { return };
         let before = std::mem::replace(&mut live.status, status);
+        self.parked -= u64::from(std::mem::take(&mut live.is_parked));
         *self.count(before) -= 1;
         *self.count(status) += 1;
     }
@@ -287,7 +314,8 @@ impl Tally {
     fn end(&mut self, run: RunId, ending: &Ending) -> Option<Failure> {
         let live = self.live.remove(&run)?;
         *self.count(live.status) -= 1;
-        self.worked += u64::from(live.started.is_some());
+        self.parked -= u64::from(live.is_parked);
+        self.worked += u64::from(live.has_started);
         self.used = (self.used.0 + ending.usage, self.used.1 + ending.cost);
         match why(ending) {
             None => {
@@ -387,59 +415,86 @@ impl Tally {
     }
 }
 
-impl fmt::Display for Tally {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// A part of the line. Where the line is too long, those of the least weight are left out first.
+struct Part {
+    text: String,
+    weight: u8,
+}
+
+impl Tally {
+    /// Returns the line in so many columns at most, as far as the parts that matter least can be left out of it.
+    pub(super) fn within(&self, columns: usize) -> String {
+        let mut parts = self.parts();
+        let width =
+            |parts: &[Part]| -> usize { parts.iter().map(|part| part.text.chars().count()).sum() };
+        while width(&parts) > columns {
+            let least = parts.iter().enumerate().min_by_key(|(_, part)| part.weight);
+            match least.map(|(at, part)| (at, part.weight)) {
+                Some((at, weight)) if weight < Part::STAYS => drop(parts.remove(at)),
+                _ => break,
+            }
+        }
+        parts.iter().map(|part| part.text.as_str()).collect()
+    }
+
+    fn parts(&self) -> Vec<Part> {
         let total = self.total();
-        write!(f, "{} of {} done", number::count(self.completed), number::count(total))?;
+        let mut parts = Vec::new();
+        let mut part = |weight: u8, text: String| parts.push(Part { text, weight });
+        let done = format!("{} of {} done", number::count(self.completed), number::count(total));
+        part(Part::STAYS, done);
         let counts = [
             (self.running, "running"),
             (self.waiting, "waiting"),
             // Runs that are expected and not yet admitted count as queued.
-            (total - self.ended() - self.running - self.waiting, "queued"),
+            (total - self.ended() - self.running - self.waiting - self.parked, "queued"),
+            (self.parked, "parked"),
             (self.failed, "failed"),
             (self.cancelled.len() as u64, "cancelled"),
         ];
-        for (count, word) in counts {
-            if count > 0 {
-                write!(f, "  {} {word}", number::count(count))?;
-            }
+        for (count, word) in counts.into_iter().filter(|(count, _)| *count > 0) {
+            part(Part::STAYS, format!("  {} {word}", number::count(count)));
         }
         for held in self.held() {
-            write!(f, "  {}", held.brief(self.last))?;
+            part(Part::STAYS, format!("  {}", held.brief(self.last)));
         }
         if self.first_start.is_some() {
-            write!(f, "  in {}", number::duration(self.elapsed()))?;
+            part(3, format!("  in {}", number::duration(self.elapsed())));
         }
         let rate = self.rate();
         let goes_on = self.ended() < total && self.held().next().is_none();
-        let left = rate.filter(|_| goes_on).and_then(|rate| self.left(rate));
-        if let Some(left) = left {
-            write!(f, "  {} left", number::duration(left))?;
+        if let Some(left) = rate.filter(|_| goes_on).and_then(|rate| self.left(rate)) {
+            part(4, format!("  {} left", number::duration(left)));
         }
-        // Before what matters less, because the end of a line may be cut off.
         if let Some((slow, age)) = self.slow() {
+            part(6, format!("  slowest: {} for {}", slow.name, number::duration(age)));
             let silent = number::duration(self.last.since(slow.last_sign));
-            write!(
-                f,
-                "  slowest: {} for {}, silent for {silent}",
-                slow.name,
-                number::duration(age)
-            )?;
-            if let Some(limit) = slow.idle_limit {
-                write!(f, " of at most {}", number::duration(limit))?;
-            }
+            let limit = slow.idle_limit.map(number::duration);
+            let limit = limit.map(|limit| format!(" of at most {limit}")).unwrap_or_default();
+            part(2, format!(", silent for {silent}{limit}"));
         }
         match rate {
             None => {}
-            Some(rate @ 100.0..) => write!(f, "  {}/s", number::count(rate as u64))?,
-            Some(rate @ 1.0..) => write!(f, "  {rate:.1}/s")?,
-            Some(rate) => write!(f, "  {:.1}/min", rate * 60.0)?,
+            Some(rate @ 100.0..) => part(1, format!("  {}/s", number::count(rate as u64))),
+            Some(rate @ 1.0..) => part(1, format!("  {rate:.1}/s")),
+            Some(rate) => part(1, format!("  {:.1}/min", rate * 60.0)),
         }
         let (usage, cost) = self.total_used();
-        match used(&usage, &cost).filter(|used| used != number::NOT_REPORTED) {
-            Some(used) => write!(f, "  {used}"),
-            None => Ok(()),
+        if let Some(used) = used(&usage, &cost).filter(|used| used != number::NOT_REPORTED) {
+            part(5, format!("  {used}"));
         }
+        parts
+    }
+}
+
+impl Part {
+    /// The weight of what is never left out.
+    const STAYS: u8 = u8::MAX;
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.parts().iter().try_for_each(|part| f.write_str(&part.text))
     }
 }
 

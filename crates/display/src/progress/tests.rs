@@ -1,7 +1,10 @@
 use std::sync::{Arc, Mutex};
 
 use indicatif::{InMemoryTerm, TermLike};
-use offshoot_model::{Admitted, CancelledBy, Ending, EventKind, Node, Reason, RootId, RunId, Tree};
+use offshoot_model::{
+    Admitted, CancelledBy, Cost, Ending, EventKind, MicroUsd, Node, Reason, RootId, RunId,
+    TokenCount, Tree, Usage,
+};
 use offshoot_test_support::scenario;
 
 use super::*;
@@ -14,7 +17,7 @@ fn cancelled(tally: &Tally) -> u64 {
 fn the_bar_shows_the_tally_and_failures_stay_above_it() {
     let term = InMemoryTerm::new(40, 200);
     let target = ProgressDrawTarget::term_like(Box::new(term.clone()));
-    let mut progress = Progress::on_terminal(target, Some(9), Style::Plain);
+    let mut progress = Progress::on_terminal(target, Some(9), 200, Style::Plain);
     let mut failures = 0;
     for event in scenario::everything() {
         progress.apply(&event);
@@ -43,7 +46,7 @@ fn the_bar_shows_the_tally_and_failures_stay_above_it() {
 fn what_is_written_beside_the_bar_stands_above_it() {
     let term = InMemoryTerm::new(10, 120);
     let target = ProgressDrawTarget::term_like(Box::new(term.clone()));
-    let mut progress = Progress::on_terminal(target, Some(9), Style::Plain);
+    let mut progress = Progress::on_terminal(target, Some(9), 200, Style::Plain);
     let redrawn = progress.redrawn().expect("it is drawn over");
     let write = |line: &str| redrawn.suspend(|| term.write_line(line).expect("it has room"));
     let events = scenario::everything();
@@ -150,6 +153,78 @@ fn what_runs_again_after_a_stop_counts_once_and_without_the_hour() {
     assert_eq!(tally.to_string(), "2 of 8 done  6 queued  in 1.0 s  3.0 s left  2.0/s");
     assert_eq!(tally.failures_before(Style::Plain), [""; 0]);
     assert_eq!(tally.stopped().count(), 0, "what was stopped in an earlier life is not told again");
+}
+
+/// On a narrow terminal what matters least is left out, and nothing is cut in its middle.
+#[test]
+fn a_narrow_line_leaves_out_what_matters_least() {
+    let mut written = Written::new(40);
+    for number in 1..=4 {
+        written.start(number, 0);
+        written.end(number, 1000);
+    }
+    written.start(5, 1000);
+    let usage = Usage { input: TokenCount::Known(12_340), ..Usage::default() };
+    let cost = Cost { known_usd: MicroUsd::from_micros(40_000), ..Cost::NONE };
+    written.say(5, 2000, EventKind::Used { usage, cost });
+    let line = |columns| written.progress.tally().within(columns);
+    let counts = "4 of 40 done  1 running  35 queued";
+    assert_eq!(line(200), format!("{counts}  in 2.0 s  18.0 s left  2.0/s  12,340 tokens  $0.04"));
+    assert_eq!(line(75), format!("{counts}  18.0 s left  12,340 tokens  $0.04"));
+    assert_eq!(line(62), format!("{counts}  12,340 tokens  $0.04"));
+    assert_eq!(line(10), counts);
+    // Those in line start once one of the slow ones ends.
+    let slow = written.now(60_000);
+    assert!(slow.contains("slowest: main: README.md") && !slow.contains(" left"), "{slow}");
+    let line = written.progress.tally().within(105);
+    assert!(
+        line.ends_with("  slowest: main: README.md for 59.0 s  12,340 tokens  $0.04"),
+        "{line}"
+    );
+}
+
+/// A run that waits for another attempt does not run, and an attempt after a kill begins anew.
+#[test]
+fn parked_runs_do_not_run() {
+    let mut written = Written::new(2);
+    (1..=2).for_each(|number| written.start(number, 0));
+    let again = |after: Option<Reason>| EventKind::Resumed {
+        attempt: 2,
+        continues: false,
+        wait_ms: after.as_ref().map(|_| 12_000),
+        after: after.map(Box::new),
+        changes: None,
+    };
+    written.say(1, 1000, again(Some(Reason::ExitCode { code: 9 })));
+    assert_eq!(written.now(2000), "0 of 2 done  1 running  1 parked  in 2.0 s");
+    written.say(1, 13_000, EventKind::Starting);
+    assert_eq!(written.now(13_000), "0 of 2 done  2 running  in 13.0 s");
+    written.say(0, 100_000, EventKind::Reopened);
+    written.say(2, 100_000, again(None));
+    assert_eq!(written.now(100_000), "0 of 2 done  1 running  1 queued  in 13.0 s");
+}
+
+/// Of a tree that has no supervisor, or had none for a while.
+#[test]
+fn a_run_has_no_time_where_there_is_no_supervisor() {
+    let (root, admitted) = a_child();
+    let run = RunId::from_bytes([1; 16]);
+    let say = |tree: &mut Tree, run: RunId, ms: u64, kind: EventKind| {
+        tree.apply(&Event { root, seq: 1, at: at(ms), run, kind });
+    };
+    let mut tree = Tree::new();
+    say(&mut tree, run, 0, EventKind::Admitted(admitted));
+    say(&mut tree, run, 1000, EventKind::Starting);
+    say(&mut tree, run, 2000, EventKind::Started { process: None });
+    let mut lost = tree.clone();
+    lost.lose(root);
+    let age = |tree: &Tree, ms| tree.get(run).and_then(|node| node.age(at(ms)));
+    assert_eq!(age(&lost, 100_000), Some(Duration::from_secs(1)));
+    say(&mut tree, root.run(), 102_000, EventKind::Reopened);
+    assert_eq!(age(&tree, 102_500), Some(Duration::from_millis(1500)));
+    say(&mut tree, run, 104_000, EventKind::Ended(Box::new(Ending::of(Reason::TurnLimit))));
+    let time = tree.get(run).and_then(Node::execution_time);
+    assert_eq!(time, Some(Duration::from_secs(3)));
 }
 
 /// Pieces that take a second each, and one that hangs.
@@ -288,6 +363,7 @@ fn a_breaker_whose_time_is_over_waits_for_the_run_that_is_tried() {
     }
     let agent = written.admitted.agent.clone();
     written.say(0, 61_000, EventKind::BreakerClosed { agent });
+    written.start(5, 61_000);
     let line = written.now(61_000);
     assert!(line.contains(" left") && !line.contains("breaker"), "{line}");
 }

@@ -8,7 +8,7 @@ use offshoot_model::{
 use serde::Serialize;
 
 use crate::held::Hold;
-use crate::name;
+use crate::{name, number};
 
 /// A tree of which nothing more starts, or no run of some agents.
 #[derive(Clone, Debug, Serialize)]
@@ -33,6 +33,14 @@ pub struct HeldTree {
     /// The accounts of which no run starts before the reset of a quota.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub walls: Vec<Wall>,
+    /// The number of runs that wait for another attempt.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub parked_runs: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 impl HeldTree {
@@ -41,6 +49,7 @@ impl HeldTree {
         since.iter().any(Option::is_some)
             || !self.open_breakers.is_empty()
             || !self.walls.is_empty()
+            || self.parked_runs > 0
     }
 }
 
@@ -50,12 +59,21 @@ pub(super) struct OpenTrees {
     names: HashMap<RootId, String>,
     open: Vec<RootId>,
     holds: Holds,
+    /// The runs that wait for another attempt, with their trees.
+    parked: HashMap<RunId, RootId>,
 }
 
 impl OpenTrees {
     /// Takes in one event, of any run.
     pub(super) fn apply(&mut self, event: &Event) {
         self.holds.apply(event);
+        match &event.kind {
+            EventKind::Resumed { after: Some(_), .. } => {
+                self.parked.insert(event.run, event.root);
+            }
+            EventKind::Starting | EventKind::Ended(_) => drop(self.parked.remove(&event.run)),
+            _ => {}
+        }
         if event.run != event.root.run() {
             return;
         }
@@ -86,6 +104,7 @@ impl OpenTrees {
             host_full_since: self.holds.host_full(*root),
             open_breakers: self.holds.open_breakers(*root).cloned().collect(),
             walls: self.holds.walls(*root).cloned().collect(),
+            parked_runs: self.parked.values().filter(|of| *of == root).count(),
         };
         let all = self.open.iter().map(held);
         all.filter(HeldTree::is_held).collect()
@@ -100,6 +119,14 @@ impl HeldTree {
         let holds = holds.chain(self.memory_short_since.map(Hold::Memory));
         let holds = holds.chain(self.host_full_since.map(Hold::Host));
         let holds = holds.chain(self.open_breakers.iter().map(Hold::Breaker));
-        holds.map(|hold| format!("{}: {}", self.name, hold.text()))
+        let parked = match self.parked_runs {
+            0 => None,
+            1 => Some("1 run is parked until its next attempt".to_owned()),
+            many => Some(format!(
+                "{} runs are parked until their next attempts",
+                number::count(many as u64)
+            )),
+        };
+        holds.map(Hold::text).chain(parked).map(|text| format!("{}: {text}", self.name))
     }
 }

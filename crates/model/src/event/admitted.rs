@@ -227,6 +227,9 @@ impl fmt::Display for Admitted {
             (Origin::Piece, Some(_)) => f.write_str("a piece"),
             (Origin::Agent, Some(parent)) => write!(f, "asked for by {parent}"),
         }?;
+        if let Some(before) = self.instead {
+            write!(f, ", in the place of {before}")?;
+        }
         match self.chosen_by() {
             Some(words) => write!(f, ", its agent chosen by the words: {}", words.join(", ")),
             None => Ok(()),
