@@ -16,7 +16,7 @@ use crate::environment::SYSTEM_FOLDER;
 use crate::exit::Exit;
 use crate::failure::{Complaint, Failure};
 use crate::invocation::Invocation;
-use crate::project::{Project, Reading, config_in};
+use crate::project::{PROJECT_FOLDER, Project, Reading, config_in};
 use crate::trusted::{Trust, Trusted};
 
 /// Finds and reads all layers. What is ignored is named on standard error.
@@ -27,6 +27,9 @@ pub(crate) fn config(cx: &Invocation, limits: &LimitArguments) -> Result<Config,
 /// Finds all layers. What is ignored is named on standard error.
 pub(crate) fn layers(cx: &Invocation, limits: &LimitArguments) -> Result<Loader, Failure> {
     let mut loader = Loader::new();
+    let user = cx.environment.config_home.as_ref().map(|home| home.join("offshoot"));
+    let project = cx.environment.working_folder.join(PROJECT_FOLDER);
+    user.iter().chain([&project]).for_each(|folder| warn_of_others(folder, cx));
     for (kind, path) in user_files(cx)? {
         loader = loader.file(read(cx, kind, &path)?);
     }
@@ -209,6 +212,22 @@ fn text(path: &Path, bytes: Vec<u8>) -> Result<String, Failure> {
         )
         .hint("save it as UTF-8, as by `iconv -t UTF-8`")
     })
+}
+
+/// Names of configuration files that other programs read.
+const OF_OTHERS: [&str; 3] = ["config.yaml", "config.yml", "config.json"];
+
+/// Says which files are not read although they stand where the configuration does.
+fn warn_of_others(folder: &Path, cx: &Invocation) {
+    for path in OF_OTHERS.map(|name| folder.join(name)).iter().filter(|path| path.is_file()) {
+        cx.output.warning(
+            NoteCode::ConfigurationNotRead,
+            format_args!(
+                "{} is not read: the configuration stands in config.toml, as TOML, or in config.json5",
+                path.display()
+            ),
+        );
+    }
 }
 
 /// As many files are named as fit a line or two; `offshoot trust` lists them all.

@@ -17,6 +17,7 @@ mod door;
 mod environment;
 mod exit;
 mod failure;
+mod held_run;
 mod invocation;
 mod listing;
 mod load;

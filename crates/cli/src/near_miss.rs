@@ -1,6 +1,9 @@
 //! Commands that people know from other programs, and what they are called here.
 
+use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::arguments::Arguments;
 
 /// A command that is not there, and the line that does what its name says.
 const COMMANDS: [(&str, &str); 31] = [
@@ -61,6 +64,10 @@ const COST: &str = "`offshoot stats RUN` sums up what a tree cost, `offshoot lis
 /// The way to find a run that hangs.
 const SILENT: &str = "`offshoot list --tree RUN --status running --sort silent` shows first what has been silent longest";
 
+/// The way to list the runs of one tree.
+const RUNS_OF_TREE: &str =
+    "`offshoot list --tree RUN` lists the runs of a tree, `offshoot show RUN` explains one run";
+
 /// An option that another command has, and the line that does what it says.
 const OPTIONS: [(&str, &str); 20] = [
     ("--status", "`offshoot list --tree RUN --status STATUS` lists runs of a tree by status"),
@@ -100,6 +107,21 @@ const OPTIONS: [(&str, &str); 20] = [
     ("-o", "results are printed: `offshoot export RUN --format html > FILE`"),
 ];
 
+/// Removes commands from the parser's guesses that are not for users.
+pub(crate) fn hide(error: &mut clap::Error) {
+    let commands = Arguments::command();
+    let is_hidden =
+        |name: &String| commands.find_subcommand(name).is_some_and(clap::Command::is_hide_set);
+    let Some(ContextValue::Strings(mut names)) = error.remove(ContextKind::SuggestedSubcommand)
+    else {
+        return;
+    };
+    names.retain(|name| !is_hidden(name));
+    if !names.is_empty() {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));
+    }
+}
+
 /// Returns what to type instead, where the error is about such a command or option.
 pub(crate) fn hint(error: &clap::Error) -> Option<&'static str> {
     let (kind, table) = match error.kind() {
@@ -108,15 +130,18 @@ pub(crate) fn hint(error: &clap::Error) -> Option<&'static str> {
         _ => return None,
     };
     let Some(ContextValue::String(word)) = error.get(kind) else { return None };
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    if !word.starts_with('-') && usage.contains("offshoot list") {
+        return Some(RUNS_OF_TREE);
+    }
     table.iter().find(|(name, _)| name == word).map(|(_, hint)| *hint)
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::{CommandFactory, Parser};
+    use clap::Parser;
 
     use super::*;
-    use crate::arguments::Arguments;
 
     #[test]
     fn each_names_a_command_that_is_there() {
@@ -160,5 +185,13 @@ mod tests {
         }
         let error = Arguments::try_parse_from(["offshoot", "trea"]).expect_err("it is not there");
         assert_eq!(hint(&error), None);
+        let error = Arguments::try_parse_from(["offshoot", "list", "last"]).expect_err("no RUN");
+        assert_eq!(hint(&error), Some(RUNS_OF_TREE));
+        for near in ["keepr", "plugin-tria"] {
+            let mut error = Arguments::try_parse_from(["offshoot", near]).expect_err("a typo");
+            hide(&mut error);
+            let said = error.to_string();
+            assert!(!said.contains("keeper") && !said.contains("plugin-trial"), "{said}");
+        }
     }
 }

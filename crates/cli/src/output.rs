@@ -77,6 +77,9 @@ static REDRAWN: Mutex<Option<Redrawn>> = Mutex::new(None);
 /// True once anything of a result was printed.
 static HAS_PRINTED: AtomicBool = AtomicBool::new(false);
 
+/// The number of columns where a terminal does not report its width.
+const USUAL_COLUMNS: usize = 80;
+
 /// The number of rows where a terminal does not report its height.
 const USUAL_ROWS: usize = 23;
 
@@ -151,7 +154,10 @@ impl Output {
                 Some(Progress::growing(ProgressDrawTarget::stderr(), rows, style))
             }
             (Loudness::Normal, true) => {
-                Some(Progress::on_terminal(ProgressDrawTarget::stderr(), Some(expected), style))
+                let columns = tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
+                let columns = if columns == 0 { USUAL_COLUMNS } else { columns };
+                let target = ProgressDrawTarget::stderr();
+                Some(Progress::on_terminal(target, Some(expected), columns, style))
             }
             (Loudness::Normal, false) if expected > 1 => {
                 Some(Progress::in_lines(Box::new(out), Some(expected), style))

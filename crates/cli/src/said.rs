@@ -13,8 +13,18 @@ const LONGEST: usize = 1024 * 1024;
 #[derive(Debug, Default)]
 pub(crate) struct SaidLines {
     runs: HashMap<RunId, State>,
-    /// The further attempts of runs: the number of each, and the moment from which it is that.
-    again: HashMap<RunId, Vec<(Timestamp, u32)>>,
+    /// The further attempts of runs.
+    again: HashMap<RunId, Vec<Again>>,
+}
+
+/// A further attempt of a run.
+#[derive(Clone, Copy, Debug)]
+struct Again {
+    /// The moment from which it is that.
+    at: Timestamp,
+    number: u32,
+    /// True if the attempt before it ended with its supervisor.
+    is_after_loss: bool,
 }
 
 /// A line, or the place of one that is not here.
@@ -58,20 +68,49 @@ impl SaidLine {
 
 impl SaidLines {
     /// Takes in that a run was given another attempt. Of one that says nothing, there are no lines by which it could be counted.
-    pub(crate) fn another_attempt(&mut self, run: RunId, number: u32, at: Timestamp) {
-        self.again.entry(run).or_default().push((at, number));
+    pub(crate) fn another_attempt(
+        &mut self,
+        run: RunId,
+        number: u32,
+        at: Timestamp,
+        is_after_loss: bool,
+    ) {
+        self.again.entry(run).or_default().push(Again { at, number, is_after_loss });
+    }
+
+    /// Tells of attempts of a run of which nothing is kept, and which were cut off, up to this one.
+    pub(crate) fn lost_before(&mut self, run: RunId, number: u32, tell: &mut impl FnMut(SaidLine)) {
+        let Some(again) = self.again.get(&run) else { return };
+        let state = self.runs.entry(run).or_default();
+        let seen = state.attempts;
+        for next in again.iter().filter(|next| next.number > seen + 1 && next.number <= number) {
+            if next.is_after_loss {
+                let attempt = next.number - 1;
+                state.cut_off(run, tell);
+                let text = Text::Missing(CUT_OFF.to_owned());
+                tell(SaidLine { run, attempt, at: next.at, text });
+                (state.attempts, state.ended) = (attempt, true);
+            }
+        }
     }
 
     /// Takes the next part, and tells the lines that it completes.
     pub(crate) fn take(&mut self, said: Said, tell: &mut impl FnMut(SaidLine)) {
         let Said { run, attempt, what } = said;
+        if self.runs.get(&run).is_none_or(|state| state.attempt != Some(attempt)) {
+            let again = self.again.get(&run).into_iter().flatten();
+            let begun = again.rev().find(|again| again.at <= attempt.began());
+            if let Some(number) = begun.map(|again| again.number) {
+                self.lost_before(run, number, tell);
+            }
+        }
         let state = self.runs.entry(run).or_default();
         if state.attempt != Some(attempt) {
             state.cut_off(run, tell);
             state.attempt = Some(attempt);
             let again = self.again.get(&run).into_iter().flatten();
-            let begun = again.rev().find(|(at, _)| *at <= attempt.began());
-            let number = begun.map_or(state.attempts + 1, |(_, number)| *number);
+            let begun = again.rev().find(|again| again.at <= attempt.began());
+            let number = begun.map_or(state.attempts + 1, |again| again.number);
             (state.attempts, state.ended) = (number, false);
             state.at = attempt.began();
         }
@@ -104,7 +143,7 @@ impl SaidLines {
     pub(crate) fn cut_off(&mut self, run: RunId, tell: &mut impl FnMut(SaidLine)) {
         let state = self.runs.entry(run).or_default();
         if state.attempt.is_none() {
-            state.attempts = 1;
+            state.attempts += 1;
             tell(state.missing(run, CUT_OFF.to_owned()));
         }
         state.cut_off(run, tell);

@@ -22,8 +22,10 @@ pub(crate) fn end(mut error: clap::Error) -> Exit {
         output.end(&failure);
         return failure.exit;
     }
-    let hint = near_miss::hint(&error);
-    if hint.is_some() {
+    near_miss::hide(&mut error);
+    let near = near_miss::hint(&error);
+    let hint = near.or_else(|| lacks_amount(&error).then_some(AMOUNT_MISSING));
+    if near.is_some() {
         // Its guesses go by letters alone, and what is typed may delete something.
         let guesses =
             [ContextKind::Suggested, ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand];
@@ -54,6 +56,16 @@ pub(crate) fn end(mut error: clap::Error) -> Exit {
 
 /// The hint where a command is about one run, and none is named.
 const RUN_MISSING: &str = "RUN may be `last`, which is the newest tree, or a label, or `@N` as the last listing printed it";
+
+/// The hint where `budget` is to add nothing.
+const AMOUNT_MISSING: &str = "`--add 5` adds five dollars and `--add-tokens 20000` tokens; `offshoot show RUN` shows what a run has";
+
+/// True where the amounts of `budget` are missing.
+fn lacks_amount(error: &clap::Error) -> bool {
+    let missing = error.get(ContextKind::InvalidArg);
+    error.kind() == ErrorKind::MissingRequiredArgument
+        && matches!(missing, Some(ContextValue::Strings(names)) if names.iter().any(|name| name.starts_with("--add")))
+}
 
 /// True where RUN alone is missing.
 fn lacks_run(error: &clap::Error) -> bool {

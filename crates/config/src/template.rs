@@ -33,6 +33,10 @@ impl Template {
     /// A key with its built-in value, or with an example.
     pub(crate) fn setting(&mut self, key: &str, doc: &str, value: &Value, is_built_in: bool) {
         let unset = if is_built_in { "" } else { " (unset)" };
+        let value = &match example(key) {
+            Some(number) if !is_built_in && value.is_u64() => number.into(),
+            _ => value.clone(),
+        };
         self.line(&format!(
             "\n# {doc}{unset}\n#{}{} = {}",
             self.prefix,
@@ -86,6 +90,16 @@ impl Template {
     fn line(&mut self, line: &str) {
         self.text.push_str(line);
         self.text.push('\n');
+    }
+}
+
+/// Returns an example for a number of this key, which says by its name what it counts.
+fn example(key: &str) -> Option<u64> {
+    match key {
+        _ if key.ends_with("Bytes") => Some(4 << 30),
+        _ if key.ends_with("okens") || key.ends_with("okensPerDay") => Some(1_000_000),
+        "maxOpenFiles" => Some(4096),
+        _ => None,
     }
 }
 

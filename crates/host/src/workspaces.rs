@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use offshoot_isolation::{
     About, Gathered, Git, IsolationError, Order, Repository, Workspace, Workspaces,
 };
-use offshoot_model::{Changes, Isolation, RootId, RunId, ValueKind, error_chain};
+use offshoot_model::{Changes, Isolation, RootId, RunId, ValueKind, error_chain, number};
 use offshoot_process::Processes;
 use offshoot_spawner::{LeftChanges, WorkspaceOrder};
 use offshoot_store::{DataFolder, NewValue, Store, StoreError};
@@ -138,8 +138,8 @@ impl Inner {
                             continue;
                         }
                         Some(Gathered { about, .. }) => reporter.note(format_args!(
-                            "kept what the interrupted run {run} has changed: {} files",
-                            about.kept.map_or(0, |kept| kept.files)
+                            "kept what the interrupted run {run} has changed: {}",
+                            number::many(about.kept.map_or(0, |kept| kept.files.into()), "file")
                         )),
                     }
                 }

@@ -29,7 +29,7 @@ use std::collections::HashMap;
 use offshoot_model::{BudgetGrant, Cost, Ending, MicroUsd, RunId, Usage};
 
 pub use account::Balance;
-pub use divide::divide;
+pub use divide::{Claim, divide, parts};
 pub use pool::{Draw, Shortage, first_part};
 
 use account::Account;

@@ -17,7 +17,7 @@ pub struct Events {
 
 /// An event that grows without end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an event is longer than {} MiB", LONGEST >> 20)]
+#[error("an event is longer than {mib} MiB", mib = LONGEST >> 20)]
 pub struct TooLong;
 
 impl Events {

@@ -8,7 +8,7 @@ use crate::Split;
 
 /// A text that is no split.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no split: {problem}; the forms are {}", Split::FORMS.join(", "))]
+#[error("`{text}` is no split: {problem}; the forms are {forms}", forms = Split::FORMS.join(", "))]
 pub struct ParseSplitError {
     text: String,
     problem: String,

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use self::calls::{Call, calls, texts_of};
 use self::declared::{
-    arms, exits_of, group, numbers, shown, snake, thrown, variants, with_constants,
+    arms, exits_of, group, made, numbers, shown, snake, thrown, variants, with_constants,
 };
 use self::placeholders::{NAMELESS, named, number_constants};
 use super::tokens::{Token, tokens};
@@ -21,7 +21,8 @@ use crate::workspace::Workspace;
 const HEAD: &str = "# Messages
 
 Made by `cargo xtask regenerate` from the texts in the code. A word in braces, as `{path}`, stands for a name, a number or a text. With `--json` an error is
-also JSON on standard output: `status`, `code`, `messageCode`, `message`, `causes`, `hint` and `exitCode`. With `--verbose` the code
+also JSON on standard output: `status`, `code`, `messageCode`, `message`, `causes`, `hint` and `exitCode`, where there is one of each: errors of
+the libraries have no `messageCode`. With `--verbose` the code
 of a message of the command stands behind it.
 
 ";
@@ -54,6 +55,9 @@ const SAID: [&str; 7] = [
 
 /// The exit code of an error that is told beside the end of a run.
 const OF_THE_END: &str = "1 or 4";
+
+/// The file that reads the lines of `--tasks`.
+const TASK_LINES: &str = "crates/cli/src/work/task_line.rs";
 
 /// The files that define what others call: what they say themselves they are given.
 const WITHOUT_CODES: [&str; 2] = ["crates/cli/src/failure.rs", "crates/cli/src/output.rs"];
@@ -159,6 +163,11 @@ pub(super) fn page(workspace: &Workspace) -> Result<String> {
         "The exit code `1 or 4` is that of the end of a run, as above.",
         coded(&said, file(FAILURE_CODES)?, "FailureCode", &exits, &of_files)?,
     )?;
+    page.push_str("What `bad_task_line` says of a line:\n\n");
+    for text in files.get(TASK_LINES).map(|tokens| made(tokens)).unwrap_or_default() {
+        page.push_str(&format!("- {}\n", text.split_whitespace().collect::<Vec<_>>().join(" ")));
+    }
+    page.push('\n');
     section(
         &mut page,
         "Warnings, notes and hints of the command",
@@ -170,13 +179,21 @@ pub(super) fn page(workspace: &Workspace) -> Result<String> {
     let mut errors = Vec::new();
     for tokens in files.values() {
         for (of, variant, when, text) in thrown(tokens) {
+            // A type that is one error, and has only what it is told, says nothing of its own.
+            if variant.is_empty() && text == "{message}" {
+                continue;
+            }
+            let when = when.split(" ```").next().unwrap_or_default().to_owned();
             let hints = files.values().map(|tokens| arms(tokens, &of, "hint"));
             let hints: Vec<_> =
                 hints.filter_map(|mut arms| arms.remove(&variant)).flatten().collect();
             let exit =
                 OTHER_EXITS.iter().find(|(name, _)| *name == of).map_or("2", |(_, exit)| exit);
             errors.push(Row {
-                code: format!("`{of}`: `{}`", snake(&variant)),
+                code: match variant.is_empty() {
+                    true => format!("`{of}`"),
+                    false => format!("`{of}`: `{}`", snake(&variant)),
+                },
                 when,
                 texts: vec![text],
                 hints,

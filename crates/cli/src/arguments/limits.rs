@@ -48,7 +48,7 @@ pub(crate) struct LimitArguments {
     #[arg(long, value_name = "ENDINGS", value_parser = written(value::<RetryOn>(ENDINGS, "exit:75,timeout")), requires = "retries")]
     pub(crate) retry_on: Option<String>,
 
-    /// Time before the second attempt, such as 10s; each further one waits twice as long
+    /// Time before the second attempt, such as 10s; each further one waits twice as long, and each a fifth more or less by chance
     #[arg(long, value_name = "DURATION", value_parser = seconds_text, requires = "retries")]
     pub(crate) backoff: Option<String>,
 

@@ -236,6 +236,10 @@ pub(crate) enum FailureCode {
     ///
     /// Hint: how to go on, as `how_to_go_on` below
     PiecesStopped,
+    /// The budget of a map or a fanout is used up, so that pieces were ended.
+    ///
+    /// Hint: how to go on, as `how_to_go_on` below
+    BudgetUsedUp,
     /// `resume` is given a tree that a supervisor runs.
     TreeHeld,
     /// `resume --only` is given a label that no piece has.

@@ -73,7 +73,12 @@ fn all(cx: &Invocation) -> Result<(), Failure> {
             cx.output.note(NoteCode::TreeCancelled, format_args!("asked to end: {}", named(root)));
         }
         if trees.is_empty() {
-            cx.output.note(NoteCode::NoTreeRuns, "nothing changed: no tree of this user runs");
+            let whose = match cx.global.data_dir {
+                Some(_) => "in this data folder",
+                None => "of this user",
+            };
+            let text = format_args!("nothing changed: no tree {whose} runs");
+            cx.output.note(NoteCode::NoTreeRuns, text);
         }
         Ok(())
     })

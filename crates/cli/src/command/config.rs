@@ -106,8 +106,22 @@ fn check(file: &Path, cx: &Invocation) -> Result<(), Failure> {
     }
     undefined.iter().for_each(|what| cx.output.warning(NoteCode::ChildNotDefined, what));
     without_effect.iter().for_each(|what| cx.output.warning(NoteCode::SettingWithoutEffect, what));
-    cx.output
-        .note(NoteCode::ConfigurationFine, format_args!("{}: nothing is wrong", file.display()));
+    let notify = config.notify();
+    let lone = notify.command.is_none() && (notify.on.is_some() || notify.silent_seconds.is_some());
+    if lone {
+        let text = "notify has no effect without notify.command";
+        cx.output.warning(NoteCode::SettingWithoutEffect, text);
+    }
+    let warnings = undefined.len() + without_effect.len() + usize::from(lone);
+    let file = file.display();
+    cx.output.note(
+        NoteCode::ConfigurationFine,
+        match warnings {
+            0 => format!("{file}: nothing is wrong"),
+            1 => format!("{file}: no error, and 1 warning"),
+            many => format!("{file}: no error, and {many} warnings"),
+        },
+    );
     Ok(())
 }
 

@@ -5,11 +5,14 @@ use std::io::{self, BufReader};
 use std::path::Path;
 use std::sync::Arc;
 
+use offshoot_config::{AgentId, Config};
+use offshoot_model::{Grant, SpawnRequest};
 use offshoot_policy::needs::{self, NeedsError};
+use offshoot_policy::{self as policy, Terms};
 
 use super::nested;
 use crate::arguments::FanoutArguments;
-use crate::code::FailureCode;
+use crate::code::{FailureCode, NoteCode};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -41,6 +44,7 @@ pub(crate) fn run(arguments: &FanoutArguments, cx: &Invocation) -> Result<Exit, 
         let asked = task.isolation.as_ref().or(prepared.isolation.as_ref());
         terms.check_folder(&config, agent, asked)?;
     }
+    warn_of_lowered(&tasks, &config, &prepared.agent, cx);
     let files = context::look(&work.context, cx)?;
     let own_files = tasks.iter().map(|task| context::look(&task.files, cx));
     let own_files = own_files.collect::<Result<Vec<_>, _>>()?;
@@ -105,6 +109,35 @@ fn title(plan: &Plan, prepared: &Prepared) -> String {
     match plan.tasks.iter().all(|task| task.runtime.is_none()) {
         true => format!("{many} tasks for {}", prepared.command_line()),
         false => format!("{many} tasks"),
+    }
+}
+
+/// Says which tasks ask for more time than the tree allows a run.
+fn warn_of_lowered(tasks: &[Task], config: &Config, root: &AgentId, cx: &Invocation) {
+    /// More lines say nothing new.
+    const TOLD: usize = 3;
+    let terms = Terms::root(config, root);
+    let most = terms.run_timeout_seconds();
+    let lowered = |(place, task): (u32, &Task)| {
+        let run_timeout_seconds =
+            task.timeout.filter(|asked| most > 0 && (*asked == 0 || *asked > most));
+        let request = SpawnRequest {
+            run_timeout_seconds: Some(run_timeout_seconds?),
+            ..SpawnRequest::default()
+        };
+        let granted = Grant { run_timeout_seconds: most, ..Grant::unbounded() };
+        let agent = task.agent.as_ref().unwrap_or(root);
+        let mut lowered = policy::lowered(config, &terms, agent, &request, &granted);
+        Some((task.name(place), lowered.pop()?))
+    };
+    let lowered: Vec<_> = (1..).zip(tasks).filter_map(lowered).collect();
+    for (name, limit) in lowered.iter().take(TOLD) {
+        cx.output.warning(NoteCode::LimitLowered, format_args!("{name}: {limit}"));
+    }
+    let more = lowered.len().saturating_sub(TOLD);
+    if more > 0 {
+        let text = format_args!("the same is so for {more} more of the tasks");
+        cx.output.warning(NoteCode::LimitLowered, text);
     }
 }
 

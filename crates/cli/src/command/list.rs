@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_config::nearest;
-use offshoot_display::{Hold, List, Style, beginnings};
+use offshoot_display::json::{Document, Format};
+use offshoot_display::{List, Style, beginnings};
 use offshoot_door::{List as AskedList, WireTreeNode};
 use offshoot_model::{
-    AgentId, Cost, MicroUsd, Node, OpenBreaker, RootId, RunId, RunStatus, SessionKey, Subtrees,
-    Timestamp, Tree, Usage, Wall,
+    AgentId, Cost, MicroUsd, Node, Reason, RootId, RunId, RunStatus, SessionKey, Subtrees,
+    Timestamp, Tree, Usage,
 };
 use offshoot_spawner::{Clock, SystemClock};
 use serde::Serialize;
@@ -20,10 +21,19 @@ use crate::code::NoteCode;
 use crate::door::{LISTED, inside, listed, silences};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::held_run::HeldRun;
 use crate::invocation::Invocation;
 use crate::listing;
 use crate::record::{Archived, Record};
 use crate::work::engine::block_on;
+
+/// The reason of an end, in the two versions of the form.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ListedReason {
+    Words(String),
+    Reason(Reason),
+}
 
 /// One run, in a line.
 #[derive(Serialize)]
@@ -37,25 +47,12 @@ struct Listed {
     status: RunStatus,
     /// The reason why it did not complete.
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    /// The time since which the tree is paused, at its root and at runs in line.
-    #[serde(serialize_with = "offshoot_model::rfc3339", skip_serializing_if = "Option::is_none")]
-    paused_since: Option<Timestamp>,
-    /// The time since which it waits for memory, at a run in line; at the root that one does.
-    #[serde(serialize_with = "offshoot_model::rfc3339", skip_serializing_if = "Option::is_none")]
-    memory_short_since: Option<Timestamp>,
-    /// The time since which it waits for a slot of the host, at a run in line; at the root that one does.
-    #[serde(serialize_with = "offshoot_model::rfc3339", skip_serializing_if = "Option::is_none")]
-    host_full_since: Option<Timestamp>,
-    /// The time since which a request of it to a model waits for more budget.
-    #[serde(serialize_with = "offshoot_model::rfc3339", skip_serializing_if = "Option::is_none")]
-    at_cap_since: Option<Timestamp>,
-    /// The agents of which no run starts for a while, at the root; at a run in line its own.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    open_breakers: Vec<OpenBreaker>,
-    /// The accounts of which no run starts before the reset of a quota, at the root.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    walls: Vec<Wall>,
+    reason: Option<ListedReason>,
+    /// The same in words; version 1 of the form has them as the reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+    #[serde(flatten)]
+    holds: HeldRun,
     depth: u32,
     parent: Option<RunId>,
     /// Directly below, without pieces that ran again.
@@ -106,9 +103,11 @@ pub(crate) fn run(arguments: &ListArguments, cx: &Invocation) -> Result<Exit, Fa
     let silences = block_on(silences(&open, cx))?;
     let nodes = chosen(arguments, top, &tree, &subtrees, now, &silences);
     if cx.output.wants_json() {
-        let listed = |node: &&Node| list(&tree, &subtrees, node, silences.get(&node.run).copied());
+        let format = arguments.format.format;
+        let listed =
+            |node: &&Node| list(&tree, &subtrees, node, silences.get(&node.run).copied(), format);
         let listed: Vec<Listed> = nodes.iter().map(listed).collect();
-        cx.output.json(&listed)?;
+        cx.output.document(&listed, Document::Trees)?;
     } else if nodes.is_empty() {
         let any = tree.nodes().next().is_some();
         match arguments.agent.as_deref().and_then(|agent| agent_meant(agent, &tree)) {
@@ -199,36 +198,28 @@ fn chosen<'a>(
     nodes
 }
 
-fn list(tree: &Tree, subtrees: &Subtrees<'_>, node: &Node, silence: Option<Duration>) -> Listed {
+fn list(
+    tree: &Tree,
+    subtrees: &Subtrees<'_>,
+    node: &Node,
+    silence: Option<Duration>,
+    format: Format,
+) -> Listed {
     let reason = node.reason.as_ref().filter(|_| !node.status.is_success());
     let subtree = subtrees.of(node);
     let children = || tree.children(node).filter(|child| child.replaced_by.is_none());
-    let (mut paused_since, mut open_breakers, mut walls) = (None, Vec::new(), Vec::new());
-    let (mut memory_short_since, mut host_full_since, mut at_cap_since) = (None, None, None);
-    for hold in Hold::of(tree, node) {
-        match hold {
-            Hold::Paused(since) => paused_since = Some(since),
-            Hold::Breaker(open) => open_breakers.push(open.clone()),
-            Hold::Wall(wall) => walls.push(wall.clone()),
-            Hold::Memory(since) => memory_short_since = Some(since),
-            Hold::Host(since) => host_full_since = Some(since),
-            Hold::Cap(since) => at_cap_since = Some(since),
-            Hold::Parked(_) => {}
-        }
-    }
     Listed {
         run_id: node.run,
         session_key: node.key.clone(),
         agent: node.agent.clone(),
         label: node.label.clone(),
         status: node.status,
-        reason: reason.map(ToString::to_string),
-        paused_since,
-        memory_short_since,
-        host_full_since,
-        at_cap_since,
-        open_breakers,
-        walls,
+        reason: reason.map(|reason| match format {
+            Format::V1 => ListedReason::Words(reason.to_string()),
+            Format::V2 => ListedReason::Reason(reason.clone()),
+        }),
+        why: reason.filter(|_| format == Format::V2).map(ToString::to_string),
+        holds: HeldRun::of(tree, node),
         depth: node.depth,
         parent: node.parent,
         children: children().count(),

@@ -125,8 +125,9 @@ async fn print(
             if abandoned {
                 scope.tree.lose(scope.found.root);
             }
-            for node in scope.tree.nodes() {
-                if node.status == RunStatus::Lost && !node.runs_nothing() && scope.wants(node.run) {
+            for node in scope.tree.nodes().filter(|node| scope.wants(node.run)) {
+                lines.lost_before(node.run, u32::MAX, &mut |line| printer.take(line));
+                if node.status == RunStatus::Lost && !node.runs_nothing() {
                     lines.cut_off(node.run, &mut |line| printer.take(line));
                 }
             }
@@ -171,8 +172,8 @@ impl Scope {
     fn read(&mut self, record: &Record, lines: &mut SaidLines) -> Result<(), Failure> {
         for event in record.store().events(self.found.root, self.last) {
             let event = event?;
-            if let EventKind::Resumed { attempt, .. } = event.kind {
-                lines.another_attempt(event.run, attempt, event.at);
+            if let EventKind::Resumed { attempt, ref after, .. } = event.kind {
+                lines.another_attempt(event.run, attempt, event.at, after.is_none());
             }
             self.last = event.seq;
             self.tree.apply(&event);

@@ -8,7 +8,7 @@ use offshoot_split as split;
 
 use super::nested;
 use crate::arguments::{MapArguments, WorkArguments};
-use crate::code::FailureCode;
+use crate::code::{FailureCode, NoteCode};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -64,6 +64,15 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
         false => None,
     };
     let cut = input::cut(&arguments.inputs, how, spool.as_ref())?;
+    if cut.pieces.is_empty() {
+        let why = match how.header_lines {
+            0 => "the input is empty".to_owned(),
+            lines => format!(
+                "no input has a line below its header, which --header {lines} makes so long"
+            ),
+        };
+        cx.output.warning(NoteCode::NothingToRun, format_args!("{why}: there is no piece to run"));
+    }
     if work.dry_run {
         let agents: Vec<PlannedAgent> = cut
             .pieces

@@ -26,14 +26,22 @@ fn all(paused: bool, cx: &Invocation) -> Result<(), Failure> {
         let (trees, _) = live_trees(cx).await?;
         for LiveTree { supervisor, root, .. } in &trees {
             supervisor.call(Pause { paused }).await?;
-            let text = match paused {
-                true => format!("paused: {}", named(root)),
-                false => format!("goes on: {}", named(root)),
+            let name = named(root);
+            let text = match (root.paused_since.map(number::moment), paused) {
+                (None, true) => format!("paused: {name}"),
+                (Some(since), true) => format!("nothing changed: {name} is paused since {since}"),
+                (Some(since), false) => format!("goes on: {name}, which was paused since {since}"),
+                (None, false) => format!("nothing changed: {name} was not paused"),
             };
             cx.output.note(NoteCode::TreePaused, text);
         }
         if trees.is_empty() {
-            cx.output.note(NoteCode::NoTreeRuns, "nothing changed: no tree of this user runs");
+            let whose = match cx.global.data_dir {
+                Some(_) => "in this data folder",
+                None => "of this user",
+            };
+            let text = format_args!("nothing changed: no tree {whose} runs");
+            cx.output.note(NoteCode::NoTreeRuns, text);
         }
         Ok(())
     })

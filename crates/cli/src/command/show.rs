@@ -4,6 +4,7 @@ mod at_work;
 
 use std::sync::Arc;
 
+use offshoot_display::json::Document;
 use offshoot_display::{Show, Style};
 use offshoot_model::{
     Admitted, AgentId, Changes, Cost, DelegationContext, Ending, EnvelopeError, Grant, InputRange,
@@ -16,6 +17,7 @@ use serde::Serialize;
 use crate::arguments::ShowArguments;
 use crate::code::FailureCode;
 use crate::failure::Failure;
+use crate::held_run::HeldRun;
 use crate::invocation::Invocation;
 use crate::record::{self, Record};
 use crate::work::engine::block_on;
@@ -57,6 +59,14 @@ struct Shown {
     #[serde(serialize_with = "rfc3339")]
     ended_at: Option<Timestamp>,
     execution_time_ms: Option<u64>,
+    #[serde(flatten)]
+    holds: HeldRun,
+    /// The run that had its place before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instead: Option<RunId>,
+    /// The run that has its place now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replaced_by: Option<RunId>,
     /// The time since its last sign of life, where it runs and its supervisor answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     silent_ms: Option<u64>,
@@ -103,12 +113,14 @@ pub(crate) fn run(arguments: &ShowArguments, cx: &Invocation) -> Result<(), Fail
     let delegation = DelegationContext::new(tree.trace(node), request);
     let admitted = admitted.ok_or_else(missing)?;
     let shown = shown(&record, node, admitted, delegation, ending, children)?;
-    cx.output.json(&Shown {
+    let shown = Shown {
+        holds: HeldRun::of(&tree, node),
         silent_ms: at_work.silence.map(|silence| silence.as_millis() as u64),
         last_lines: at_work.lines,
         last_said_at: at_work.said_at,
         ..shown
-    })
+    };
+    cx.output.document(&shown, Document::Tree)
 }
 
 /// `show --answer`: prints the answer of a run that is over.
@@ -181,6 +193,9 @@ fn shown(
         started_at: node.started_at,
         ended_at: node.ended_at,
         execution_time_ms: node.execution_time().map(|time| time.as_millis() as u64),
+        holds: HeldRun::default(),
+        instead: node.instead,
+        replaced_by: node.replaced_by,
         silent_ms: None,
         last_lines: Vec::new(),
         last_said_at: None,
@@ -202,6 +217,11 @@ fn text(record: &Record, found: &FoundRun, cx: &Invocation) -> Result<(), Failur
     if let Some(node) = show.node() {
         let at_work = block_on(at_work::look(record, node, cx))?;
         show.at_work(at_work);
+    }
+    if let Some(value) = show.stored_answer()
+        && !record.store().path(&value).is_ok_and(|path| path.exists())
+    {
+        show.lose_answer();
     }
     cx.output.painted(|out| writeln!(out, "{show}"))
 }

@@ -1,7 +1,7 @@
 //! `offshoot tree`.
 
 use offshoot_display::json::Document;
-use offshoot_display::{Shows, Style, TreeText, beginnings};
+use offshoot_display::{FAILURES, Shows, Style, TreeText, beginnings};
 use offshoot_door::{RunName, Tree as AskedTree, WireTreeNode};
 use offshoot_model::{Node, RootId, Tree, TreeNode};
 use offshoot_spawner::{Clock, SystemClock};
@@ -41,7 +41,10 @@ pub(crate) fn run(arguments: &TreeArguments, cx: &Invocation) -> Result<Exit, Fa
         Some(record) => record.read_all(Archived::of(arguments.all), &mut tree, cx)?,
         None => Exit::Done,
     };
-    show(&tree, tree.roots().collect(), arguments, record.as_ref(), cx)?;
+    let subtrees = tree.subtrees();
+    let has_failures = |root: &&Node| subtrees.of(root).statuses.has_any(&FAILURES);
+    let tops = tree.roots().filter(|root| !arguments.failed || has_failures(root)).collect();
+    show(&tree, tops, arguments, record.as_ref(), cx)?;
     Ok(exit)
 }
 
@@ -68,9 +71,18 @@ fn show(
     }
     let open: Vec<RootId> = tree.open().map(|root| root.root).collect();
     match (tops.as_slice(), &arguments.run) {
-        ([], _) => cx.output.note(NoteCode::NothingToShow, "nothing has run here yet"),
+        ([], _) => cx.output.note(
+            NoteCode::NothingToShow,
+            match tree.roots().next() {
+                Some(_) => "no run is like that",
+                None => "nothing has run here yet",
+            },
+        ),
         ([top], Some(_)) => return print(TreeText::of(tree, top), arguments, record, &open, cx),
-        _ => return print(TreeText::new(tree), arguments, record, &open, cx),
+        _ => {
+            let text = TreeText { tops, ..TreeText::new(tree) };
+            return print(text, arguments, record, &open, cx);
+        }
     }
     Ok(())
 }

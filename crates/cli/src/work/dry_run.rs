@@ -1,6 +1,5 @@
 //! `--dry-run`: what would be run, and under which limits.
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -9,8 +8,9 @@ use offshoot_display::json::Document;
 use offshoot_display::number::{self, bytes, count};
 use offshoot_door::StatusAnswer;
 use offshoot_host::runtimes::EXEC;
-use offshoot_model::{BudgetGrant, MicroUsd, TokenCount};
-use offshoot_policy::budget::{divide, first_part};
+use offshoot_model::{BudgetGrant, BudgetRequest, MicroUsd, TokenCount};
+use offshoot_policy::Terms;
+use offshoot_policy::budget::{Claim, first_part, parts};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -91,6 +91,9 @@ struct Budget {
     /// The first and the last of the amounts that are reserved, from the smallest; of a pool the first reservation alone.
     smallest: BudgetGrant,
     largest: BudgetGrant,
+    /// The amount that each task of a fanout has to itself, in their order; of a pool those alone that ask for one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    shares: Vec<BudgetGrant>,
 }
 
 /// The ways in which a budget is shared.
@@ -144,7 +147,8 @@ impl DryRun<'_> {
             cx.output.document(&printed, Document::DryRun)?;
             return Ok(Exit::Done);
         }
-        self.print_agents(cx)?;
+        let budget = self.budget().filter(|_| self.may_cost());
+        self.print_agents(budget.as_ref(), cx)?;
         cx.output.line(format_args!("{} together", bytes(self.bytes())))?;
         if let Some(merge) = &self.plan.merge {
             cx.output.line(format_args!("merge: {merge}"))?;
@@ -159,7 +163,7 @@ impl DryRun<'_> {
                 cx.output.values("  ", &self.limits())?;
             }
         }
-        if let Some(budget) = self.budget().filter(|_| self.may_cost()) {
+        if let Some(budget) = budget {
             cx.output.line(budget.line())?;
         }
         input.iter().try_for_each(|input| cx.output.line(input.line()))?;
@@ -168,7 +172,7 @@ impl DryRun<'_> {
         Ok(Exit::Done)
     }
 
-    fn print_agents(&self, cx: &Invocation) -> Result<(), Failure> {
+    fn print_agents(&self, budget: Option<&Budget>, cx: &Invocation) -> Result<(), Failure> {
         let agents = self.agents;
         let many = if agents.len() == 1 { "agent" } else { "agents" };
         let many = format!("{} {many}", count(agents.len() as u64));
@@ -183,7 +187,7 @@ impl DryRun<'_> {
                 cx.output.line(format_args!("{many}, each runs: {program}"))?;
             }
         }
-        let row = |agent: &&PlannedAgent| {
+        let row = |at: usize, agent: &PlannedAgent| {
             let runs = agent.runs.as_ref().filter(|_| differ);
             let runs = runs.map(|own| format!("{} runs: {}", own.agent, line(own)));
             let needs = match agent.needs.is_empty() {
@@ -191,14 +195,16 @@ impl DryRun<'_> {
                 false => format!("after {}", agent.needs.join(", ")),
             };
             let size = agent.bytes.map(bytes).unwrap_or_default();
-            [format!("  {}", agent.label), size, runs.unwrap_or_default(), needs]
+            let share = budget.and_then(|budget| budget.shares.get(at)).map(|it| amounts(*it));
+            let share = share.filter(|share| !share.is_empty()).map(|it| format!("gets {it}"));
+            let share = share.unwrap_or_default();
+            [format!("  {}", agent.label), size, runs.unwrap_or_default(), needs, share]
         };
         // In the order in which they can start.
-        let mut in_order: Vec<&PlannedAgent> = agents.iter().collect();
-        in_order.sort_by_key(|agent| agent.wave);
-        cx.output.table(
-            &in_order.into_iter().take(SHOWN).map(|agent| row(&agent)).collect::<Vec<_>>(),
-        )?;
+        let mut in_order: Vec<(usize, &PlannedAgent)> = agents.iter().enumerate().collect();
+        in_order.sort_by_key(|(_, agent)| agent.wave);
+        let shown = in_order.into_iter().take(SHOWN).map(|(at, agent)| row(at, agent));
+        cx.output.table(&shown.collect::<Vec<_>>())?;
         match agents.len().saturating_sub(SHOWN) {
             0 => Ok(()),
             more => cx.output.line(format_args!("  and {} more", count(more as u64))),
@@ -247,26 +253,51 @@ impl DryRun<'_> {
         if whole == BudgetGrant::default() || self.inside.is_some() {
             return None;
         }
-        let is_pool = settings.share.as_ref().is_none_or(|share| share.value == Share::Pool);
+        // A weight says how much of the whole each is worth, which a pool does not ask.
+        let is_pool = settings.share.as_ref().is_none_or(|share| share.value == Share::Pool)
+            && self.plan.tasks.iter().all(|task| task.weight.is_none());
         let (shared, smallest, largest) = match is_pool {
             _ if !self.has_pieces() => (Shared::Root, whole, whole),
             true => (Shared::Pool, first_part(whole), first_part(whole)),
             false => {
-                let parts = divide(whole, settings.keep(), &self.weights());
+                let shares = parts(whole, settings.keep(), &self.claims());
+                let some = || shares.iter().filter(|part| **part != BudgetGrant::default());
                 let by = |part: &&BudgetGrant| (part.usd, part.tokens);
-                let smallest = parts.iter().min_by_key(by).copied().unwrap_or_default();
-                let largest = parts.iter().max_by_key(by).copied().unwrap_or_default();
+                let smallest = some().min_by_key(by).copied().unwrap_or_default();
+                let largest = some().max_by_key(by).copied().unwrap_or_default();
                 (Shared::Parts, smallest, largest)
             }
         };
-        Some(Budget { whole, shared, smallest, largest })
+        let shares = match self.plan.tasks.as_slice() {
+            [] => Vec::new(),
+            _ if shared == Shared::Parts => {
+                let divided = parts(whole, settings.keep(), &self.claims());
+                let share = |(claim, part): (&Claim, BudgetGrant)| BudgetGrant {
+                    tokens: claim.own.tokens.or(part.tokens),
+                    usd: claim.own.usd.or(part.usd),
+                };
+                self.claims().iter().zip(divided).map(share).collect()
+            }
+            _ => self.claims().iter().map(|claim| claim.own).collect(),
+        };
+        Some(Budget { whole, shared, smallest, largest, shares })
     }
 
-    fn weights(&self) -> Vec<u32> {
-        match self.plan.tasks.as_slice() {
-            [] => vec![1; self.agents.len()],
-            tasks => tasks.iter().map(|task| task.weight.map_or(1, NonZeroU32::get)).collect(),
-        }
+    /// The claims of the tasks on the budget, in their order; without tasks those of the pieces of a map.
+    fn claims(&self) -> Vec<Claim> {
+        let spends = |agent: &PlannedAgent| {
+            let own = agent.runs.as_ref();
+            let runtime = own.map_or(&self.plan.runtime, |own| &own.runtime);
+            let id = own.map_or(&self.plan.agent, |own| &own.agent);
+            **runtime != *EXEC.name || Terms::root(self.config, id).allow_recursive_spawn()
+        };
+        let claim = |(at, agent): (usize, &PlannedAgent)| {
+            let task = self.plan.tasks.get(at);
+            let BudgetRequest { tokens, usd } = task.and_then(|it| it.budget).unwrap_or_default();
+            let own = BudgetGrant { tokens, usd };
+            Claim { own, weight: task.and_then(|task| task.weight), spends: spends(agent) }
+        };
+        self.agents.iter().enumerate().map(claim).collect()
     }
 
     fn most_usd(&self) -> Option<MicroUsd> {
@@ -304,7 +335,9 @@ impl Budget {
             }
             Shared::Parts => {
                 let largest = amounts(self.largest);
-                format!("budget: {whole}, of which each gets {smallest} to {largest}, by weight")
+                format!(
+                    "budget: {whole}, of which each gets {smallest} to {largest}, by weight; what it asks for by itself goes off first"
+                )
             }
         }
     }

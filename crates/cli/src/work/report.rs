@@ -4,12 +4,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use offshoot_display::json::Document;
-use offshoot_display::neutral;
+use offshoot_display::{neutral, number};
 use offshoot_merge::MergeError;
 use offshoot_model::{
-    AgentId, CancelledBy, Changes, Chosen, Cost, Envelope, EnvelopeError, Reason, RefusalCode,
-    RootId, RunId, RunStatus, SessionKey, TreeNode, Usage,
+    AgentId, CancelledBy, Changes, Chosen, Cost, Envelope, EnvelopeError, EventKind, MicroUsd,
+    Reason, RefusalCode, RootId, RunId, RunStatus, SessionKey, TokenCount, TreeNode, Usage,
 };
+use offshoot_policy::budget::Unit;
 use offshoot_spawner::FanAnswer;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -129,6 +130,7 @@ pub(crate) fn pieces(
         tell_what_is_missing(answer, cx);
     } else if interrupted == Interrupted::No {
         other_way = tell_what_failed(answer, terms, cx);
+        tell_budget(engine, &tree, &ending.reason, cx)?;
     }
     tell_how_to_go_on(answer, terms, interrupted, (tree.run_id, &ending.reason), cx);
     other_way.iter().for_each(|hint| cx.output.hint(NoteCode::AnswerWithout, hint));
@@ -417,7 +419,11 @@ fn options_to_go_on(answer: &FanAnswer, reason: &Reason) -> Option<String> {
             // Amounts of money are written so, and tokens are not.
             Some(message) if message.contains('$') => " --budget-usd USD",
             Some(_) => " --budget-tokens N",
-            None => "",
+            None => match refused_unit(answer) {
+                Some(Unit::Usd) => " --budget-usd USD",
+                Some(Unit::Tokens) => " --budget-tokens N",
+                None => "",
+            },
         },
     });
     Some(options)
@@ -427,6 +433,48 @@ fn options_to_go_on(answer: &FanAnswer, reason: &Reason) -> Option<String> {
 fn not_paid(answer: &FanAnswer) -> Option<&str> {
     let mut errors = answer.failures.iter().filter_map(|(_, piece)| piece.error.as_ref());
     errors.find(|error| error.code == "budget_pool").map(|error| &*error.message)
+}
+
+/// Returns the unit of the budget of which a piece was refused its part.
+fn refused_unit(answer: &FanAnswer) -> Option<Unit> {
+    let refusals = answer.refused.iter().map(|piece| &piece.refusal);
+    let mut refusals = refusals.filter(|refusal| refusal.code == RefusalCode::BudgetExhausted);
+    let message = &refusals.next()?.message;
+    Some(if message.contains(" usd") { Unit::Usd } else { Unit::Tokens })
+}
+
+/// Says what was granted and used, where the budget of the tree has ended pieces.
+fn tell_budget(
+    engine: &Engine,
+    tree: &TreeNode,
+    reason: &Reason,
+    cx: &Invocation,
+) -> Result<(), Failure> {
+    let Reason::Budget { unit } = reason else { return Ok(()) };
+    let root = RootId::new(tree.run_id);
+    let Some(admitted) = engine.store.admitted(root, tree.run_id)? else { return Ok(()) };
+    let mut granted = admitted.grant.budget;
+    for event in engine.store.events(root, 0) {
+        let event = event?;
+        if let EventKind::BudgetRaised { tokens, micro_usd } = event.kind
+            && event.run == tree.run_id
+        {
+            granted.tokens = granted.tokens.map(|granted| granted.saturating_add(tokens));
+            let more = |usd: MicroUsd| usd.as_micros().saturating_add(micro_usd);
+            granted.usd = granted.usd.map(|usd| MicroUsd::from_micros(more(usd)));
+        }
+    }
+    let (granted, used) = match unit.as_str() {
+        "usd" => (granted.usd.map(number::dollars), number::dollars(tree.cost.dollars())),
+        _ => {
+            let tokens = |tokens| number::tokens(TokenCount::Known(tokens));
+            (granted.tokens.map(tokens), tokens(tree.subtree_usage.total().charged()))
+        }
+    };
+    let Some(granted) = granted else { return Ok(()) };
+    let message = format!("the budget is used up: {used} of {granted} are used");
+    cx.output.error(&Complaint::new(FailureCode::BudgetUsedUp, message, None));
+    Ok(())
 }
 
 /// Returns the exit code of a map or a fanout whose tree ended for this reason.

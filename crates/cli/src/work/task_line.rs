@@ -68,16 +68,19 @@ pub(crate) fn read(file: &Path, input: impl BufRead) -> Result<Vec<Task>, Failur
             continue;
         }
         let keys = KEYS.join(", ");
-        let at = |text: &dyn Display| {
+        let at = |text: &dyn Display, is_of_keys: bool| {
             let text = format_args!("{}, line {number}{text}", file.display());
-            Failure::input(FailureCode::BadTaskLine, text)
-                .hint(format_args!("a line is an object with these keys: {keys}"))
+            let hint = format!("a line is an object with these keys: {keys}");
+            Failure::input(FailureCode::BadTaskLine, text).maybe_hint(is_of_keys.then_some(hint))
         };
         let value = serde_json::from_slice(&line).map_err(|error| {
             let text = json_error("", &error);
-            at(&format_args!(", column {}: {text}", error.column()))
+            at(&format_args!(", column {}: {text}", error.column()), true)
         })?;
-        tasks.push(task(value).map_err(|wrong| at(&format_args!(": {wrong}")))?);
+        // A wrong value says itself what is allowed.
+        let is_of_keys = |wrong: &str| !wrong.starts_with('`');
+        tasks
+            .push(task(value).map_err(|wrong| at(&format_args!(": {wrong}"), is_of_keys(&wrong)))?);
         numbers.push(number);
     }
     let named: Vec<Named<'_>> = tasks.iter().map(Task::named).collect();

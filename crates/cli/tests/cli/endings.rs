@@ -35,7 +35,7 @@ fn children_that_are_let_finish_outlive_their_parent() {
     let script = r#"mkfifo one two
         "$OFFSHOOT" spawn --wait --label parent x -- sh -c '
           "$OFFSHOOT" spawn --label child y -- sh -c "cat one; echo late" > /dev/null; echo early'
-        "$OFFSHOOT" spawn --label last z -- sh -c "cat two; echo late" > /dev/null
+        "$OFFSHOOT" spawn --label late z -- sh -c "cat two; echo late" > /dev/null
         echo done"#;
     let mut command =
         place.command(&["run", "--allow-recursive-spawn", "x", "--", "sh", "-c", script]);
@@ -56,7 +56,7 @@ fn children_that_are_let_finish_outlive_their_parent() {
     let expected = [
         row("parent", "completed", ""),
         row("child", "completed", ""),
-        row("last", "completed", ""),
+        row("late", "completed", ""),
     ];
     assert_eq!(children(&place), expected);
 }

@@ -302,7 +302,7 @@ fn all_trees_of_a_user_are_paused_and_ended_at_once() {
     let run = |words: [&str; 2]| {
         place.run(&[&words[..], &["--data-dir", folder]].concat()).expect_code(0).stderr
     };
-    assert!(run(["pause", "--all"]).contains("nothing changed: no tree of this user runs"));
+    assert!(run(["pause", "--all"]).contains("nothing changed: no tree in this data folder runs"));
     let (mut up, _go) = (pipe(&place, "up"), pipe(&place, "go"));
     let asked = ["run", "--data-dir", folder, "--label", "waits", "x", "--", "sh", "-c"];
     let mut command = place.command(&[&asked[..], &["echo up > up; read go < go"]].concat());
@@ -311,7 +311,9 @@ fn all_trees_of_a_user_are_paused_and_ended_at_once() {
         read_line(&mut up);
     }
     for (words, expected) in [
+        (["unpause", "--all"], "nothing changed: main: waits"),
         (["pause", "--all"], "paused: main: waits"),
+        (["pause", "--all"], "nothing changed: main: waits"),
         (["unpause", "--all"], "goes on: main: waits"),
         (["cancel", "--all"], "asked to end: main: waits"),
     ] {

@@ -193,6 +193,11 @@ fn what_a_killed_supervisor_left_is_shown_as_lost() {
         (&shown["status"], &shown["error"]["code"]),
         (&"lost".into(), &"interrupted".into())
     );
+    // Its numbers tell why, and its time does not go on.
+    let stats = place.run(&["stats", "last", "--json"]).expect_code(0).json();
+    assert_eq!(stats["causes"][0]["runs"], stats["runs"], "{stats}");
+    let listed = || place.run(&["list", "--all", "--json"]).expect_code(0).json();
+    assert_eq!(listed()[1]["reason"]["type"], "interrupted");
     // Looking writes nothing: the record ends where its supervisor did.
     let events =
         place.run(&["events", trees[0]["runId"].as_str().expect("the run has no id"), "--json"]);

@@ -186,7 +186,7 @@ fn a_killed_tree_loses_nothing_and_leaves_no_worktree() {
     }
     // The next tree of the folder brings back what was left.
     let outcome = place.run(&["run", "y", "--", "true"]).expect_code(0);
-    assert!(outcome.stderr.contains("has changed: 1 files"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("has changed: 1 file"), "{}", outcome.stderr);
     assert_eq!(git(&place, &["worktree", "list"]).lines().count(), 1);
     let resumed = place.run(&["-q", "--json", "resume"]).expect_code(1).json();
     assert_eq!(resumed["error"]["code"], "interrupted", "{resumed}");

@@ -180,6 +180,37 @@ fn what_a_killed_supervisor_did_not_write_is_named() {
     assert_eq!(logs.stdout(), format!("written\n{missing}\n"));
 }
 
+/// Of an attempt whose supervisor was killed nothing may be kept; that is said after a resume too.
+#[test]
+fn an_attempt_of_which_nothing_was_written_is_named_after_a_resume() {
+    let place = Place::new();
+    named_pipe(place.path().join("said"));
+    let script =
+        "read t; echo \"first words $t\"; [ -e again ] || { echo > said; exec sleep 1000; }";
+    place.file("in", "bean\n");
+    let mut map =
+        place.command(&["-q", "map", "--split", "lines:1", "in", "--", "sh", "-c", script]);
+    let mut supervisor = map.spawn().expect("the program cannot be started");
+    fs::read(place.path().join("said")).expect("the agent writes");
+    let locks = place.locks_of(supervisor.id());
+    supervisor.kill().expect("it is a child that was not waited for");
+    supervisor.wait().expect("it was ours");
+    locks.wait();
+    place.file("again", "");
+    place.run(&["-q", "resume", "last"]).expect_code(0);
+    let logs = place.run(&["logs", "in:1"]).expect_code(0);
+    let missing = "[the end is missing: the supervisor was killed before it was written]";
+    assert_eq!(logs.stdout(), format!("{missing}\n── attempt 2 ──\nfirst words bean\n"));
+    let lines = place.run(&["logs", "in:1", "--json"]).expect_code(0);
+    assert_eq!(
+        lines.stdout().lines().next().map(|line| line.contains("\"attempt\":1")),
+        Some(true)
+    );
+    // The time of a run is that of its work: none passed for it while no supervisor was there.
+    let stats = place.run(&["stats", "last", "--json"]).expect_code(0).json();
+    assert_eq!(stats["statuses"]["completed"], 1, "{stats}");
+}
+
 #[test]
 fn the_words_of_a_model_and_its_tools_are_kept_without_its_key() {
     const KEY: &str = "dummy-key-of-a-test";

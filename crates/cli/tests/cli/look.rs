@@ -152,11 +152,15 @@ fn json_has_a_second_form_and_the_first_on_request() {
     assert_eq!(failed(&[&map[..], &[fails]].concat(), below)["type"], "exit_code");
     let older = [&["map", "--format", "1"], &map[1..], &[fails]].concat();
     assert_eq!(failed(&older, below)["kind"], "exit_code");
-    for command in ["list", "stats"] {
-        let forms = ["1", "2"]
-            .map(|format| place.run(&[command, "--json", "--format", format]).expect_code(0));
-        assert_eq!(forms[0].stdout(), forms[1].stdout());
-    }
+    let forms = ["1", "2"].map(|format| ["stats", "--json", "--format", format]);
+    let forms = forms.map(|words| place.run(&words).expect_code(0));
+    assert_eq!(forms[0].stdout(), forms[1].stdout());
+    let forms = ["1", "2"].map(|format| ["list", "--json", "--format", format]);
+    let [older, newer] = forms.map(|words| place.run(&words).expect_code(0).json()[0].clone());
+    assert_eq!(
+        (&newer["reason"]["type"], &newer["why"]),
+        (&"pieces_failed".into(), &older["reason"])
+    );
     let wrong = place.run(&["events", "--format", "3"]).expect_code(2);
     let said =
         "error: --format: found \"3\", allowed is one of 1, 2\nhint: for example: --format 1\n";

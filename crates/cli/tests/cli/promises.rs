@@ -88,8 +88,8 @@ fn aliases_do_not_reset_depth() {
         ),
     );
     let script = r#""$OFFSHOOT" -q spawn --wait --agent main x -- env FAKE="$FAKE" sh -c '
-        "$OFFSHOOT" -q spawn --wait --agent main --label main x -- env FAKE="$FAKE" sh deep.sh'"#;
-    assert_eq!(tree(&place, &options, script), "depth 2\ndepth_limit\ndepth_limit\n");
+        "$OFFSHOOT" -q spawn --wait --agent main --label top x -- env FAKE="$FAKE" sh deep.sh'"#;
+    assert_eq!(tree(&place, &options, script), "depth 2\ndepth_limit\ninvalid_request\n");
     assert_eq!(runs(&place).len(), 3);
 }
 

@@ -289,7 +289,7 @@ fn events_are_followed_until_the_supervisor_is_gone() {
     assert!(told.contains(&format!("the supervisor of tree {root} has gone")), "{told}");
     assert!(told.contains(&format!("`offshoot resume {root}` goes on with it")), "{told}");
     let lost = doomed.place.run(&["show", &root]).expect_code(0);
-    for word in ["`offshoot resume RUN`", "`onInterrupt`"] {
+    for word in [&*format!("`offshoot resume {root}`"), "`onInterrupt`"] {
         assert!(lost.stdout().contains(word), "{}", lost.stdout());
     }
 

@@ -107,7 +107,7 @@ pub(super) fn check_bounded(
         runtime.name
     );
     let mut refusal = Refusal::new(RefusalCode::CostUnbounded, message).with_hint(
-        "use a runtime that reports its cost; the operator can set subagents.budget.allowUnknownCost: true",
+        "use a runtime that reports its cost; the operator can set agents.defaults.subagents.budget.allowUnknownCost = true",
     );
     refusal.governed_by = terms.governing("budget.allowUnknownCost");
     Err(refusal)
@@ -121,7 +121,7 @@ fn exhausted(terms: &Terms, unit: Unit, asked: u64, left: u64) -> Refusal {
         format!("a budget of {asked_text} pays for nothing: {left_text} left")
     };
     let mut refusal = Refusal::new(RefusalCode::BudgetExhausted, message).with_hint(
-        "ask for less, wait for a child to return its rest, or do the work in this session",
+        "ask for less, wait for a child to return its rest, or do the work in this session; the operator can give the tree a larger budget",
     );
     refusal.governed_by = terms.governing(match unit {
         Unit::Tokens => "budget.tokens",

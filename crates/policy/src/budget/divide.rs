@@ -1,7 +1,48 @@
 //! The division of a budget among many children at once.
 
+use std::num::NonZeroU32;
+
 use offshoot_config::Fraction;
 use offshoot_model::{BudgetGrant, MicroUsd};
+
+use super::Unit;
+
+/// The claim of one of several children that are asked for together on the budget of their parent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Claim {
+    /// The amounts that it asks for by itself.
+    pub own: BudgetGrant,
+    /// The weight beside the others; 1 where it has none.
+    pub weight: Option<NonZeroU32>,
+    /// True if it may use anything, and needs a part where it asks for nothing by itself.
+    pub spends: bool,
+}
+
+/// Returns the parts of children without an amount of their own, in each unit: what is left, less what others ask for by themselves and
+/// the part that is kept, by weight. None in a unit in which a child asks by itself, spends nothing, or nothing bounds it.
+pub fn parts(left: BudgetGrant, keep: Fraction, claims: &[Claim]) -> Vec<BudgetGrant> {
+    let mut parts = vec![BudgetGrant::default(); claims.len()];
+    for unit in Unit::ALL {
+        let Some(left) = unit.of(left) else { continue };
+        let own = |claim: &Claim| unit.of(claim.own);
+        let asked = claims.iter().filter_map(own).fold(0, u64::saturating_add);
+        let weight = |claim: &Claim| match own(claim) {
+            None if claim.spends => claim.weight.map_or(1, NonZeroU32::get),
+            _ => 0,
+        };
+        let weights: Vec<u32> = claims.iter().map(weight).collect();
+        let rest = BudgetGrant { tokens: Some(left.saturating_sub(asked)), usd: None };
+        let shares = divide(rest, keep, &weights);
+        for ((part, share), weight) in parts.iter_mut().zip(shares).zip(weights) {
+            let share = share.tokens.filter(|_| weight > 0);
+            match unit {
+                Unit::Tokens => part.tokens = share,
+                Unit::Usd => part.usd = share.map(MicroUsd::from_micros),
+            }
+        }
+    }
+    parts
+}
 
 /// Divides what is left, less the part that is kept for the one who asks, by weight; the same weight for all divides
 /// equally. Parts are rounded down, so that together they never exceed the whole. A unit that nothing bounds stays
@@ -38,6 +79,25 @@ mod tests {
 
     fn fraction(millionths: u32) -> Fraction {
         Fraction::from_millionths(millionths).expect("at most one")
+    }
+
+    #[test]
+    fn amounts_of_their_own_go_off_first_and_what_is_free_gets_none() {
+        let own = |tokens| BudgetGrant { tokens: Some(tokens), usd: None };
+        let claim = Claim { spends: true, ..Claim::default() };
+        let claims = [
+            claim,
+            Claim { weight: NonZeroU32::new(3), ..claim },
+            Claim { own: own(40), ..claim },
+            Claim { spends: false, ..claim },
+        ];
+        let left = BudgetGrant { tokens: Some(140), usd: Some(MicroUsd::from_micros(100)) };
+        let found = parts(left, fraction(200_000), &claims);
+        let tokens: Vec<_> = found.iter().map(|part| part.tokens).collect();
+        assert_eq!(tokens, [Some(20), Some(60), None, None]);
+        let usd: Vec<_> = found.iter().map(|part| part.usd.map(MicroUsd::as_micros)).collect();
+        assert_eq!(usd, [Some(16), Some(48), Some(16), None]);
+        assert_eq!(parts(own(10), fraction(0), &[claim])[0].usd, None);
     }
 
     #[test]

@@ -1,13 +1,11 @@
 //! Spending: what runs report is charged up the tree, and a run that reaches its limit is stopped.
 
-use std::num::NonZeroU32;
-
 use offshoot_model::{
     BudgetGrant, BudgetRequest, CancelledBy, Cost, CostKnowledge, Ending, EventKind, MicroUsd,
     Origin, Reason, Refusal, SpawnRequest, Timestamp, Usage,
 };
 use offshoot_policy::RuntimeFacts;
-use offshoot_policy::budget::{Mark, Notice, Unit, divide};
+use offshoot_policy::budget::{Claim, Mark, Notice, Unit, parts};
 
 use super::run::{Live, RunIndex};
 use super::{Effect, Machine, Reach};
@@ -36,29 +34,18 @@ impl Machine {
             facts.cost != CostKnowledge::None
                 || passes_on().is_ok_and(|child| child.grant.may_spawn)
         };
-        let spends: Vec<bool> = wanted.iter().map(spends).collect();
-        for unit in Unit::ALL {
-            let Some(left) = unit.of(left) else { continue };
-            let asked: Vec<Option<u64>> =
-                wanted.iter().map(|(request, ..)| asked(request, unit)).collect();
-            let weight =
-                |((request, ..), (spends, asked)): (&Wanted<'_>, (&bool, &Option<u64>))| {
-                    let gets_one = *spends && asked.is_none();
-                    if gets_one { request.weight.map_or(1, NonZeroU32::get) } else { 0 }
-                };
-            let weights: Vec<u32> =
-                wanted.iter().zip(spends.iter().zip(&asked)).map(weight).collect();
-            let asked = asked.into_iter().flatten().fold(0, u64::saturating_add);
-            let rest = BudgetGrant { tokens: Some(left.saturating_sub(asked)), usd: None };
-            let parts = divide(rest, live.terms.budget.keep(), &weights);
-            for (((request, ..), weight), part) in wanted.iter_mut().zip(weights).zip(parts) {
-                if weight > 0 {
-                    let budget = request.budget.get_or_insert_default();
-                    match unit {
-                        Unit::Tokens => budget.tokens = part.tokens,
-                        Unit::Usd => budget.usd = part.tokens.map(MicroUsd::from_micros),
-                    }
-                }
+        let claim = |it: &Wanted<'_>| {
+            let BudgetRequest { tokens, usd } = it.0.budget.unwrap_or_default();
+            let own = BudgetGrant { tokens, usd };
+            Claim { own, weight: it.0.weight, spends: spends(it) }
+        };
+        let claims: Vec<Claim> = wanted.iter().map(claim).collect();
+        let parts = parts(left, live.terms.budget.keep(), &claims);
+        for ((request, ..), BudgetGrant { tokens, usd }) in wanted.iter_mut().zip(parts) {
+            if tokens.is_some() || usd.is_some() {
+                let budget = request.budget.get_or_insert_default();
+                budget.tokens = tokens.or(budget.tokens);
+                budget.usd = usd.or(budget.usd);
             }
         }
     }
@@ -168,9 +155,4 @@ impl Machine {
             }
         }
     }
-}
-
-fn asked(request: &SpawnRequest, unit: Unit) -> Option<u64> {
-    let BudgetRequest { tokens, usd } = request.budget?;
-    unit.of(BudgetGrant { tokens, usd })
 }

@@ -32,7 +32,7 @@ pub(super) fn variants(tokens: &[Token], name: &str) -> Vec<(String, String)> {
     found
 }
 
-/// The errors with a text that a file declares: type, variant, what is said of it, and the text.
+/// The errors with a text that a file declares: type, variant, what is said of it, and the text. A type that is one error has no variant.
 pub(super) fn thrown(tokens: &[Token]) -> Vec<(String, String, String, String)> {
     let mut found = Vec::new();
     let (mut of, mut docs, mut text) = (String::new(), Vec::new(), None);
@@ -43,7 +43,13 @@ pub(super) fn thrown(tokens: &[Token]) -> Vec<(String, String, String, String)> 
                 of = next(1).map(shown).unwrap_or_default();
                 docs.clear();
             }
-            Token::Word(word) if word == "struct" => (of, text) = (String::new(), None),
+            Token::Word(word) if word == "struct" => {
+                of = String::new();
+                if let (Some(text), Some(Token::Word(name))) = (text.take(), next(1)) {
+                    let text = with_fields(text, &tokens[at + 2..]);
+                    found.push((name.clone(), String::new(), docs.join(" "), text));
+                }
+            }
             Token::Doc(doc) if text.is_none() => {
                 if !matches!(at.checked_sub(1).map(|at| &tokens[at]), Some(Token::Doc(_))) {
                     docs.clear();
@@ -74,6 +80,20 @@ pub(super) fn thrown(tokens: &[Token]) -> Vec<(String, String, String, String)> 
         }
     }
     found
+}
+
+/// The texts that a file makes of its own, outside of its tests.
+pub(super) fn made(tokens: &[Token]) -> Vec<String> {
+    let is_beginning = |text: &str| text.starts_with(|c: char| c.is_alphabetic() || c == '`');
+    let is_made = |three: &&[Token]| match (&three[0], &three[1], &three[2]) {
+        (before, Token::Sign('('), Token::Text(text)) => {
+            !before.is_word("expect") && text.contains(' ') && is_beginning(text)
+        }
+        _ => false,
+    };
+    let end = tokens.iter().position(|token| token.is_word("mod"));
+    let own = &tokens[..end.unwrap_or(tokens.len())];
+    own.windows(3).filter(is_made).map(|three| shown(&three[2])).collect()
 }
 
 /// The text with the types of the unnamed fields of its variant in the place of their numbers.

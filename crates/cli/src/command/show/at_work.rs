@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use offshoot_display::AtWork;
 use offshoot_door::Output;
 use offshoot_model::{Node, Timestamp};
+use offshoot_spawner::{Clock, SystemClock};
 use offshoot_store::OutputReader;
 
 use crate::door::{reach, silences};
@@ -29,7 +30,7 @@ pub(super) async fn look(record: &Record, node: &Node, cx: &Invocation) -> Resul
     }
     let silence = silences(&[node.root], cx).await?.get(&node.run).copied();
     let (said_at, lines) = last_lines(record, node)?;
-    Ok(AtWork { silence, lines, said_at })
+    Ok(AtWork { age: node.age(SystemClock.now()), silence, lines, said_at })
 }
 
 /// Returns the last lines of both streams, and the time of the last one.
