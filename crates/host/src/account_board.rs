@@ -140,7 +140,7 @@ fn read(folder: &Path) -> Vec<ParkedAccount> {
 }
 
 /// The name of the file of an account: its runtime, and the fingerprint of its credential where there is one.
-fn file_name(account: &Account) -> String {
+pub(crate) fn file_name(account: &Account) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let runtime: String = account.runtime.chars().map(plain).collect();
     format!("{runtime}-{}.json", account.credential.as_deref().unwrap_or("login"))

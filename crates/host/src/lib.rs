@@ -45,6 +45,7 @@ mod metering;
 mod orphans;
 mod patches;
 mod plugins;
+mod pressure_file;
 mod processes;
 mod reporter;
 pub mod runtimes;

@@ -84,6 +84,14 @@ impl ClaudeRuntime {
         Self { inner: Arc::new(inner) }
     }
 
+    /// The same, which waits with all trees of its account where the service has too much to do. Asked of a runtime that was just made.
+    #[must_use]
+    pub fn with_pressure(mut self, pressure: Pressure) -> Self {
+        let inner = Arc::get_mut(&mut self.inner).expect("no run of it has begun");
+        inner.pressure = pressure;
+        self
+    }
+
     /// Looks whether the program is there and recent enough, as a run in this folder would find it.
     pub async fn check(&self, folder: &Path) -> Result<FoundProgram, CheckError> {
         let command = || self.inner.options.command.clone();

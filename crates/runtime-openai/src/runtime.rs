@@ -49,6 +49,14 @@ impl OpenAiRuntime {
         Self { inner: Arc::new(inner) }
     }
 
+    /// The same, which waits with all trees of its account where the service has too much to do. Asked of a runtime that was just made.
+    #[must_use]
+    pub fn with_pressure(mut self, pressure: Pressure) -> Self {
+        let inner = Arc::get_mut(&mut self.inner).expect("no run of it has begun");
+        inner.pressure = pressure;
+        self
+    }
+
     /// Checks that the options are complete: the address is usable, and the key is there. Makes no call.
     pub fn check(&self) -> Result<(), EndpointError> {
         self.inner.service.as_ref().map(drop).map_err(Clone::clone)

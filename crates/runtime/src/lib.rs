@@ -71,7 +71,7 @@ pub use memory_meter::MemoryMeter;
 pub use merge::{Merge, MergeFault, MergeInput, MergeJob, MergeValue};
 pub use meter_pass::{MeterPass, MeterProtocols};
 pub use pass::Pass;
-pub use pressure::Pressure;
+pub use pressure::{Pressure, PressureBoard};
 pub use prompt::{MANIFEST_ABOVE, prompt};
 pub use redactor::Redactor;
 pub use said_stream::SaidStream;

@@ -1,21 +1,46 @@
 //! A service that has too much to do, as all runs of a runtime hear of it.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::RunId;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The time before which no run calls a service. When one run is told to slow down, the others would be told the same.
+/// The time before which no run calls a service. When one run is told to slow down, the others would be told the same: those of this tree,
+/// and, with a board, those of all trees that use the account.
 #[derive(Debug, Default)]
-pub struct Pressure(Mutex<Option<Instant>>);
+pub struct Pressure {
+    held: Mutex<Option<Instant>>,
+    board: Option<Arc<dyn PressureBoard>>,
+}
+
+/// The place where the trees of a user tell each other that the service of an account has too much to do.
+pub trait PressureBoard: fmt::Debug + Send + Sync + 'static {
+    /// Tells the others that calls are welcome again after this time. May write a file.
+    fn tell(&self, after: Duration);
+
+    /// Returns the time until calls are welcome again, by all that was told; none where they are. May read a file.
+    fn left(&self) -> Option<Duration>;
+}
 
 impl Pressure {
+    /// The pressure of an account, which is shared with other trees.
+    pub fn shared(board: Arc<dyn PressureBoard>) -> Self {
+        Self { held: Mutex::default(), board: Some(board) }
+    }
+
     /// A run was told to come again after this.
     pub fn rises(&self, after: Duration) {
         let until = Instant::now().checked_add(after);
-        let mut held = self.0.lock();
-        *held = (*held).max(until);
+        {
+            let mut held = self.held.lock();
+            *held = (*held).max(until);
+        }
+        if let Some(board) = &self.board {
+            board.tell(after);
+        }
     }
 
     /// Returns the time until calls are welcome again; none where they are.
@@ -39,13 +64,43 @@ impl Pressure {
     }
 
     fn until(&self) -> Option<Instant> {
-        self.0.lock().filter(|until| *until > Instant::now())
+        let now = Instant::now();
+        let own = self.held.lock().filter(|until| *until > now);
+        let left = self.board.as_ref().and_then(|board| board.left());
+        own.max(left.filter(|left| !left.is_zero()).and_then(|left| now.checked_add(left)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A board that is kept in memory.
+    #[derive(Debug, Default)]
+    struct Told(Mutex<Option<Instant>>);
+
+    impl PressureBoard for Told {
+        fn tell(&self, after: Duration) {
+            *self.0.lock() = Some(Instant::now() + after);
+        }
+
+        fn left(&self) -> Option<Duration> {
+            self.0.lock().map(|until| until.saturating_duration_since(Instant::now()))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn trees_of_one_account_wait_together() {
+        let board = Arc::new(Told::default());
+        let [one, other] = [(); 2].map(|()| Pressure::shared(board.clone()));
+        let alone = Pressure::default();
+        one.rises(Duration::from_secs(5));
+        assert_eq!((other.left(), alone.left()), (Some(Duration::from_secs(5)), None));
+        let begun = Instant::now();
+        other.passes(0.0).await;
+        assert_eq!(begun.elapsed().as_secs(), 5);
+        assert_eq!((one.left(), other.left()), (None, None));
+    }
 
     #[tokio::test(start_paused = true)]
     async fn the_longest_request_counts() {

@@ -21,6 +21,7 @@ use super::{
 use crate::environment::Environment;
 use crate::error::HostError;
 use crate::metering::Asks;
+use crate::pressure_file::shared_pressure;
 
 /// The runtime of Claude Code.
 pub const CLAUDE: BuiltInRuntime = BuiltInRuntime {
@@ -84,7 +85,8 @@ async fn build(parts: RuntimeParts<'_>) -> Result<Built, HostError> {
     if asks {
         runtime.check(folder).await.map_err(unusable)?;
     }
-    Ok(Some(Arc::new(runtime)))
+    let pressure = shared_pressure(&runtime, environment);
+    Ok(Some(Arc::new(runtime.with_pressure(pressure))))
 }
 
 fn unusable(error: CheckError) -> RuntimeError {

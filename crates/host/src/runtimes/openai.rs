@@ -15,6 +15,7 @@ use super::{
 use crate::environment::Environment;
 use crate::error::HostError;
 use crate::metering::Asks;
+use crate::pressure_file::shared_pressure;
 
 /// The runtime of models behind a chat endpoint.
 pub(crate) const OPENAI: BuiltInRuntime = BuiltInRuntime {
@@ -60,7 +61,9 @@ fn build(parts: &RuntimeParts<'_>) -> Result<Built, HostError> {
     if !wanted && !is_named {
         return Ok(None);
     }
-    Ok(Some(Arc::new(runtime(config, environment)?)))
+    let runtime = runtime(config, environment)?;
+    let pressure = shared_pressure(&runtime, environment);
+    Ok(Some(Arc::new(runtime.with_pressure(pressure))))
 }
 
 /// Builds the runtime, as `runtimes.openai` and the agents have it.
