@@ -139,6 +139,11 @@ pub enum Reason {
         /// The limit.
         seconds: u64,
     },
+    /// A process of it was refused a further file by a limit of open files, says so in its last words, and failed.
+    OpenFileLimit {
+        /// The limit.
+        files: u64,
+    },
     /// The run answered with more than it may.
     OutputLimit {
         /// The limit.
@@ -297,6 +302,7 @@ impl Reason {
             | Self::Repeated { .. }
             | Self::OutOfMemory { .. }
             | Self::CpuLimit { .. }
+            | Self::OpenFileLimit { .. }
             | Self::OutputLimit { .. }
             | Self::SchemaMismatch { .. }
             | Self::NotRecorded { .. } => RunStatus::Failed,
@@ -388,6 +394,9 @@ impl fmt::Display for Reason {
                 write!(f, "killed because memory was short; it may have {most}")
             }
             Self::CpuLimit { seconds } => write!(f, "used up its {seconds} s of CPU time"),
+            Self::OpenFileLimit { files } => {
+                write!(f, "may have no more than {files} files open in a process")
+            }
             Self::OutputLimit { bytes } => {
                 write!(f, "answered with more than the {bytes} bytes that it may")
             }

@@ -81,6 +81,9 @@ impl Reason {
             Self::CpuLimit { .. } => no(Some(
                 "raise agents.defaults.subagents.maxCpuSeconds, or give it a smaller piece",
             )),
+            Self::OpenFileLimit { .. } => no(Some(
+                "raise agents.defaults.subagents.maxOpenFiles, or have it open fewer files at once",
+            )),
             Self::OutputLimit { .. } => no(Some(
                 "raise agents.defaults.subagents.maxOutputBytes if so much output is meant",
             )),
@@ -185,6 +188,7 @@ mod tests {
             (Reason::OutOfMemory { bytes: None }, true, Some("memoryKeep")),
             (Reason::OutOfMemory { bytes: Some(1) }, false, Some("maxMemoryBytes")),
             (Reason::CpuLimit { seconds: 1 }, false, Some("maxCpuSeconds")),
+            (Reason::OpenFileLimit { files: 1 }, false, Some("maxOpenFiles")),
             (Reason::OutputLimit { bytes: 1 }, false, Some("maxOutputBytes")),
             (Reason::SchemaMismatch { path: text(), message: text() }, true, Some("form")),
             (Reason::Quota { window: None, until: None }, true, Some("onWall")),

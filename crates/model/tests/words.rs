@@ -119,6 +119,7 @@ fn the_status_follows_from_the_reason() {
         (Reason::Repeated { tool: "Read".into(), times: 10 }, RunStatus::Failed, false),
         (Reason::OutOfMemory { bytes: None }, RunStatus::Failed, false),
         (Reason::CpuLimit { seconds: 1 }, RunStatus::Failed, false),
+        (Reason::OpenFileLimit { files: 1 }, RunStatus::Failed, false),
         (Reason::OutputLimit { bytes: 1 }, RunStatus::Failed, false),
         (Reason::SchemaMismatch { path: text(), message: text() }, RunStatus::Failed, false),
         (Reason::Quota { window: None, until: None }, RunStatus::Failed, false),

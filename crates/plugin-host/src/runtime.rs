@@ -243,6 +243,7 @@ fn as_it_may_say(reason: Reason) -> Reason {
         | Reason::BudgetPool { .. }
         | Reason::OutOfMemory { .. }
         | Reason::CpuLimit { .. }
+        | Reason::OpenFileLimit { .. }
         | Reason::OutputLimit { .. }
         | Reason::SchemaMismatch { .. }
         | Reason::Cancelled { .. }

@@ -153,9 +153,9 @@ pub const LIMITS: &[Limit] = &[
     ),
     limit(
         "maxOpenFiles",
-        AtLimit::Manner("a further file is not opened for the program"),
+        AtLimit::Ended("open_file_limit"),
         Some(Rule::Rights),
-        Proof::Test("crates/cli/tests/cli/memory.rs::open_files_are_bounded_down_the_chain"),
+        Proof::Test("crates/cli/tests/cli/memory.rs::open_files_that_are_used_up_have_a_name"),
     ),
     limit(
         "maxCpuSeconds",

@@ -1,7 +1,7 @@
 //! From how a program ended to a reason. Pure.
 
 use offshoot_model::{CancelledBy, Grant, Reason};
-use offshoot_process::{Exit, Finished, Reached};
+use offshoot_process::{Exit, Finished, Kept, Reached};
 
 /// The reason, by evidence: what we did, what the system said, and last the program's own verdict.
 pub(crate) fn reason(finished: &Finished, ok_exit: &[i32], grant: &Grant) -> Reason {
@@ -28,6 +28,9 @@ pub(crate) fn reason(finished: &Finished, ok_exit: &[i32], grant: &Grant) -> Rea
         (_, None) => {}
     }
     match finished.exit {
+        Exit::Code(_) if lacked_files(finished, grant) => {
+            Reason::OpenFileLimit { files: grant.max_open_files }
+        }
         Exit::Code(code) => Reason::ExitCode { code },
         Exit::Signal(signal) => Reason::Signal { signal },
         Exit::Lost => {
@@ -36,6 +39,15 @@ pub(crate) fn reason(finished: &Finished, ok_exit: &[i32], grant: &Grant) -> Rea
             Reason::RuntimeError { message, retryable: false }
         }
     }
+}
+
+/// True if the files of a process are bounded, and its last words say that it was refused one: the kernel itself tells nothing of that.
+fn lacked_files(finished: &Finished, grant: &Grant) -> bool {
+    /// The words of the C library, and the names of the error.
+    const WORDS: [&[u8]; 3] = [b"Too many open files", b"EMFILE", b"Errno 24]"];
+    let Kept::Memory(said) = &finished.stderr.kept else { return false };
+    let says = |word: &&[u8]| said.windows(word.len()).any(|part| part == *word);
+    grant.max_open_files > 0 && WORDS.iter().any(says)
 }
 
 fn is_ok(code: i32, ok_exit: &[i32]) -> bool {
@@ -85,6 +97,27 @@ mod tests {
         check(Exit::Code(152), &[152], cpu, Reason::Completed { exit_code: Some(152) });
         check(Exit::Signal(9), &[], memory, Reason::OutOfMemory { bytes: Some(8) });
         check(Exit::Code(137), &[], memory, Reason::OutOfMemory { bytes: Some(8) });
+    }
+
+    #[test]
+    fn a_refused_file_has_a_name_where_files_are_bounded() {
+        let check = |max_open_files, said: &str, code, expected: Reason| {
+            let mut finished = Finished::of(Exit::Code(code));
+            finished.stderr.kept = Kept::Memory(said.into());
+            let grant = Grant { max_open_files, ..Grant::unbounded() };
+            assert_eq!(reason(&finished, &[], &grant), expected, "{said}");
+        };
+        let python = "OSError: [Errno 24] Too many open files: 'x'\n";
+        check(9, python, 1, Reason::OpenFileLimit { files: 9 });
+        check(
+            9,
+            "Error: EMFILE: too many open files, open 'x'",
+            1,
+            Reason::OpenFileLimit { files: 9 },
+        );
+        check(0, python, 1, Reason::ExitCode { code: 1 });
+        check(9, python, 0, Reason::Completed { exit_code: Some(0) });
+        check(9, "no such file", 1, Reason::ExitCode { code: 1 });
     }
 
     #[test]

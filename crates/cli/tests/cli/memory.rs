@@ -158,6 +158,21 @@ fn memory_beyond_the_limit_is_refused_to_the_program() {
         .expect_code(0);
 }
 
+/// The kernel tells nothing of a file that it does not open, so the words of the program do.
+#[test]
+fn open_files_that_are_used_up_have_a_name() {
+    let place = limited("maxOpenFiles", 20);
+    named_pipe(place.path().join("pipe"));
+    let script = "read go < pipe; exec python3 -c 'all = [open(\"/dev/null\") for _ in range(30)]'";
+    let mut command = place.command(&["run", "x", "--", "sh", "-c", script]);
+    let child = command.spawn().expect("the program was built for this test");
+    go(&place, 1, "pipe");
+    let said = place.finish(child, &command, &[]).expect_code(1).text();
+    assert_eq!(code(&place), "open_file_limit", "{said}");
+    assert!(said.contains("may have no more than 20 files open"), "{said}");
+    assert!(said.contains("raise agents.defaults.subagents.maxOpenFiles"), "{said}");
+}
+
 #[test]
 fn open_files_are_bounded_down_the_chain() {
     let tree = |agent: &str| {

@@ -70,6 +70,7 @@ impl PiecesAgain {
             | Reason::Repeated { .. }
             | Reason::OutOfMemory { .. }
             | Reason::CpuLimit { .. }
+            | Reason::OpenFileLimit { .. }
             | Reason::OutputLimit { .. }
             | Reason::SchemaMismatch { .. }
             | Reason::PiecesFailed { .. }
