@@ -10,7 +10,7 @@ use offshoot_door::StatusAnswer;
 use offshoot_host::runtimes::EXEC;
 use offshoot_model::{BudgetGrant, BudgetRequest, MicroUsd, TokenCount};
 use offshoot_policy::Terms;
-use offshoot_policy::budget::{Claim, first_part, parts};
+use offshoot_policy::budget::{Claim, first_part, parts, plausible_usd};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -258,7 +258,14 @@ impl DryRun<'_> {
             && self.plan.tasks.iter().all(|task| task.weight.is_none());
         let (shared, smallest, largest) = match is_pool {
             _ if !self.has_pieces() => (Shared::Root, whole, whole),
-            true => (Shared::Pool, first_part(whole), first_part(whole)),
+            true => {
+                let definition = self.config.agent(&self.plan.agent);
+                let model =
+                    definition.and_then(|agent| agent.model.as_ref()?.value.primary.as_deref());
+                let runtime = Some(&*self.plan.runtime);
+                let first = first_part(whole, plausible_usd(self.config, runtime, model));
+                (Shared::Pool, first, first)
+            }
             false => {
                 let shares = parts(whole, settings.keep(), &self.claims());
                 let some = || shares.iter().filter(|part| **part != BudgetGrant::default());

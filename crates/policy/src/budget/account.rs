@@ -21,6 +21,8 @@ pub(super) struct Account {
     pub(super) has_drawn: bool,
     /// True if a request of it was lost, and charged at all that it might have cost: what it used says nothing about others.
     pub(super) has_lost: bool,
+    /// The millionths of a dollar that it plausibly uses, by the price of its model.
+    pub(super) plausible: Option<u64>,
     pub(super) tokens: Book,
     pub(super) usd: Book,
 }
@@ -80,8 +82,9 @@ impl Account {
     pub(super) fn new(parent: Option<RunId>, is_root: bool, grant: BudgetGrant) -> Self {
         let book = |unit: Unit| Book::new(unit.of(grant));
         let (tokens, usd) = (book(Unit::Tokens), book(Unit::Usd));
-        let (pool, has_drawn, has_lost) = (None, false, false);
-        Self { parent, is_root, children: 0, ended: false, pool, has_drawn, has_lost, tokens, usd }
+        let (pool, has_drawn, has_lost, plausible) = (None, false, false, None);
+        let (children, ended) = (0, false);
+        Self { parent, is_root, children, ended, pool, has_drawn, has_lost, plausible, tokens, usd }
     }
 
     pub(super) fn book(&self, unit: Unit) -> &Book {

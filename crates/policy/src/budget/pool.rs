@@ -6,16 +6,21 @@
 
 use std::collections::VecDeque;
 
+use offshoot_config::{Config, Valued};
 use offshoot_model::{BudgetGrant, MicroUsd, Pooled, RunId};
 
+use super::account::Account;
 use super::{Ledger, Unit};
 
 /// So many ends are remembered: enough for a median, and what pieces use may change in the course of a map.
 const REMEMBERED: usize = 63;
 
 /// The amount that a piece draws before any has ended: a short task of a coding agent. Only a first guess: what the first
-/// pieces use takes its place.
+/// pieces use takes its place. Where the price of its model is known, the dollars are those of so many tokens.
 const PLAUSIBLE: [u64; 2] = [100_000, 250_000];
+
+/// The part of the plausible tokens that a model writes: one in twenty.
+const WRITTEN: u64 = 20;
 
 /// The pool of one parent.
 #[derive(Clone, Debug, Default)]
@@ -52,15 +57,39 @@ pub struct Shortage {
     pub asked: u64,
 }
 
-/// Returns what the first child of a parent with these amounts draws from the pool, where it asks for no amount.
-pub fn first_part(whole: BudgetGrant) -> BudgetGrant {
-    let first = |unit: Unit| unit.of(whole).map(|whole| first_of(unit, whole));
+/// Returns what the first child of a parent with these amounts draws from the pool, where it asks for no amount. `plausible` are the
+/// dollars that it plausibly uses, where they are known.
+pub fn first_part(whole: BudgetGrant, plausible: Option<MicroUsd>) -> BudgetGrant {
+    let guesses = [PLAUSIBLE[0], plausible.map_or(PLAUSIBLE[1], MicroUsd::as_micros)];
+    let first = |unit: Unit| unit.of(whole).map(|whole| first_of(guesses[unit as usize], whole));
     BudgetGrant { tokens: first(Unit::Tokens), usd: first(Unit::Usd).map(MicroUsd::from_micros) }
 }
 
 /// Before any child has ended: a guess, and no more than half of the whole.
-fn first_of(unit: Unit, whole: u64) -> u64 {
-    PLAUSIBLE[unit as usize].min(whole.div_ceil(2))
+fn first_of(guess: u64, whole: u64) -> u64 {
+    guess.min(whole.div_ceil(2))
+}
+
+/// Returns the dollars that a piece plausibly uses, where the configuration has the price of its model: the one that is named, or that of its
+/// runtime's options.
+pub fn plausible_usd(
+    config: &Config,
+    runtime: Option<&str>,
+    model: Option<&str>,
+) -> Option<MicroUsd> {
+    if config.prices().is_empty() {
+        return None;
+    }
+    let options = runtime.and_then(|runtime| config.runtime(runtime)?.options.as_ref());
+    let of_runtime = options.and_then(|options| options.value.get("model")?.as_str());
+    let price = config.prices().get(model.or(of_runtime)?)?;
+    let per_million = |price: &Option<Valued<MicroUsd>>| Some(price.as_ref()?.value.as_micros());
+    let (input, output) =
+        (per_million(&price.input_per_million)?, per_million(&price.output_per_million)?);
+    let written = PLAUSIBLE[0] / WRITTEN;
+    let cost = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price) / 1_000_000;
+    let cost = cost(PLAUSIBLE[0] - written, input) + cost(written, output);
+    Some(MicroUsd::from_micros(u64::try_from(cost).unwrap_or(u64::MAX)))
 }
 
 impl Pool {
@@ -90,6 +119,13 @@ impl Ledger {
         }
     }
 
+    /// Takes in what a run plausibly uses, for the time in which no run beside it has ended.
+    pub fn expect(&mut self, run: RunId, plausible: MicroUsd) {
+        if let Some(account) = self.accounts.get_mut(&run) {
+            account.plausible = Some(plausible.as_micros());
+        }
+    }
+
     /// Returns what a run draws as it starts. `most` is what it may ever have.
     pub fn draw(&self, run: RunId, most: BudgetGrant) -> Draw {
         let Some((account, parent)) = self.with_parent(run) else { return Draw::Nothing };
@@ -111,12 +147,12 @@ impl Ledger {
             let most = unit
                 .of(most)
                 .map_or(u64::MAX, |most| most.saturating_sub(granted).saturating_sub(above_part));
-            let asked = known.unwrap_or(PLAUSIBLE[unit as usize]).min(most).max(1);
+            let asked = known.unwrap_or_else(|| guess(account, unit)).min(most).max(1);
             let half = u128::from(whole / 2);
             let (asked, fits) = match known {
                 Some(_) => (asked, asked <= free),
                 None if holders == 0 => {
-                    let first = asked.min(first_of(unit, whole));
+                    let first = asked.min(first_of(guess(account, unit), whole));
                     (first.min(free).max(1), free > 0)
                 }
                 None => (asked, asked <= free && above.below.held + u128::from(asked) <= half),
@@ -153,7 +189,7 @@ impl Ledger {
         let deficit = above.balance().deficit;
         let paid = book.spent().saturating_sub(granted).saturating_sub(deficit);
         let size = parent.pool.as_ref().and_then(|pool| pool.size(unit));
-        let size = size.unwrap_or(PLAUSIBLE[unit as usize]).max(1);
+        let size = size.unwrap_or_else(|| guess(account, unit)).max(1);
         let wanted = target.saturating_sub(granted) + u128::from(if beyond { size } else { 0 });
         unit.amount(u64::try_from(wanted.min(paid + u128::from(free))).unwrap_or(u64::MAX))
     }
@@ -277,13 +313,16 @@ impl Ledger {
         self.accounts.get_mut(&parent?)?.pool.as_deref_mut()
     }
 
-    fn with_parent(
-        &self,
-        run: RunId,
-    ) -> Option<(&super::account::Account, &super::account::Account)> {
+    fn with_parent(&self, run: RunId) -> Option<(&Account, &Account)> {
         let account = self.accounts.get(&run)?;
         Some((account, self.accounts.get(&account.parent?)?))
     }
+}
+
+/// Returns what a run plausibly uses, while no run beside it has ended.
+fn guess(account: &Account, unit: Unit) -> u64 {
+    let by_price = account.plausible.filter(|_| unit == Unit::Usd);
+    by_price.unwrap_or(PLAUSIBLE[unit as usize])
 }
 
 /// Amounts by unit, of which zero is none.

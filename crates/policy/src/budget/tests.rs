@@ -1,5 +1,6 @@
 use super::*;
-use offshoot_model::{CancelledBy, Payload, Reason, TokenCount};
+use offshoot_config::{Loader, Source, SourceKind};
+use offshoot_model::{CancelledBy, Payload, Pooled, Reason, TokenCount};
 use proptest::prelude::*;
 
 fn run(number: usize) -> RunId {
@@ -61,6 +62,32 @@ fn what_is_spent_is_never_unspent() {
     ledger.charge(run(1), &used(200), &Cost::NONE);
     ledger.charge(run(1), &used(50), &Cost::NONE);
     check(&ledger, 1, [200, 0, 0, 100, 0]);
+}
+
+/// The first piece draws what a short task costs with its model, where the price is known.
+#[test]
+fn a_piece_draws_what_its_model_plausibly_costs() {
+    let text = "[prices.small]\ninputPerMillion = 1\noutputPerMillion = 5\n[runtimes.openai.options]\nmodel = \"small\"\n";
+    let source = Source::new(SourceKind::User, "/c.toml", text);
+    let config = Loader::new().file(source).load().expect("a configuration");
+    let plausible =
+        |runtime, model| plausible_usd(&config, runtime, model).map(MicroUsd::as_micros);
+    // 95,000 tokens are read and 5,000 written.
+    assert_eq!(plausible(Some("openai"), None), Some(120_000));
+    assert_eq!(plausible(None, Some("small")), Some(120_000));
+    assert_eq!(plausible(Some("openai"), Some("large")), None);
+    assert_eq!(plausible(Some("claude"), None), None);
+    let usd = |micros| BudgetGrant { tokens: None, usd: Some(MicroUsd::from_micros(micros)) };
+    let mut ledger = Ledger::default();
+    ledger.open(run(0), None, usd(50_000_000));
+    ledger.open(run(1), Some(run(0)), usd(0));
+    ledger.pool(run(1), Pooled { tokens: false, usd: true });
+    assert_eq!(ledger.draw(run(1), usd(50_000_000)), Draw::Take(usd(250_000)));
+    ledger.expect(run(1), MicroUsd::from_micros(120_000));
+    assert_eq!(ledger.draw(run(1), usd(50_000_000)), Draw::Take(usd(120_000)));
+    let small = MicroUsd::from_micros(120_000);
+    assert_eq!(first_part(usd(50_000_000), Some(small)), usd(120_000));
+    assert_eq!(first_part(usd(100_000), Some(small)), usd(50_000));
 }
 
 #[test]

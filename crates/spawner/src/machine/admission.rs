@@ -8,6 +8,7 @@ use offshoot_model::{
     Admitted, Cleanup, CostKnowledge, EventKind, OnNeedFailed, Origin, Particulars, Refusal,
     RefusalCode, Rules, RunId, Timestamp, bounded_request,
 };
+use offshoot_policy::budget::plausible_usd;
 use offshoot_policy::{
     Admission, Caller, Fallback, LastChild, Load, RuntimeFacts, Terms, admit, open,
 };
@@ -229,6 +230,12 @@ impl Machine {
         let asked = admitted.particulars.as_ref().and_then(|particulars| particulars.cleanup);
         let keeps = above.is_some_and(|above| above.keeps) || asked == Some(Cleanup::Keep);
         self.books.reserve(id, above.map(|above| above.id), admission, self.now);
+        if admission.grant.pooled.usd {
+            let model =
+                admitted.particulars.as_ref().and_then(|particulars| particulars.model.as_deref());
+            let plausible = plausible_usd(&self.config, admitted.runtime.as_deref(), model);
+            plausible.into_iter().for_each(|usd| self.books.ledger.expect(id, usd));
+        }
         if parent.is_none() {
             self.root_request = bounded_request(lineage.task());
         }
