@@ -78,17 +78,20 @@ impl SaidLines {
         self.again.entry(run).or_default().push(Again { at, number, is_after_loss });
     }
 
-    /// Tells of attempts of a run of which nothing is kept, and which were cut off, up to this one.
+    /// Tells of the attempts of a run before this one that ended with their supervisor: the end of each is missing, or all that it said.
     pub(crate) fn lost_before(&mut self, run: RunId, number: u32, tell: &mut impl FnMut(SaidLine)) {
         let Some(again) = self.again.get(&run) else { return };
         let state = self.runs.entry(run).or_default();
         let seen = state.attempts;
-        for next in again.iter().filter(|next| next.number > seen + 1 && next.number <= number) {
-            if next.is_after_loss {
-                let attempt = next.number - 1;
+        let begun = |next: &&Again| next.number > seen && next.number <= number;
+        for &Again { at, number, is_after_loss } in again.iter().filter(begun) {
+            let attempt = number - 1;
+            if is_after_loss && attempt == seen {
                 state.cut_off(run, tell);
+                state.ended = true;
+            } else if is_after_loss {
                 let text = Text::Missing(CUT_OFF.to_owned());
-                tell(SaidLine { run, attempt, at: next.at, text });
+                tell(SaidLine { run, attempt, at, text });
                 (state.attempts, state.ended) = (attempt, true);
             }
         }
@@ -97,20 +100,20 @@ impl SaidLines {
     /// Takes the next part, and tells the lines that it completes.
     pub(crate) fn take(&mut self, said: Said, tell: &mut impl FnMut(SaidLine)) {
         let Said { run, attempt, what } = said;
-        if self.runs.get(&run).is_none_or(|state| state.attempt != Some(attempt)) {
-            let again = self.again.get(&run).into_iter().flatten();
-            let begun = again.rev().find(|again| again.at <= attempt.began());
-            if let Some(number) = begun.map(|again| again.number) {
-                self.lost_before(run, number, tell);
-            }
+        let is_next = self.runs.get(&run).is_none_or(|state| state.attempt != Some(attempt));
+        let begun = || {
+            let mut again = self.again.get(&run).into_iter().flatten().rev();
+            again.find(|again| again.at <= attempt.began()).map(|again| again.number)
+        };
+        let begun = if is_next { begun() } else { None };
+        if let Some(number) = begun {
+            self.lost_before(run, number, tell);
         }
         let state = self.runs.entry(run).or_default();
-        if state.attempt != Some(attempt) {
+        if is_next {
             state.cut_off(run, tell);
             state.attempt = Some(attempt);
-            let again = self.again.get(&run).into_iter().flatten();
-            let begun = again.rev().find(|again| again.at <= attempt.began());
-            let number = begun.map_or(state.attempts + 1, |again| again.number);
+            let number = begun.unwrap_or(state.attempts + 1);
             (state.attempts, state.ended) = (number, false);
             state.at = attempt.began();
         }

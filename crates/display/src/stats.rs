@@ -182,6 +182,9 @@ struct CountedTree {
     held: Duration,
 }
 
+/// The model of a request that a killed attempt may have made, where its run names none.
+const UNKNOWN_MODEL: &str = "unknown";
+
 impl Stats {
     /// Takes in one event. The events of a tree come in their order.
     pub fn apply(&mut self, event: &Event) {
@@ -228,6 +231,12 @@ impl Stats {
             }
             EventKind::FellBack { runtime, model, .. } => {
                 run.model = Some(model.as_ref().unwrap_or(runtime).to_string());
+            }
+            // A model that the settings of a runtime name is known by what is asked.
+            EventKind::RequestReserved { model, .. }
+                if run.model.is_none() && **model != *UNKNOWN_MODEL =>
+            {
+                run.model = Some(model.to_string());
             }
             EventKind::Used { usage, cost } => run.used = (*usage, *cost),
             EventKind::RequestSettled { usage, cost, .. } => {

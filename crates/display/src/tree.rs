@@ -71,7 +71,7 @@ struct Layout<'a> {
 const SHOWN: usize = 15;
 
 /// The statuses in which one run more shows nothing new.
-const QUIET: [RunStatus; 2] = [RunStatus::Completed, RunStatus::Queued];
+const QUIET: [RunStatus; 3] = [RunStatus::Completed, RunStatus::Queued, RunStatus::Lost];
 
 const BUSY: [RunStatus; 3] = [RunStatus::Starting, RunStatus::Running, RunStatus::Waiting];
 
@@ -293,7 +293,9 @@ impl fmt::Display for TreeText<'_> {
 
 /// Returns the status of [`QUIET`] that a run and everything below it have, as its index.
 fn quiet(node: &Node, subtrees: &Subtrees<'_>) -> Option<usize> {
-    QUIET.iter().position(|status| subtrees.of(node).statuses.are_all(*status))
+    let quiet = QUIET.iter().position(|status| subtrees.of(node).statuses.are_all(*status));
+    // A run that was lost while it stood in line has nothing to tell; one that was at work has.
+    quiet.filter(|_| node.status != RunStatus::Lost || node.started_at.is_none())
 }
 
 /// Returns the usage of the run itself, and apart from it that of what is below.

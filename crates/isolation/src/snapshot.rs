@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::error::IsolationError;
 use crate::git::{Command, Git, listed};
@@ -149,7 +149,8 @@ impl Snapshot<'_> {
         let known: BTreeSet<PathBuf> =
             listed(&self.command("ls-files").arg("-z").run().await?).collect();
         let tree = self.tree.clone();
-        let more: BTreeSet<PathBuf> = listed(&added).filter(|path| !known.contains(path)).collect();
+        let is_new = |path: &PathBuf| !known.contains(path) && is_plain(path);
+        let more: BTreeSet<PathBuf> = listed(&added).filter(is_new).collect();
         let there = move || {
             let is_there = |path: &PathBuf| {
                 let about = fs::symlink_metadata(tree.join(path));
@@ -179,6 +180,11 @@ impl Snapshot<'_> {
         // Symbolic links that name the folder are links, and nothing is fetched for a diff.
         self.git.command(&self.tree, name).envs(places).env("GIT_LITERAL_PATHSPECS", "1")
     }
+}
+
+/// True of the name of a file below a folder, which leads neither out of it nor into a repository: an agent may have written any index.
+fn is_plain(path: &Path) -> bool {
+    path.components().all(|part| matches!(part, Component::Normal(name) if name != ".git"))
 }
 
 /// The files among these, and below the folders among them, that are not as in the folder of which this is a copy. A copy has the times
