@@ -129,6 +129,17 @@ fn no_call_leaves_once_the_budget_is_used_up() {
     assert!(refused.stderr.contains("--budget-tokens 500 "), "{}", refused.stderr);
 }
 
+/// Runs a command, and kills its supervisor while its first call to the service is under way.
+fn kill_in_call(place: &Place, service: &TcpListener, words: &[&str]) {
+    let mut command = place.command(words);
+    let mut supervisor = command.stderr(Stdio::null()).spawn().expect("it is a program");
+    let _call = service.accept().expect("a call comes");
+    let locks = place.locks_of(supervisor.id());
+    supervisor.kill().expect("it is a child that was not waited for");
+    supervisor.wait().expect("the child cannot be waited for");
+    locks.wait();
+}
+
 /// The call that was under way may have been answered. What its attempt had drawn is spent, so kills make no calls free.
 #[test]
 fn an_attempt_that_was_killed_in_its_call_is_charged_what_it_had_drawn() {
@@ -148,13 +159,7 @@ fn an_attempt_that_was_killed_in_its_call_is_charged_what_it_had_drawn() {
         let map = ["map", "--config", "c.toml", "--runtime", "openai", "--split", "lines:1"];
         let map = [&map[..], &budget, &["--task", "name a fruit", "in"]].concat();
         for words in [&map[..], &["resume", "last"]] {
-            let mut command = place.command(words);
-            let mut supervisor = command.stderr(Stdio::null()).spawn().expect("it is a program");
-            let _call = service.accept().expect("a call comes");
-            let locks = place.locks_of(supervisor.id());
-            supervisor.kill().expect("it is a child that was not waited for");
-            supervisor.wait().expect("the child cannot be waited for");
-            locks.wait();
+            kill_in_call(&place, &service, words);
         }
         let ended = place.run(&["resume", "last"]).expect_code(4);
         assert!(ended.stderr.contains("budget"), "{}", ended.stderr);
@@ -186,13 +191,7 @@ fn a_budget_of_its_own_ends_with_the_third_attempt_that_was_killed_in_its_call()
     let run = ["run", "--config", "c.toml", "--runtime", "openai", "--budget-tokens", "10000"];
     let run = [&run[..], &["name a fruit"]].concat();
     for words in [&run[..], &["resume", "last"], &["resume", "last"]] {
-        let mut command = place.command(words);
-        let mut supervisor = command.stderr(Stdio::null()).spawn().expect("it is a program");
-        let _call = service.accept().expect("a call comes");
-        let locks = place.locks_of(supervisor.id());
-        supervisor.kill().expect("it is a child that was not waited for");
-        supervisor.wait().expect("the child cannot be waited for");
-        locks.wait();
+        kill_in_call(&place, &service, words);
     }
     let ended = place.run(&["resume", "last"]).expect_code(4);
     assert!(ended.stderr.contains("budget"), "{}", ended.stderr);
