@@ -45,11 +45,11 @@ pub(crate) struct ResumeArguments {
 /// The choice of what runs again of a tree that is over, and its new limits.
 #[derive(Debug, Default, PartialEq, Args)]
 pub(crate) struct ResumeChoice {
-    /// Run the pieces again that failed, and those that were cancelled because too many had failed
+    /// Run the pieces again that failed or took too long, and those that were cancelled because too many had failed
     #[arg(long)]
     pub(crate) failed: bool,
 
-    /// Run the pieces again that were cancelled, as without --failed; with it, both
+    /// Run the pieces again that were cancelled, which is so without any option; --failed --cancelled runs both kinds
     #[arg(long)]
     pub(crate) cancelled: bool,
 
