@@ -1,6 +1,6 @@
 //! The choice of an agent for a task.
 
-use bm25::{EmbedderBuilder, Scorer, Tokenizer};
+use bm25::Tokenizer;
 use offshoot_model::{AgentId, Directly, FitScore};
 
 use crate::words::{CommonWords, Words};
@@ -101,20 +101,33 @@ pub fn choose<'a>(task: &str, candidates: impl IntoIterator<Item = Candidate<'a>
     Decision { choice, scores, learned: None }
 }
 
-/// The texts that have a word in common with the task, by their places: the best first, equal ones in their order.
+/// The factor k1 of Okapi BM25 in its usual size: a word that a text has often counts for at most 1 + k1 times one that it has once.
+const OFTEN: f32 = 1.2;
+
+/// The texts that have a word in common with the task, by their places: the best by Okapi BM25 first, equal ones in their order.
+///
+/// The factor b of 0, so that no length counts: an agent with a longer description fits no worse for it, and two that share the same
+/// words with the task are a tie. A word counts as often as the task has it. The sum of each text is made in the order of the words of
+/// the task.
 fn ranked(task: &str, texts: &[String], words: &Words) -> Vec<(usize, f32)> {
-    // `b` of 0: an agent with a longer description fits no worse for it, and two that share the same words with the task are a tie.
-    // So no length counts, and only words of the task are looked for.
-    let common = CommonWords::of(task, words);
-    let builder = EmbedderBuilder::<u64, _>::with_tokenizer_and_fit_to_corpus(common, &[]);
-    let embedder = builder.avgdl(1.0).b(0.0).build();
-    let mut scorer = Scorer::new();
+    let mut common = CommonWords::of(task, words);
+    let mut places: Vec<Vec<(usize, u32)>> = vec![Vec::new(); common.asked().len()];
     for (place, text) in texts.iter().enumerate() {
-        scorer.upsert(&place, embedder.embed(text));
+        for (word, times) in common.counted(text) {
+            places[word].push((place, times));
+        }
     }
-    let found = scorer.matches(&embedder.embed(task)).into_iter();
+    let mut scores = vec![0.0; texts.len()];
+    for (asked, places) in common.asked().iter().zip(&places) {
+        let (all, with) = (texts.len() as f32, places.len() as f32);
+        let rarity = (1.0 + (all - with + 0.5) / (with + 0.5)).ln();
+        for (place, times) in places {
+            let times = *times as f32;
+            scores[*place] += *asked as f32 * rarity * times * (OFTEN + 1.0) / (times + OFTEN);
+        }
+    }
     let mut ranked: Vec<(usize, f32)> =
-        found.filter(|found| found.score > 0.0).map(|found| (found.id, found.score)).collect();
+        scores.into_iter().enumerate().filter(|(_, score)| *score > 0.0).collect();
     ranked.sort_by(|(a, left), (b, right)| right.total_cmp(left).then(a.cmp(b)));
     ranked
 }

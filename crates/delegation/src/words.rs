@@ -1,7 +1,6 @@
 //! The words of a text that are compared.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Mutex;
+use std::collections::{BTreeMap, HashMap};
 
 use bm25::{DefaultTokenizer, Language, Tokenizer};
 
@@ -29,38 +28,46 @@ impl Tokenizer for Words {
     }
 }
 
-/// The words that texts have in common with one text. Agents say the same things of themselves, so each part between two spaces is
-/// looked at once.
+/// The words that texts have in common with a task, as numbers from 0 on in the order in which the task has them first. Agents say the
+/// same things of themselves, so each part between two spaces is looked at once.
 pub(crate) struct CommonWords<'a> {
     words: &'a Words,
-    of: HashSet<String>,
-    seen: Mutex<HashMap<String, Vec<String>>>,
+    numbers: HashMap<String, usize>,
+    /// The number of times that the task has each word.
+    asked: Vec<u32>,
+    seen: HashMap<&'a str, Vec<usize>>,
 }
 
 impl<'a> CommonWords<'a> {
-    /// Words in common with this text.
-    pub(crate) fn of(text: &str, words: &'a Words) -> Self {
-        let of = words.tokenize(text).into_iter().collect();
-        Self { words, of, seen: Mutex::default() }
-    }
-}
-
-impl Tokenizer for CommonWords<'_> {
-    fn tokenize(&self, text: &str) -> Vec<String> {
-        let mut seen = self.seen.lock().expect("looking at words does not panic");
-        let mut common = Vec::new();
-        for part in text.split_whitespace() {
-            let known = match seen.get(part) {
-                Some(known) => known,
-                None => {
-                    let mut words = self.words.tokenize(part);
-                    words.retain(|word| self.of.contains(word));
-                    seen.entry(part.to_owned()).or_insert(words)
-                }
-            };
-            common.extend_from_slice(known);
+    /// Words in common with this task.
+    pub(crate) fn of(task: &str, words: &'a Words) -> Self {
+        let (mut numbers, mut asked) = (HashMap::new(), Vec::new());
+        for word in words.tokenize(task) {
+            let number = *numbers.entry(word).or_insert(asked.len());
+            match asked.get_mut(number) {
+                Some(times) => *times += 1,
+                None => asked.push(1),
+            }
         }
-        common
+        Self { words, numbers, asked, seen: HashMap::new() }
+    }
+
+    /// The number of times that the task has each word.
+    pub(crate) fn asked(&self) -> &[u32] {
+        &self.asked
+    }
+
+    /// The words of a text that the task has too, and how often the text has each.
+    pub(crate) fn counted(&mut self, text: &'a str) -> BTreeMap<usize, u32> {
+        let mut counted = BTreeMap::new();
+        for part in text.split_whitespace() {
+            let known = self.seen.entry(part).or_insert_with(|| {
+                let words = self.words.tokenize(part).into_iter();
+                words.filter_map(|word| self.numbers.get(&word).copied()).collect()
+            });
+            known.iter().for_each(|word| *counted.entry(*word).or_insert(0) += 1);
+        }
+        counted
     }
 }
 
@@ -91,10 +98,15 @@ mod tests {
             text in "[a-zA-Z_é日\u{301}'. \n-]{0,60}",
         ) {
             let words = Words::new();
-            let of: HashSet<String> = words.tokenize(&asked).into_iter().collect();
-            let mut expected = words.tokenize(&text);
-            expected.retain(|word| of.contains(word));
-            prop_assert_eq!(CommonWords::of(&asked, &words).tokenize(&text), expected);
+            let (of, all) = (words.tokenize(&asked), words.tokenize(&text));
+            let times = |all: &[String], word| all.iter().filter(|it| *it == word).count() as u32;
+            let mut common = CommonWords::of(&asked, &words);
+            let counted = common.counted(&text);
+            for (word, number) in &common.numbers {
+                prop_assert_eq!(common.asked[*number], times(&of, word));
+                prop_assert_eq!(counted.get(number).copied().unwrap_or(0), times(&all, word));
+            }
+            prop_assert_eq!(words.distinct(&asked).len(), common.asked.len());
         }
     }
 
