@@ -26,6 +26,8 @@ const OURS: &str = "made, looked through for changes, removed";
 const GIT: &str = "git worktree add, git worktree remove";
 /// As many runs of a tree work at once.
 const AT_ONCE: usize = 8;
+/// As often git is asked for a worktree.
+const MOST_TRIES: usize = 10;
 
 fn measure(setting: &Setting) -> Result<Outcome> {
     let count = setting.pick(40, 3);
@@ -68,9 +70,14 @@ fn git_alone(setting: &Setting, repository: &Path, count: u32) -> Result<f64> {
     setting.runtime()?.block_on(async {
         let begun = Instant::now();
         let runs = stream::iter(0..count).map(async |number| {
-            let tree = folder.join(format!("tree-{number}"));
-            worktree(repository, ["add", "--quiet", "--detach"], &tree).await?;
-            worktree(repository, ["remove"], &tree).await
+            // Several at once are in each other's way: git gives up, and what calls it tries again.
+            for attempt in 0..MOST_TRIES {
+                let tree = folder.join(format!("tree-{number}-{attempt}"));
+                if worktree(repository, ["add", "--quiet", "--detach"], &tree).await.is_ok() {
+                    return worktree(repository, ["remove"], &tree).await;
+                }
+            }
+            Err("git worktree add failed each time".into())
         });
         runs.buffer_unordered(AT_ONCE).try_collect::<()>().await?;
         Ok(begun.elapsed().as_secs_f64() / f64::from(count))
