@@ -76,6 +76,13 @@ pub fn json_object<'a, T: Deserialize<'a>>(text: &'a str) -> serde_json::Result<
 pub fn json_error(text: &str, error: &serde_json::Error) -> String {
     let message = error.to_string();
     let message = message.split_once(" at line ").map_or(&*message, |(message, _)| message);
+    if is_of_keys(text, error) {
+        let message = "expected an object with exactly one key";
+        return match place(text, error).as_str() {
+            "" => message.to_owned(),
+            field => format!("`{field}`: {message}"),
+        };
+    }
     if !error.is_data() {
         let known = SYNTAX.iter().find(|(said, _)| *said == message);
         return known.map_or(message, |(_, plain)| plain).to_owned();
@@ -89,7 +96,7 @@ pub fn json_error(text: &str, error: &serde_json::Error) -> String {
 
 /// Returns the name of the field that is wrong, or that is missing; none where the text is no JSON, or is wrong as a whole.
 pub fn json_field(text: &str, error: &serde_json::Error) -> Option<String> {
-    if !error.is_data() {
+    if !error.is_data() && !is_of_keys(text, error) {
         return None;
     }
     let mut field = place(text, error);
@@ -105,6 +112,12 @@ pub fn json_field(text: &str, error: &serde_json::Error) -> Option<String> {
     (!field.is_empty()).then_some(field)
 }
 
+/// True of the error about an object that must have one key, and has none or several: the reader reports it as a fault of the text,
+/// which is none.
+fn is_of_keys(text: &str, error: &serde_json::Error) -> bool {
+    error.is_syntax() && serde_json::from_str::<IgnoredAny>(text).is_ok()
+}
+
 /// Returns the names of the fields in which an error lies.
 fn place(text: &str, error: &serde_json::Error) -> String {
     let mut field = String::new();
@@ -112,7 +125,12 @@ fn place(text: &str, error: &serde_json::Error) -> String {
         // The whole of it is wrong.
         return field;
     }
-    descend(text, offset(text, error.line(), error.column()), &mut field);
+    let at = offset(text, error.line(), error.column());
+    // The reader stands on the end of an object without a key; before a second key it still stands on the end of the first value.
+    let before = text.get(..=at).and_then(|before| before.strip_suffix('}'));
+    let is_empty = before.is_some_and(|before| before.trim_ascii_end().ends_with('{'));
+    let is_second_key = is_of_keys(text, error) && !is_empty;
+    descend(text, at + usize::from(is_second_key), &mut field);
     field
 }
 
@@ -229,6 +247,43 @@ mod tests {
         check(r#"{"task": "x", "task": "y"}"#, Some("task"));
         check("3", None);
         check("{", None);
+    }
+
+    #[test]
+    fn an_object_with_one_key_is_asked_for() {
+        #[expect(dead_code, reason = "only read")]
+        #[derive(Debug, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        enum Value {
+            Text(String),
+            Base64(String),
+        }
+        #[expect(dead_code, reason = "only read")]
+        #[derive(Debug, Deserialize)]
+        struct Put {
+            name: String,
+            value: Value,
+        }
+        for value in [
+            "{}",
+            r#"{"text": "a", "base64": "b"}"#,
+            r#"{ "text": "a" , "more": {} }"#,
+            r#"{"base64": "a", "more": {}}"#,
+            "{ }",
+        ] {
+            for text in [
+                format!(r#"{{"name": "n", "value": {value}}}"#),
+                format!(r#"{{"value": {value}, "name": "n"}}"#),
+            ] {
+                let error = json_object::<Put>(&text).expect_err("it is wrong");
+                let expected = "`value`: expected an object with exactly one key";
+                assert_eq!(json_error(&text, &error), expected, "{text}");
+                assert_eq!(json_field(&text, &error).as_deref(), Some("value"), "{text}");
+            }
+            let error = json_object::<Value>(value).expect_err("it is wrong");
+            assert_eq!(json_error(value, &error), "expected an object with exactly one key");
+            assert_eq!(json_field(value, &error), None);
+        }
     }
 
     #[test]
