@@ -116,8 +116,14 @@ use offshoot_display::json::Format;
 Examples:
   offshoot map --split bytes:1m@lines --merge sum --ok-exit 0,1 big.log -- grep -c ERROR
   offshoot fanout --task 'list the risks' --task 'list the chances' --context plan=plan.md -- my-agent
-  offshoot tree
-  offshoot show last
+
+While a tree runs, and after it:
+  what is stuck                 offshoot list --tree last --status running --sort silent
+  what a run has printed        offshoot logs RUN
+  why runs failed               offshoot stats last   offshoot tree last --failed
+  end a run                     offshoot cancel RUN
+  run only the failed again     offshoot resume last --failed
+  go on after a kill or Ctrl-C  offshoot resume last
 
 Exit codes:
   0    done, all completed (or partial success was permitted)

@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use offshoot_model::{Cost, Node, RunId, Subtrees, Timestamp, TokenCount, Tree, Usage};
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::branch::why;
 use crate::held::held;
@@ -29,9 +30,9 @@ struct Row<'a> {
 }
 
 const COLUMNS: usize = HEADINGS.len();
-const HEADINGS: [&str; 13] = [
+const HEADINGS: [&str; 14] = [
     "", "RUN", "AGENT", "STATUS", "DEPTH", "AGE", "TIME", "SILENT", "TOKENS", "COST", "DONE",
-    "FAILED", "LABEL",
+    "FAILED", "LABEL", "REASON",
 ];
 const STATUS: usize = 3;
 /// Columns of numbers, which stand below each other by their ends.
@@ -68,10 +69,8 @@ impl<'a> List<'a> {
         let told = |time: Option<_>| time.map(number::duration).unwrap_or_default();
         let label = node.label.as_deref().map(neutral::line).unwrap_or_default();
         let again = node.replaced_by.map(|_| "ran again".to_owned());
-        let about = [Some(label.into_owned()), why(node), again].into_iter().flatten();
-        let about: Vec<String> =
-            about.chain(held(tree, node)).filter(|text| !text.is_empty()).collect();
-        let about = about.join("  ");
+        let reasons = why(node).into_iter().chain(again).chain(held(tree, node));
+        let reasons: Vec<String> = reasons.filter(|reason| !reason.is_empty()).collect();
         let cells = [
             format!("@{}", self.rows.len() + 1),
             id.to_owned(),
@@ -85,7 +84,8 @@ impl<'a> List<'a> {
             cost(&subtree.cost, self.with_zeros),
             done.unwrap_or_default(),
             if failed > 0 { number::count(failed) } else { String::new() },
-            about,
+            label.into_owned(),
+            reasons.join("  "),
         ];
         self.rows.push(Row { node, cells });
     }
@@ -114,12 +114,11 @@ impl fmt::Display for List<'_> {
         if self.rows.is_empty() {
             return Ok(());
         }
-        // Only the last column may hold more than one cell for a character, and it is not filled up.
         let cells = |column: usize| self.rows.iter().map(move |row| row.cells[column].as_str());
         let shown: Vec<(usize, usize)> = (0..COLUMNS)
             .filter(|&column| cells(column).any(|cell| !cell.is_empty()))
             .map(|column| {
-                let widest = cells(column).map(|cell| cell.chars().count()).max().unwrap_or(0);
+                let widest = cells(column).map(|cell| cell.width()).max().unwrap_or(0);
                 (column, widest.max(HEADINGS[column].len()))
             })
             .collect();
@@ -130,7 +129,8 @@ impl fmt::Display for List<'_> {
         let filled = |column: usize, text: &str, width: usize| match column {
             LAST => text.to_owned(),
             _ if RIGHT.contains(&column) => format!("{text:>width$}"),
-            _ => format!("{text:width$}"),
+            // A label may hold characters that take two columns of the screen.
+            _ => format!("{text}{}", " ".repeat(width.saturating_sub(text.width()))),
         };
         let headings = line(&|column, width| filled(column, HEADINGS[column], width));
         write!(f, "{}", self.style.faint(headings))?;

@@ -15,13 +15,13 @@ pub(crate) fn pictured(top: &WireTreeNode) -> String {
 }
 
 /// The headings of [`listed`], as outside of agents.
-pub(crate) const LISTED: [&str; 8] =
-    ["RUN", "AGENT", "STATUS", "DEPTH", "AGE", "TIME", "SILENT", "LABEL"];
+pub(crate) const LISTED: [&str; 9] =
+    ["RUN", "AGENT", "STATUS", "DEPTH", "AGE", "TIME", "SILENT", "LABEL", "REASON"];
 
-/// The columns of a list: run, agent, status, depth, age, time, silence, and the label with why it is no success or is held back.
-pub(crate) fn listed(node: &WireTreeNode) -> [String; 8] {
-    let label = node.label.as_deref().map(plain).filter(|label| !label.is_empty());
-    let about: Vec<String> = label.into_iter().chain(why(node)).chain(held(node)).collect();
+/// The columns of a list: run, agent, status, depth, age, time, silence, label, and why it is no success or is held back.
+pub(crate) fn listed(node: &WireTreeNode) -> [String; 9] {
+    let reasons = why(node).into_iter().chain(held(node));
+    let reasons: Vec<String> = reasons.filter(|reason| !reason.is_empty()).collect();
     [
         node.run_id.to_string(),
         node.agent.to_string(),
@@ -30,7 +30,8 @@ pub(crate) fn listed(node: &WireTreeNode) -> [String; 8] {
         node.age_ms.map(milliseconds).unwrap_or_default(),
         time(node).map(number::duration).unwrap_or_default(),
         node.silent_ms.map(milliseconds).unwrap_or_default(),
-        about.join("  "),
+        node.label.as_deref().map(plain).unwrap_or_default(),
+        reasons.join("  "),
     ]
 }
 
@@ -157,7 +158,7 @@ main: top ID (depth 1)  waiting  40 ms  1,200 tokens  $1.50  exit code 7  paused
 └─ main: a ID (depth 2)  queued  40 ms  120 tokens  $0.25  parked since 2026-01-01T12:00:00.250Z, attempt 2 from 2026-01-01T12:01:00.000Z on, after: exit code 75";
         assert_eq!(pictured(&top), expected.replace("ID", RUN));
         assert!(
-            listed(&top)[7].contains("paused by the operator since 2026"),
+            listed(&top)[8].contains("paused by the operator since 2026"),
             "{:?}",
             listed(&top)
         );

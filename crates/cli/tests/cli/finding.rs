@@ -162,7 +162,7 @@ fn an_agent_sees_that_its_tree_is_paused() {
     assert_eq!(said.matches("\"pausedSince\"").count(), 2, "{said}");
     // Its age and its silence: in the tree, below headings in the list, in the JSON of both, in `show`.
     assert_eq!(said.matches("  silent ").count(), 2, "{said}");
-    let headings = ["RUN", "AGENT", "STATUS", "DEPTH", "AGE", "TIME", "SILENT", "LABEL"];
+    let headings = ["RUN", "AGENT", "STATUS", "DEPTH", "AGE", "TIME", "SILENT", "LABEL", "REASON"];
     let headed = said.lines().find(|line| line.starts_with("RUN ")).expect("a list has headings");
     assert_eq!(headed.split_whitespace().collect::<Vec<_>>(), headings, "{said}");
     for field in ["ageMs", "runningMs", "silentMs"] {

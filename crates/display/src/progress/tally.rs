@@ -35,6 +35,10 @@ pub struct Tally {
     cancelled: HashSet<RunId>,
     /// Runs that are over and had started, those among them whose place was taken again: they say how long one takes.
     worked: u64,
+    /// The number of those among them whose place was taken again.
+    repeated: u64,
+    /// Runs that are over and had not started.
+    never_started: HashSet<RunId>,
     first_start: Option<Timestamp>,
     last: Timestamp,
     last_event: Timestamp,
@@ -65,6 +69,8 @@ struct Live {
     started: Option<Timestamp>,
     /// True if it has had an attempt.
     has_started: bool,
+    /// True if it has the place of a run that ended without an answer.
+    is_again: bool,
     is_parked: bool,
     last_sign: Timestamp,
     /// The time after which it is ended without a sign of life.
@@ -256,7 +262,8 @@ impl Tally {
     }
 
     /// The time that is left: from the rate while runs are in line, then from how long one takes. None where that is not known,
-    /// or all that run have taken longer than that: those in line wait until one of them ends.
+    /// or all that run have taken longer than that: those in line wait until one of them ends. A run in the place of another one
+    /// that gave no answer is not like those that completed, so nothing is known of the last of these.
     fn left(&self, rate: f64) -> Option<Duration> {
         if self.running > 0 && self.at_work().all(|(_, age)| self.is_slow(age)) {
             return None;
@@ -265,6 +272,9 @@ impl Tally {
         if in_line > 0 {
             let left = self.total() - self.ended();
             return Duration::try_from_secs_f64(left as f64 / rate).ok();
+        }
+        if self.at_work().any(|(live, _)| live.is_again) {
+            return None;
         }
         let (mean, started) =
             (self.mean()?, self.live.values().filter_map(|live| live.started).max()?);
@@ -280,11 +290,12 @@ impl Tally {
         if admitted.parent.is_none() && admitted.runtime.is_none() {
             return;
         }
-        if let Some(before) = admitted.instead
-            && !self.cancelled.remove(&before)
-        {
+        if let Some(before) = admitted.instead {
             // What came of its place before does not count any more.
-            self.failed = self.failed.saturating_sub(1);
+            if !self.cancelled.remove(&before) {
+                self.failed = self.failed.saturating_sub(1);
+            }
+            self.repeated += u64::from(!self.never_started.remove(&before));
         }
         let name = name(&admitted.agent, admitted.label.as_deref());
         let seconds = Some(admitted.grant.idle_timeout_seconds).filter(|seconds| *seconds > 0);
@@ -293,6 +304,7 @@ impl Tally {
             status: RunStatus::Queued,
             started: None,
             has_started: false,
+            is_again: admitted.instead.is_some(),
             is_parked: false,
             last_sign: at,
             idle_limit: seconds.map(Duration::from_secs),
@@ -315,7 +327,11 @@ impl Tally {
         let live = self.live.remove(&run)?;
         *self.count(live.status) -= 1;
         self.parked -= u64::from(live.is_parked);
-        self.worked += u64::from(live.has_started);
+        if live.has_started {
+            self.worked += 1;
+        } else {
+            self.never_started.insert(run);
+        }
         self.used = (self.used.0 + ending.usage, self.used.1 + ending.cost);
         match why(ending) {
             None => {
@@ -407,11 +423,11 @@ impl Tally {
         }
     }
 
-    /// Runs per second, once there is enough to tell. A pause is no time in which they could have started.
-    fn rate(&self) -> Option<f64> {
+    /// So many runs as a number per second, once there are enough to tell. A pause is no time in which they could have started.
+    fn per_second(&self, runs: u64) -> Option<f64> {
         let paused = self.paused + self.pause(self.last);
         let seconds = self.elapsed().saturating_sub(paused).as_secs_f64();
-        (self.worked >= 2 && seconds > 0.0).then(|| self.worked as f64 / seconds)
+        (runs >= 2 && seconds > 0.0).then(|| runs as f64 / seconds)
     }
 }
 
@@ -461,9 +477,10 @@ impl Tally {
         if self.first_start.is_some() {
             part(3, format!("  in {}", number::duration(self.elapsed())));
         }
-        let rate = self.rate();
         let goes_on = self.ended() < total && self.held().next().is_none();
-        if let Some(left) = rate.filter(|_| goes_on).and_then(|rate| self.left(rate)) {
+        if let Some(left) =
+            self.per_second(self.worked).filter(|_| goes_on).and_then(|rate| self.left(rate))
+        {
             part(4, format!("  {} left", number::duration(left)));
         }
         if let Some((slow, age)) = self.slow() {
@@ -473,7 +490,8 @@ impl Tally {
             let limit = limit.map(|limit| format!(" of at most {limit}")).unwrap_or_default();
             part(2, format!(", silent for {silent}{limit}"));
         }
-        match rate {
+        // A place counts once, as in the number that is done.
+        match self.per_second(self.worked - self.repeated) {
             None => {}
             Some(rate @ 100.0..) => part(1, format!("  {}/s", number::count(rate as u64))),
             Some(rate @ 1.0..) => part(1, format!("  {rate:.1}/s")),

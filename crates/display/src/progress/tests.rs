@@ -155,6 +155,24 @@ fn what_runs_again_after_a_stop_counts_once_and_without_the_hour() {
     assert_eq!(tally.stopped().count(), 0, "what was stopped in an earlier life is not told again");
 }
 
+/// A piece that hung is ended, and runs again.
+#[test]
+fn what_runs_again_is_no_second_piece_and_promises_nothing() {
+    let mut written = Written::new(4);
+    (1..=4).for_each(|number| written.start(number, 0));
+    (1..=3).for_each(|number| written.end(number, 10_000));
+    let cancelled = Reason::Cancelled { by: CancelledBy::Operator };
+    written.say(4, 20_000, EventKind::Ended(Box::new(Ending::of(cancelled))));
+    assert_eq!(written.now(20_000), "3 of 4 done  1 cancelled  in 20.0 s  12.0/min");
+    written.say(0, 20_000, EventKind::Reopened);
+    written.admitted.instead = Some(RunId::from_bytes([4; 16]));
+    written.start(5, 20_000);
+    // Three in 22 s; how long the fourth takes is not known: it is none of those that took 10 s.
+    assert_eq!(written.now(22_000), "3 of 4 done  1 running  in 22.0 s  8.2/min");
+    written.end(5, 24_000);
+    assert_eq!(written.now(24_000), "4 of 4 done  in 24.0 s  10.0/min");
+}
+
 /// On a narrow terminal what matters least is left out, and nothing is cut in its middle.
 #[test]
 fn a_narrow_line_leaves_out_what_matters_least() {
