@@ -1,4 +1,5 @@
-//! YAML into the tree: as much of it as front matter uses. Scalars stay untyped text, so that a key's type decides.
+//! YAML into the tree: as much of it as front matter uses. A number and a truth value without quotes are that; all other scalars stay
+//! untyped text, so that a key's type decides.
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle};
 
@@ -80,6 +81,7 @@ impl<'a> Events<'a> {
             Event::Scalar(text, ScalarStyle::Plain, ..) if matches!(&*text, "" | "~" | "null") => {
                 NodeValue::Null
             }
+            Event::Scalar(text, ScalarStyle::Plain, _, None) => plain(text.into_owned()),
             Event::Scalar(text, ..) => NodeValue::Raw(text.into_owned()),
             Event::SequenceStart(..) => {
                 let mut items = Vec::new();
@@ -119,9 +121,52 @@ impl<'a> Events<'a> {
     }
 }
 
+/// True of `007`, which is a number of base eight to some readers, and not of `0` and `0.5`.
+fn has_zero_in_front(text: &str) -> bool {
+    let digits = text.trim_start_matches(['-', '+']);
+    digits.strip_prefix('0').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// A scalar without quotes: what is a decimal number or a truth value in every version of YAML is that.
+fn plain(text: String) -> NodeValue {
+    let is_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-');
+    match &*text {
+        "true" => NodeValue::Bool(true),
+        "false" => NodeValue::Bool(false),
+        _ if !text.chars().all(is_number) || has_zero_in_front(&text) => NodeValue::Raw(text),
+        _ => match (text.parse(), text.parse::<f64>()) {
+            (Ok(whole), _) => NodeValue::Integer(whole),
+            (_, Ok(_)) => NodeValue::Float(text),
+            _ => NodeValue::Raw(text),
+        },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_scalar_without_quotes_has_a_type() {
+        let check = |text: &str, expected: NodeValue| {
+            let NodeValue::Table(entries) = parse(text).expect("readable").value else {
+                panic!("{text} is no table")
+            };
+            assert_eq!(entries[0].1.value, expected, "{text}");
+        };
+        check("a: 7\n", NodeValue::Integer(7));
+        check("a: -7\n", NodeValue::Integer(-7));
+        check("a: 0.5\n", NodeValue::Float("0.5".into()));
+        check("a: 1e3\n", NodeValue::Float("1e3".into()));
+        check("a: true\n", NodeValue::Bool(true));
+        let raw = |text: &str| NodeValue::Raw(text.into());
+        for text in ["yes", "True", "1.2.3", "0x10", "007", "2026-11-28", "-", ".", "inf", "7 a"] {
+            check(&format!("a: {text}\n"), raw(text));
+        }
+        check("a: '7'\n", raw("7"));
+        check("a: \"true\"\n", raw("true"));
+        check("a: !!str 7\n", raw("7"));
+    }
 
     #[test]
     fn what_yaml_forbids_is_read_line_by_line_if_it_has_only_lines() {

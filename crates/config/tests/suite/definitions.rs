@@ -99,11 +99,20 @@ fn what_is_wrong_in_a_definition_has_its_place() {
         "---\nname: A b\nmax_depth: 11\ncan_delegate: maybe\nmaxTurns: 0\n---\n",
         &[
             "agents/a.md:2:7: name: found \"A b\", allowed is an agent id: a lower-case letter or digit, then up to 63 of a-z, 0-9, _ and -",
-            "agents/a.md:3:12: max_depth: found \"11\", allowed is a whole number from 1 to 10",
+            "agents/a.md:3:12: max_depth: found 11, allowed is a whole number from 1 to 10",
             "agents/a.md:4:15: can_delegate: found \"maybe\", allowed is true or false",
-            "agents/a.md:5:11: maxTurns: found \"0\", allowed is a whole number of at least 1",
+            "agents/a.md:5:11: maxTurns: found 0, allowed is a whole number of at least 1",
         ],
     );
+    check(
+        "---\nname: a\ntools: 7\ndisallowedTools: [true]\ndescription: 1.5\n---\n",
+        &[
+            "agents/a.md:3:8: tools: found 7, allowed is a list of texts",
+            "agents/a.md:4:19: disallowedTools[0]: found true, allowed is text that is not empty",
+            "agents/a.md:5:14: description: found 1.5, allowed is text that is not empty",
+        ],
+    );
+    check("---\nname: a\ntools: '7'\nmaxTurns: '3'\nmax_depth: 2\n---\n", &[]);
     check(
         "---\nname: a\nname: b\n---\n",
         &["agents/a.md:3:1: name: set twice, first at agents/a.md:2:1"],
