@@ -22,6 +22,8 @@ pub(crate) struct SaidLines {
 struct Again {
     /// The moment from which it is that.
     at: Timestamp,
+    /// The last moment of which its supervisor before has told.
+    left: Timestamp,
     number: u32,
     /// True if the attempt before it ended with its supervisor.
     is_after_loss: bool,
@@ -67,15 +69,16 @@ impl SaidLine {
 }
 
 impl SaidLines {
-    /// Takes in that a run was given another attempt. Of one that says nothing, there are no lines by which it could be counted.
+    /// Takes in that a run was given another attempt, the first time after which and the time at which. Of one that says nothing, there
+    /// are no lines by which it could be counted.
     pub(crate) fn another_attempt(
         &mut self,
         run: RunId,
         number: u32,
-        at: Timestamp,
+        (left, at): (Timestamp, Timestamp),
         is_after_loss: bool,
     ) {
-        self.again.entry(run).or_default().push(Again { at, number, is_after_loss });
+        self.again.entry(run).or_default().push(Again { at, left, number, is_after_loss });
     }
 
     /// Tells of the attempts of a run before this one that ended with their supervisor: the end of each is missing, or all that it said.
@@ -84,14 +87,14 @@ impl SaidLines {
         let state = self.runs.entry(run).or_default();
         let seen = state.attempts;
         let begun = |next: &&Again| next.number > seen && next.number <= number;
-        for &Again { at, number, is_after_loss } in again.iter().filter(begun) {
+        for &Again { left, number, is_after_loss, .. } in again.iter().filter(begun) {
             let attempt = number - 1;
             if is_after_loss && attempt == seen {
-                state.cut_off(run, tell);
+                state.cut_off(run, left, tell);
                 state.ended = true;
             } else if is_after_loss {
                 let text = Text::Missing(CUT_OFF.to_owned());
-                tell(SaidLine { run, attempt, at, text });
+                tell(SaidLine { run, attempt, at: left, text });
                 (state.attempts, state.ended) = (attempt, true);
             }
         }
@@ -111,7 +114,7 @@ impl SaidLines {
         }
         let state = self.runs.entry(run).or_default();
         if is_next {
-            state.cut_off(run, tell);
+            state.cut_off(run, state.at, tell);
             state.attempt = Some(attempt);
             let number = begun.unwrap_or(state.attempts + 1);
             (state.attempts, state.ended) = (number, false);
@@ -142,20 +145,23 @@ impl SaidLines {
         lines.map(|(stream, line)| state.line(run, stream, line.clone())).collect()
     }
 
-    /// Tells of a run that was lost with its supervisor that its end is missing, unless it is there.
-    pub(crate) fn cut_off(&mut self, run: RunId, tell: &mut impl FnMut(SaidLine)) {
+    /// Tells of a run that was lost with its supervisor that its end is missing, unless it is there. `left` is the last moment of which
+    /// the supervisor has told.
+    pub(crate) fn cut_off(&mut self, run: RunId, left: Timestamp, tell: &mut impl FnMut(SaidLine)) {
         let state = self.runs.entry(run).or_default();
         if state.attempt.is_none() {
             state.attempts += 1;
+            state.at = left;
             tell(state.missing(run, CUT_OFF.to_owned()));
         }
-        state.cut_off(run, tell);
+        state.cut_off(run, left, tell);
         state.ended = true;
     }
 }
 
 /// The text for an attempt without an end.
-const CUT_OFF: &str = "the end is missing: the supervisor was killed before it was written";
+const CUT_OFF: &str =
+    "the supervisor was killed here: what was said in the two seconds before may be missing";
 
 impl State {
     fn bytes(&mut self, run: RunId, stream: Stream, bytes: &[u8], tell: &mut impl FnMut(SaidLine)) {
@@ -179,9 +185,10 @@ impl State {
         }
     }
 
-    fn cut_off(&mut self, run: RunId, tell: &mut impl FnMut(SaidLine)) {
+    fn cut_off(&mut self, run: RunId, left: Timestamp, tell: &mut impl FnMut(SaidLine)) {
         if self.attempt.is_some() && !self.ended {
             self.finish(run, tell);
+            self.at = self.at.max(left);
             tell(self.missing(run, CUT_OFF.to_owned()));
         }
     }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use offshoot_display::json::Document;
 use offshoot_display::{Excerpt, Export, SaidEnd, Stats, StatsPage};
 use offshoot_door::Output as AskedOutput;
-use offshoot_model::{Payload, RootId, RunId, RunStatus, Stream, Tree, TreeNode, ValueKind};
+use offshoot_model::{
+    Payload, RootId, RunId, RunStatus, Stream, Timestamp, Tree, TreeNode, ValueKind,
+};
 use offshoot_spawner::{Clock, SystemClock};
 use offshoot_store::{FoundRun, OutputReader};
 use serde::Serialize;
@@ -211,7 +213,8 @@ fn ends(
     for run in &speakers {
         lines.open(*run).into_iter().for_each(&mut take);
         if tree.get(*run).is_some_and(|node| node.status == RunStatus::Lost) {
-            lines.cut_off(*run, &mut take);
+            // No times are shown here.
+            lines.cut_off(*run, Timestamp::EPOCH, &mut take);
         }
     }
     let end = |run| {

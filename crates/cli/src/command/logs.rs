@@ -47,6 +47,10 @@ struct Scope {
     tree: Tree,
     /// The last event that was read.
     last: u64,
+    /// The time of that event.
+    seen: Timestamp,
+    /// The last time of which the supervisor before the last one has told.
+    left: Timestamp,
 }
 
 /// The lines on their way out.
@@ -72,7 +76,14 @@ pub(crate) fn run(arguments: &LogsArguments, cx: &Invocation) -> Result<(), Fail
     let (record, found) = Record::open_own(cx, &arguments.run)?;
     let reader = OutputReader::new(record.folder(), found.root);
     let run = found.run;
-    let scope = Scope { found, subtree: arguments.subtree, tree: Tree::new(), last: 0 };
+    let scope = Scope {
+        found,
+        subtree: arguments.subtree,
+        tree: Tree::new(),
+        last: 0,
+        seen: Timestamp::EPOCH,
+        left: Timestamp::EPOCH,
+    };
     let mut printer = Printer::new(arguments, cx);
     block_on(print(&record, scope, reader, &mut printer))?;
     if !printer.printed && !cx.output.wants_json() {
@@ -128,7 +139,7 @@ async fn print(
             for node in scope.tree.nodes().filter(|node| scope.wants(node.run)) {
                 lines.lost_before(node.run, u32::MAX, &mut |line| printer.take(line));
                 if node.status == RunStatus::Lost && !node.runs_nothing() {
-                    lines.cut_off(node.run, &mut |line| printer.take(line));
+                    lines.cut_off(node.run, scope.seen, &mut |line| printer.take(line));
                 }
             }
         }
@@ -172,9 +183,13 @@ impl Scope {
     fn read(&mut self, record: &Record, lines: &mut SaidLines) -> Result<(), Failure> {
         for event in record.store().events(self.found.root, self.last) {
             let event = event?;
-            if let EventKind::Resumed { attempt, ref after, .. } = event.kind {
-                lines.another_attempt(event.run, attempt, event.at, after.is_none());
+            if let EventKind::Reopened = event.kind {
+                self.left = self.seen;
             }
+            if let EventKind::Resumed { attempt, ref after, .. } = event.kind {
+                lines.another_attempt(event.run, attempt, (self.left, event.at), after.is_none());
+            }
+            self.seen = event.at;
             self.last = event.seq;
             self.tree.apply(&event);
         }

@@ -1,9 +1,9 @@
 //! The output of the attempts that live, on its way to the files.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use offshoot_model::{RootId, RunId, Stream, Timestamp};
 use parking_lot::Mutex;
@@ -42,7 +42,14 @@ pub(super) struct Shared {
     news: watch::Sender<()>,
     /// Bytes that are on their way to the files.
     underway: Arc<AtomicUsize>,
+    /// True while the thread counts rounds: something was said that is not on its way to a file.
+    counts: AtomicBool,
+    /// The number of the round.
+    round: AtomicU32,
 }
+
+/// The attempts of a keeper, for the thread that ends with it.
+pub(super) struct Waiting(Weak<Shared>);
 
 struct Attempt {
     run: RunId,
@@ -57,6 +64,8 @@ struct State {
     /// So many bytes of the frames are on their way to the file.
     handed: usize,
     number: u32,
+    /// The round in which the first of the other bytes were said.
+    round: u32,
     /// The bytes that were said before this slot.
     before: u64,
     /// The bytes that were said.
@@ -92,6 +101,8 @@ impl OutputKeeper {
             said: AtomicU64::new(0),
             news: watch::Sender::default(),
             underway: Arc::default(),
+            counts: AtomicBool::new(false),
+            round: AtomicU32::new(0),
         }))
     }
 
@@ -161,6 +172,33 @@ impl OutputKeeper {
         self.send(Job::Slot { run, attempt: id, head, added });
     }
 
+    /// A round is over: what was said before it began, and is still not on its way to a file, is sent there. Returns true if there is
+    /// more to send.
+    fn end_round(&self) -> bool {
+        // What is said from here on has the thread count again.
+        self.0.counts.store(false, Ordering::SeqCst);
+        let round = self.0.round.fetch_add(1, Ordering::SeqCst);
+        let live: Vec<Arc<Attempt>> = self.0.live.lock().values().cloned().collect();
+        let mut is_more = false;
+        for attempt in live {
+            let mut state = attempt.state.lock();
+            if !state.ended && state.handed < state.frames.len() && !state.dropped {
+                match state.round < round {
+                    true => self.hand_over(&attempt, &mut state),
+                    false => is_more = true,
+                }
+            }
+        }
+        is_more && !self.0.counts.swap(true, Ordering::SeqCst)
+    }
+
+    /// Has the thread count rounds, if it does not.
+    fn count(&self) {
+        if !self.0.counts.load(Ordering::SeqCst) && !self.0.counts.swap(true, Ordering::SeqCst) {
+            self.send(Job::Count);
+        }
+    }
+
     fn tell(&self) {
         self.0.said.fetch_add(1, Ordering::SeqCst);
         if self.0.news.receiver_count() > 0 {
@@ -172,7 +210,8 @@ impl OutputKeeper {
         let start = || {
             let (jobs, received) = channel();
             let Shared { folder, root, bounds, underway, .. } = &*self.0;
-            let writer = Writer::new(folder.clone(), *root, *bounds, Arc::clone(underway));
+            let keeper = Waiting(Arc::downgrade(&self.0));
+            let writer = Writer::new(folder.clone(), *root, *bounds, Arc::clone(underway), keeper);
             let thread = std::thread::Builder::new().name("offshoot-output".to_owned());
             match thread.spawn(move || writer.run(&received)) {
                 Ok(_) => Some(jobs),
@@ -189,6 +228,13 @@ impl OutputKeeper {
     }
 }
 
+impl Waiting {
+    /// Ends a round, as [`OutputKeeper::end_round`].
+    pub(super) fn end_round(&self) -> bool {
+        self.0.upgrade().is_some_and(|shared| OutputKeeper(shared).end_round())
+    }
+}
+
 impl AttemptOutput {
     /// Keeps what was said, without waiting.
     pub fn said(&self, at: Timestamp, stream: Stream, bytes: &[u8]) {
@@ -200,6 +246,9 @@ impl AttemptOutput {
         if state.ended {
             return;
         }
+        if state.handed == state.frames.len() {
+            state.round = keeper.0.round.load(Ordering::SeqCst);
+        }
         let mut rest = bytes;
         while !rest.is_empty() {
             self.make_room(&mut state, rest.len().min(LEAST));
@@ -210,6 +259,7 @@ impl AttemptOutput {
             rest = later;
         }
         drop(state);
+        keeper.count();
         keeper.tell();
     }
 

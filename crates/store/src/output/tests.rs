@@ -55,6 +55,41 @@ fn read(reader: &mut OutputReader) -> Vec<(RunId, String)> {
     seen.into_iter().map(|(run, _, text)| (run, text)).collect()
 }
 
+/// Waits until a file of the tree is written, which nothing here asks for.
+fn wait_for_a_file(place: &Place) {
+    use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+    let folder = place.folder.path().join(OUTPUT).join(place.root.to_string());
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let changes = inotify::init(CreateFlags::CLOEXEC).expect("a watch");
+    inotify::add_watch(&changes, &folder, WatchFlags::CLOSE_WRITE).expect("a watch");
+    let mut notice = [std::mem::MaybeUninit::uninit(); 4096];
+    rustix::io::read(&changes, &mut notice).expect("a notice");
+}
+
+/// Two attempts go on without a word for long, and their supervisor is killed.
+#[tokio::test]
+async fn what_was_said_is_kept_while_nothing_more_is_said() {
+    let place = Place::new();
+    let keeper = place.keeper(1 << 20, 1 << 20);
+    let quiet = keeper.begin(run(1), now()).expect("it keeps");
+    quiet.said(now(), OUT, b"waiting for a lock\n");
+    wait_for_a_file(&place);
+    let mut reader = place.reader();
+    assert_eq!(read(&mut reader), [(run(1), "waiting for a lock\n".to_owned())]);
+    // Again, in the same slot, beside another one; one that ends at once has no file.
+    let short = keeper.begin(run(2), now()).expect("it keeps");
+    short.said(now(), OUT, b"done\n");
+    short.end(now());
+    quiet.said(now(), OUT, b"still waiting\n");
+    wait_for_a_file(&place);
+    let seen: HashSet<_> = read(&mut reader).into_iter().collect();
+    assert!(seen.contains(&(run(1), "still waiting\n".to_owned())), "{seen:?}");
+    quiet.end(now());
+    keeper.settle().await;
+    let files = std::fs::read_dir(place.folder.path().join(OUTPUT).join(place.root.to_string()));
+    assert_eq!(files.expect("the folder").count(), 2, "one of its own, and one for the others");
+}
+
 fn now() -> Timestamp {
     Timestamp::from_micros(1_000_000)
 }

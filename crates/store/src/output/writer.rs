@@ -6,16 +6,26 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 use offshoot_model::{RootId, RunId, Timestamp};
 use tokio::sync::oneshot;
 
 use super::frame::{self, HEAD, Kind};
+use super::keeper::Waiting;
 use super::slot::{EntryHead, SlotHead};
 use super::{AttemptId, OUTPUT, OutputBounds, SMALL};
 use crate::DataFolder;
 use crate::below::Below;
+
+/// The length of a round: bytes that were said are on their way to a file after two at the latest, and after `kill -9` no more is missing.
+const ROUND: Duration = Duration::from_secs(1);
+
+#[expect(clippy::disallowed_methods, reason = "a thread that waits for jobs no longer than this")]
+fn now() -> Instant {
+    Instant::now()
+}
 
 /// Entries up to this size are gathered before they are written.
 const GATHERED: usize = 256 * 1024;
@@ -26,6 +36,8 @@ pub(super) enum Job {
     Slot { run: RunId, attempt: AttemptId, head: SlotHead, added: Vec<u8> },
     /// The end of an attempt, with all that it said where it has no file.
     Ended { run: RunId, attempt: AttemptId, at: Timestamp, total: u64, frames: Option<Vec<u8>> },
+    /// Rounds are to be counted.
+    Count,
     /// Answered once all that came before is written.
     Settle(oneshot::Sender<()>),
 }
@@ -47,6 +59,9 @@ pub(super) struct Writer {
     cut: HashSet<AttemptId>,
     /// True once it was logged that nothing can be written.
     failed: bool,
+    keeper: Waiting,
+    /// The end of the round, while rounds are counted.
+    round_ends: Option<Instant>,
 }
 
 impl Writer {
@@ -55,6 +70,7 @@ impl Writer {
         root: RootId,
         bounds: OutputBounds,
         underway: Arc<AtomicUsize>,
+        keeper: Waiting,
     ) -> Self {
         Self {
             folder,
@@ -67,12 +83,14 @@ impl Writer {
             used: 0,
             cut: HashSet::new(),
             failed: false,
+            keeper,
+            round_ends: None,
         }
     }
 
     /// Runs until the last sender is gone.
     pub(super) fn run(mut self, jobs: &Receiver<Job>) {
-        while let Ok(job) = jobs.recv() {
+        while let Some(job) = self.next(jobs) {
             self.take(job);
             // Many runs that end at once are one write.
             while self.gathered.len() < GATHERED
@@ -81,6 +99,20 @@ impl Writer {
                 self.take(job);
             }
             self.write_gathered();
+        }
+    }
+
+    /// The next job; none once the last sender is gone.
+    fn next(&mut self, jobs: &Receiver<Job>) -> Option<Job> {
+        loop {
+            let Some(ends) = self.round_ends else { return jobs.recv().ok() };
+            match jobs.recv_timeout(ends.saturating_duration_since(now())) {
+                Ok(job) => return Some(job),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.round_ends = self.keeper.end_round().then(|| now() + ROUND);
+                }
+            }
         }
     }
 
@@ -108,6 +140,7 @@ impl Writer {
                     }
                 }
             }
+            Job::Count => drop(self.round_ends.get_or_insert_with(|| now() + ROUND)),
             Job::Settle(done) => {
                 self.write_gathered();
                 // No receiver waits any more.

@@ -190,6 +190,7 @@ fn other_kind() -> impl Strategy<Value = EventKind> {
         (any::<u64>(), any::<u64>())
             .prop_map(|(tokens, micro_usd)| EventKind::BudgetDrawn { tokens, micro_usd }),
         Just(EventKind::StallLent),
+        Just(EventKind::Alive),
         Just(EventKind::Paused),
         Just(EventKind::Unpaused),
         (any::<[u64; 3]>(), option::of(any::<u32>())).prop_map(|(bytes, stalled)| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use offshoot_door::Output;
-use offshoot_model::{RootId, RunId, RunStatus};
+use offshoot_model::{RootId, RunId, RunStatus, Timestamp};
 use offshoot_store::OutputReader;
 use offshoot_watch::{News, Words};
 use tokio::runtime::Handle;
@@ -96,7 +96,8 @@ async fn one(
             },
         )?;
         if is_over && status(root, run, &record)? == RunStatus::Lost {
-            lines.cut_off(run, &mut keep);
+            // No times are shown here.
+            lines.cut_off(run, Timestamp::EPOCH, &mut keep);
         }
         let open = lines.open(run).into_iter().map(words).collect();
         let from_beginning = std::mem::take(&mut is_first);
