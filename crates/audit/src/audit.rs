@@ -516,6 +516,7 @@ impl Audit {
             (
                 EventKind::BudgetNotice
                 | EventKind::StallLent
+                | EventKind::Alive
                 | EventKind::Paused
                 | EventKind::Unpaused
                 | EventKind::MemoryEnough

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use offshoot_model::{Ending, JsonText, Payload, RootId, RunId, Timestamp, Tree, ValueKind};
 use offshoot_spawner::{Clock, SystemClock};
-use offshoot_store::{DataFolder, FoundRun, RootSummary, SqliteStore, Store, Watch};
+use offshoot_store::{DataFolder, FoundRun, RootSummary, SqliteStore, Store, StoreError, Watch};
 
 use crate::code::{FailureCode, NoteCode};
 use crate::exit::Exit;
@@ -255,6 +255,22 @@ pub(crate) fn at_hand(store: &dyn Store, payload: &Payload) -> Result<Payload, F
         .caused_by(Some(&error))
         .hint("`offshoot audit RUN` says what else of its tree is not as it was")
     })
+}
+
+/// Fails where the answer of a run was deleted.
+pub(crate) fn must_be_there(
+    store: &dyn Store,
+    run: RunId,
+    answer: &Payload,
+) -> Result<(), Failure> {
+    if let Payload::Stored(value) = answer
+        && let Err(StoreError::Missing { .. }) = store.open(value)
+    {
+        let message = format!("the answer of run {run} was deleted");
+        return Err(Failure::input(FailureCode::AnswerDeleted, message)
+            .hint("`offshoot merge --result RUN` merges answers that are left, run by run"));
+    }
+    Ok(())
 }
 
 /// Prints an answer as it is, and a newline.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
-use offshoot_model::{Cost, Node, RunId, Subtrees, Timestamp, TokenCount, Tree, Usage};
+use offshoot_model::{Cost, Node, RunId, RunStatus, Subtrees, Timestamp, TokenCount, Tree, Usage};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::branch::why;
@@ -79,16 +79,21 @@ impl<'a> List<'a> {
             if node.depth > 0 { node.depth.to_string() } else { String::new() },
             number::duration(now.since(node.admitted_at)),
             told(node.age(now)),
-            told(self.silences.get(&node.run).copied()),
+            told(self.silences.get(&node.run).copied().filter(|_| is_at_work(node))),
             tokens(&subtree.usage, self.with_zeros),
             cost(&subtree.cost, self.with_zeros),
             done.unwrap_or_default(),
             if failed > 0 { number::count(failed) } else { String::new() },
             label.into_owned(),
-            reasons.join("  "),
+            reasons.join("; "),
         ];
         self.rows.push(Row { node, cells });
     }
+}
+
+/// True of a run that holds a slot, by the record: the supervisor that tells of silences may be a moment ahead of it.
+pub(crate) fn is_at_work(node: &Node) -> bool {
+    matches!(node.status, RunStatus::Starting | RunStatus::Running)
 }
 
 /// Returns the number of tokens; nothing where it is zero or not known, unless zeros are wanted.

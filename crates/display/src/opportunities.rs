@@ -106,7 +106,10 @@ impl fmt::Display for Opportunities {
             let gap = if at == 0 { "" } else { ", " };
             write!(f, "{gap}{} {}", queued.bound, number::milliseconds(queued.ms))?;
         }
-        write!(f, "\nslowest      {slowest_chain}")?;
+        if !queued.is_empty() {
+            f.write_str(" (the sum over all runs)")?;
+        }
+        write!(f, "\nlongest path {slowest_chain}")?;
         if let Some(share) = cache_reads {
             write!(f, "\ncache        {:.0} % of the input was read from it", share * 100.0)?;
         }

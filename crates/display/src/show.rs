@@ -267,7 +267,9 @@ impl Story {
             None => node.reason.as_ref().and_then(Reason::hint),
         };
         row("hint", hint.map(|hint| in_tree(hint, node.root).into_owned()));
-        row("answer", ending.and_then(|ending| ending.output.as_ref()).map(payload));
+        // What a run that failed has printed is no answer.
+        let word = if node.status.is_success() { "answer" } else { ANSWER_OF_FAILED };
+        row(word, ending.and_then(|ending| ending.output.as_ref()).map(payload));
         rows
     }
 
@@ -325,7 +327,8 @@ impl fmt::Display for Show {
             rows.insert(task, ("root's task", payload(request)));
         }
         if self.has_lost_answer
-            && let Some((_, text)) = rows.iter_mut().find(|(word, _)| *word == "answer")
+            && let Some((_, text)) =
+                rows.iter_mut().find(|(word, _)| ["answer", ANSWER_OF_FAILED].contains(word))
         {
             text.push_str(", which was deleted");
         }
@@ -342,6 +345,9 @@ impl fmt::Display for Show {
         Ok(())
     }
 }
+
+/// The name of the row with the answer of a run that did not complete.
+const ANSWER_OF_FAILED: &str = "partial answer";
 
 fn origin(tree: &Tree, node: &Node) -> String {
     let parent = node.parent.and_then(|parent| tree.get(parent));
@@ -436,10 +442,21 @@ fn times(node: &Node) -> String {
     if let Some(at) = node.ended_at {
         times.push_str(&format!(", ended {}", number::moment(at)));
     }
-    match node.execution_time() {
-        Some(time) => format!("{times}: {}", number::duration(time)),
-        None => times,
+    if let Some(at) = node.left_at() {
+        times.push_str(&format!(", last event of its tree {}", number::moment(at)));
     }
+    let time = match node.left_at() {
+        Some(at) => node.age(at),
+        None => node.execution_time(),
+    };
+    if let Some(time) = time {
+        times.push_str(&format!(": {}", number::duration(time)));
+    }
+    let dead = node.time_without_supervisor();
+    if !dead.is_zero() {
+        times.push_str(&format!(", and {} without a supervisor", number::duration(dead)));
+    }
+    times
 }
 
 /// The changes that a run made in a folder of its own, and how they are had.

@@ -44,6 +44,9 @@ pub struct StatsPage {
     pub statuses: BTreeMap<RunStatus, u64>,
     /// Runs that failed and whose place another has taken. Their time and money count, their failure does not.
     pub ran_again: u64,
+    /// Attempts that were cut off with their supervisor, and followed by another one. Absent where there is none.
+    #[serde(skip_serializing_if = "is_none")]
+    pub cut_off: u64,
     /// Trees that are held back.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<HeldTree>,
@@ -71,6 +74,11 @@ pub struct StatsPage {
     /// Opportunities, where one whole tree was looked at: where its time went and what would change that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opportunities: Option<Opportunities>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "asked so by serde")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A run at work.
@@ -126,6 +134,7 @@ struct Sums {
     wait: Vec<Duration>,
     statuses: BTreeMap<RunStatus, u64>,
     ran_again: u64,
+    cut_off: u64,
     refusals: BTreeMap<String, u64>,
     causes: BTreeMap<String, CauseSum>,
     agents: BTreeMap<String, Spent>,
@@ -161,6 +170,13 @@ impl Counted {
         for begun in [&mut self.waits_since, &mut self.left].into_iter().flatten() {
             *begun = begun.plus(time);
         }
+    }
+
+    /// The time from its first slot up to now, without waits for children; none where it holds no slot.
+    fn time_at_work(&self, now: Timestamp) -> Option<Duration> {
+        let works = matches!(self.status, RunStatus::Starting | RunStatus::Running);
+        let started = self.started.filter(|_| works)?;
+        Some(now.since(started).saturating_sub(self.waited))
     }
 
     /// Takes out the time for which it had no slot, between two attempts.
@@ -223,7 +239,8 @@ impl Stats {
                 run.waited +=
                     run.waits_since.take().map_or(Duration::ZERO, |since| at.since(since));
             }
-            EventKind::Resumed { .. } => {
+            EventKind::Resumed { after, .. } => {
+                self.sums.cut_off += u64::from(after.is_none() && run.started.is_some());
                 run.status = RunStatus::Queued;
                 run.waited +=
                     run.waits_since.take().map_or(Duration::ZERO, |since| at.since(since));
@@ -260,11 +277,12 @@ impl Stats {
         }
     }
 
-    /// Counts as lost the runs that were left open in this tree: no supervisor holds it.
+    /// Counts as lost the runs of this tree that were at work: no supervisor holds it.
     pub fn lose(&mut self, root: RootId) {
         self.open.close(root);
         let Some(at) = self.trees.get(&root).and_then(|tree| tree.seen) else { return };
-        let open = self.runs.iter().filter(|(_, run)| run.root == root);
+        let at_work = |run: &Counted| run.status != RunStatus::Queued || run.depth == 0;
+        let open = self.runs.iter().filter(|(_, run)| run.root == root && at_work(run));
         let mut open: Vec<RunId> = open.map(|(id, _)| *id).collect();
         open.sort_unstable();
         for id in open {
@@ -278,6 +296,13 @@ impl Stats {
     /// Returns the numbers, as of this moment.
     pub fn page(mut self, now: Timestamp) -> StatsPage {
         let longest = self.longest(now);
+        for run in self.runs.values() {
+            if let Some(time) = run.time_at_work(now) {
+                let tree = self.trees.entry(run.root).or_default();
+                tree.held += time;
+                tree.last = tree.last.max(Some(now));
+            }
+        }
         for run in std::mem::take(&mut self.runs).into_values() {
             self.sums.spend(&run, run.used, run.status);
         }
@@ -298,6 +323,7 @@ impl Stats {
             runs: self.sums.statuses.values().sum(),
             statuses: self.sums.statuses,
             ran_again: self.sums.ran_again,
+            cut_off: self.sums.cut_off,
             held: self.open.held(),
             refusals: self.sums.refusals,
             causes,
@@ -314,10 +340,8 @@ impl Stats {
     }
 
     fn longest(&self, now: Timestamp) -> Option<Longest> {
-        let works = |run: &&Counted| matches!(run.status, RunStatus::Starting | RunStatus::Running);
-        let at_work = self.runs.iter().filter(|(_, run)| works(run));
-        let time = |run: &Counted| Some(now.since(run.started?).saturating_sub(run.waited));
-        let times = at_work.filter_map(|(id, run)| Some((id, run, time(run)?)));
+        let runs = self.runs.iter();
+        let times = runs.filter_map(|(id, run)| Some((id, run, run.time_at_work(now)?)));
         let (id, run, time) = times.max_by_key(|(_, _, time)| *time)?;
         let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Some(Longest { run_id: *id, name: run.name.clone(), ms })
@@ -468,6 +492,10 @@ impl fmt::Display for StatsPage {
         if self.ran_again > 0 {
             let before = number::count(self.ran_again);
             write!(f, "; {before} had no answer before and ran again")?;
+        }
+        if self.cut_off > 0 {
+            let attempts = number::many(self.cut_off, "attempt");
+            write!(f, "\ncut off      {attempts} with a supervisor, each followed by another one")?;
         }
         for (at, line) in self.held.iter().flat_map(HeldTree::lines).enumerate() {
             let word = if at == 0 { "held" } else { "" };

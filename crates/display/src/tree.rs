@@ -17,6 +17,7 @@ use offshoot_model::{Node, RunId, RunStatus, Subtrees, Timestamp, Tree};
 
 use crate::branch::{Branch, RunLine, why};
 use crate::held::Hold;
+use crate::list::is_at_work;
 use crate::needs::needs;
 use crate::style::Style;
 use crate::{name, number, used};
@@ -208,10 +209,11 @@ impl<'a> TreeText<'a> {
         used: Option<String>,
         layout: &Layout<'_>,
     ) -> Branch {
+        let silence = self.silences.and_then(|silences| silences.get(&node.run));
         let line = RunLine {
             status: Some(node.status),
             time: self.now.map_or_else(|| node.execution_time(), |now| node.age(now)),
-            silence: self.silences.and_then(|silences| silences.get(&node.run)).copied(),
+            silence: silence.copied().filter(|_| is_at_work(node)),
             used,
             reported: node.reported.as_deref(),
             reason: why(node),
@@ -266,7 +268,8 @@ impl<'a> TreeText<'a> {
             })
             .collect();
         if replaced > 0 {
-            counts.push(format!("{} that ran again", number::count(replaced)));
+            let before = number::count(replaced);
+            counts.push(format!("{before} whose place another run has taken"));
         }
         if deleted > 0 {
             counts.push(format!("{} deleted", number::count(deleted)));

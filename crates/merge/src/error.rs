@@ -93,7 +93,7 @@ impl MergeError {
     pub const fn hint(&self) -> Option<&'static str> {
         match self {
             Self::PiecesFailed { .. } => Some(
-                "--on-failure skip leaves them out; --on-failure include keeps them in the answer",
+                "with --on-failure skip, `map` and `fanout` leave them out; with --on-failure include, they keep them in the answer",
             ),
             Self::DuplicateKey { .. } => Some("give each result a key of its own"),
             Self::NotANumber { .. } => Some("--merge concatenate shows what the pieces answered"),

@@ -342,7 +342,17 @@ impl Reason {
 
 /// Returns a reason with the cause that the run named, in one line.
 pub(crate) fn with_cause(reason: &Reason, cause: Option<&str>) -> String {
+    // What ended it from outside is not what it said last.
+    let is_from_outside = matches!(
+        reason,
+        Reason::Cancelled { .. }
+            | Reason::Timeout { .. }
+            | Reason::Idle { .. }
+            | Reason::Deadline
+            | Reason::ParkLimit { .. }
+    );
     match cause {
+        Some(cause) if is_from_outside => format!("{reason}; last said: {cause}"),
         Some(cause) => format!("{reason}: {cause}"),
         None => reason.to_string(),
     }

@@ -246,6 +246,8 @@ pub enum EventKind {
     HostFull,
     /// No run of the tree waits for the runs of other trees any more. Recorded of the root.
     HostFree,
+    /// The supervisor lives, and runs hold slots; nothing else was recorded for a while. Recorded of the root.
+    Alive,
     /// A new supervisor holds the tree: nothing of it runs at this moment, and slots begin anew. Recorded of the root.
     Reopened,
     /// The root was over, and the operator goes on with it: pieces that ended without an answer run again as new runs. Follows
@@ -535,6 +537,7 @@ table! {
         number::many(merged.failed.into(), "failure"),
         merged.chosen.as_ref().map_or_else(String::new, |chosen| format!("; chosen: {chosen}"))
     );
+    Self::Alive => "alive", "runs work, and nothing else has happened for a while";
     Self::Reopened => "reopened", "a new supervisor holds the tree";
     Self::RootReopened(reopened) => "root_reopened", format!("by the operator: {reopened}");
     Self::Resumed { attempt, continues, after, wait_ms, changes: _ } => "resumed", {

@@ -114,7 +114,7 @@ impl Reason {
             )),
             // Its pieces may have ended for reasons that pass.
             Self::PiecesFailed { .. } => yes(Some(
-                "--on-failure skip leaves them out; --on-failure include keeps them in the answer",
+                "with --on-failure skip, `map` and `fanout` leave them out; with --on-failure include, they keep them in the answer",
             )),
             Self::NotRecorded { .. } => yes(Some(
                 "see what could not be written, free space there if it is full, then run it again",

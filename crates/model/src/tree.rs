@@ -218,10 +218,14 @@ impl Tree {
         parent.is_some_and(|parent| parent.holds)
     }
 
-    /// The supervisor of this tree is gone, whatever the record says: what had not ended is lost. To be called when all
-    /// events were taken in.
+    /// The supervisor of this tree is gone, whatever the record says: what had begun and not ended is lost. To be called when all events
+    /// were taken in.
     pub fn lose(&mut self, root: RootId) {
-        let left = |node: &&mut Node| node.root == root && !node.status.is_terminal();
+        // What stood in line has lost nothing.
+        let stood_in_line = |node: &Node| node.status == RunStatus::Queued && node.parent.is_some();
+        let left = |node: &&mut Node| {
+            node.root == root && !node.status.is_terminal() && !stood_in_line(node)
+        };
         for node in self.nodes.iter_mut().filter(left) {
             node.status = RunStatus::Lost;
             node.reason = Some(Reason::Interrupted);

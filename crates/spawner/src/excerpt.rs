@@ -27,13 +27,21 @@ pub enum Excerpt {
 
 impl Excerpt {
     /// The excerpt of a result within so many bytes, of which a quarter is for its end. Reads no more than that, so a
-    /// result of a gibibyte costs no more than a small one. Reads files: call it on a thread that may block.
+    /// result of a gibibyte costs no more than a small one. A result that has no file yet and is larger than the limit gets one. Reads
+    /// and writes files: call it on a thread that may block.
     ///
     /// # Errors
     ///
-    /// Fails if the value's file cannot be read.
+    /// Fails if the value's file cannot be read, or not be written.
     pub fn of(store: &dyn Store, payload: &Payload, limit: u64) -> Result<Self, StoreError> {
-        let Payload::Stored(value) = payload else { return Ok(Self::Whole(payload.clone())) };
+        let value = &match payload {
+            Payload::Stored(value) => *value,
+            at_hand if at_hand.size() <= limit => return Ok(Self::Whole(at_hand.clone())),
+            Payload::Text(text) => store.put_copy(ValueKind::Text, &text.as_bytes().into())?,
+            Payload::Json(json) => {
+                store.put_copy(ValueKind::Result, &json.as_str().as_bytes().into())?
+            }
+        };
         if value.size <= limit && value.kind != ValueKind::Bytes {
             let text = String::from_utf8(store.read(value)?);
             match (text, value.kind) {
@@ -105,6 +113,23 @@ mod tests {
         let store = MemoryStore::new();
         let value = store.put(NewValue::bytes(kind, bytes)).await.expect("it is kept");
         (store, Payload::Stored(value))
+    }
+
+    #[test]
+    fn what_has_no_file_yet_keeps_to_the_limit_too() {
+        let store = MemoryStore::new();
+        for (payload, head, tail) in [
+            (Payload::text("0123456789abcdef"), "012345", "ef"),
+            (Payload::json("[1,2,3,4,5,6]".into()).expect("json"), "[1,2,3", "6]"),
+        ] {
+            let part = Excerpt::of(&store, &payload, 8).expect("it is kept");
+            let Excerpt::Part { value, head: begin, tail: end, .. } = part else {
+                panic!("{part:?}")
+            };
+            assert_eq!((value.size, &*begin, &*end), (payload.size(), head, tail));
+            let whole = Excerpt::of(&store, &payload, payload.size()).expect("it is at hand");
+            assert_eq!(whole, Excerpt::Whole(payload));
+        }
     }
 
     #[tokio::test]

@@ -12,6 +12,7 @@
 //! comes free is handed over in the same step, before the record of the end that freed it is even written.
 
 mod admission;
+mod alive;
 mod apply;
 mod budget;
 mod busy;
@@ -74,6 +75,7 @@ pub(crate) use run::RunIndex;
 pub(crate) use wait::{NewWait, WaitId};
 pub use what_if::WhatIf;
 
+use alive::LastEvents;
 use apply::Applied;
 use deadline::Deadlines;
 use host_slots::HostSlots;
@@ -99,6 +101,7 @@ pub(crate) struct Machine {
     config: Config,
     books: Books,
     seq: u64,
+    last_events: LastEvents,
     live: usize,
     /// Runs in line for their first slot.
     queued: usize,
@@ -153,6 +156,7 @@ impl Machine {
             config,
             books: Books::default(),
             seq: 0,
+            last_events: LastEvents::default(),
             live: 0,
             queued: 0,
             takes_over: false,
@@ -263,6 +267,12 @@ impl Machine {
     /// Returns the moment at which the machine wants [`Input::Time`], if nothing else happens before.
     pub(crate) fn next_timer(&self) -> Option<Timestamp> {
         self.timers.next()
+    }
+
+    /// The same, but for the moments at which a supervisor only says that it lives.
+    #[cfg(test)]
+    fn next_change(&self) -> Option<Timestamp> {
+        self.timers.next_change()
     }
 
     /// Runs that hold a slot.
@@ -446,6 +456,7 @@ impl Machine {
                 Due::Deadline(run) => self.deadline(run),
                 Due::Park => self.park_limit(),
                 Due::Memory => self.look_at_memory_again(),
+                Due::Alive => self.may_say_alive(),
                 Due::Reconsider => self.reconsider(),
             }
         }
@@ -459,6 +470,7 @@ impl Machine {
 
     fn append(&mut self, run: RunIndex, kind: EventKind) -> Applied {
         self.seq += 1;
+        self.last_events.see(&kind, self.now);
         let applied = self.apply(run, &kind);
         let event = self.event(run, kind);
         self.out.push(Effect::Record(Arc::new(event)));

@@ -107,6 +107,8 @@ impl Screen {
     /// Takes in the next event of a tree.
     pub fn event(&mut self, event: Event) {
         self.live.apply(&event);
+        // Ticks come once a second, and an event may be later than the last one.
+        self.now = self.now.max(event.at);
         let is_back = matches!(event.kind, EventKind::Reopened);
         let root = event.root;
         self.history.push(event);

@@ -350,6 +350,7 @@ fn goes_on(script: &mut Script) {
     script.start(second);
     script.after(20).end(second, Ending::of(Reason::ExitCode { code: 7 }));
     script.end(root, Ending::of(Reason::PiecesFailed { failed: 1, total: 2 }));
+    script.say(root, EventKind::Alive);
     script.after(60_000).say(root, EventKind::Reopened);
     let only = Some("se\u{1b}[1mcond".into());
     let again = PiecesAgain { failed: true, cancelled: false, only };

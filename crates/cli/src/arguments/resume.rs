@@ -10,11 +10,13 @@ use crate::wording::command_line;
 /// Go on with a tree that was stopped, or whose supervisor was killed
 ///
 /// A run that has an answer is not run again. A map or a fanout that was stopped, by Ctrl-C, `cancel`, a deadline or a budget,
-/// goes on with the pieces that were cancelled or never started, and merges their answers with those it has. --failed also runs
-/// the pieces again that failed. Each piece that runs again is a new run; what was used stays used.
+/// goes on with the pieces that were cancelled or never started, and merges their answers with those it has. With --failed, the
+/// pieces that failed run again instead, and with --failed --cancelled both. Each of these is a new run in the place of the one
+/// before; what was used stays used.
 ///
-/// Of a tree whose supervisor was killed, pieces that were interrupted are run again; another run goes on where its runtime can
-/// do that, is run again where `onInterrupt` says so, and is lost otherwise.
+/// A tree whose supervisor was killed goes on as it was: pieces that were interrupted have another attempt; another run goes on
+/// where its runtime can do that, is run again where `onInterrupt` says so, and is lost otherwise. Only once it is over can what
+/// failed run again.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -49,7 +51,7 @@ pub(crate) struct ResumeChoice {
     #[arg(long)]
     pub(crate) failed: bool,
 
-    /// Run the pieces again that were cancelled, which is so without any option; --failed --cancelled runs both kinds
+    /// Run the pieces again that were cancelled or never started, as without any option; --failed --cancelled runs both kinds
     #[arg(long)]
     pub(crate) cancelled: bool,
 

@@ -102,6 +102,8 @@ pub(crate) enum FailureCode {
     BadResultLine,
     /// `merge --result` is given a run that ended without an answer.
     NoResult,
+    /// `merge` or `show --answer` is given a run whose answer was deleted.
+    AnswerDeleted,
     /// An agent uses a command that is for the operator alone.
     OperatorOnly,
     /// A limit that `run`, `map` or `fanout` inside an agent asks for has a wrong value.

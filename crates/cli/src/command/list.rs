@@ -113,11 +113,11 @@ pub(crate) fn run(arguments: &ListArguments, cx: &Invocation) -> Result<Exit, Fa
         match arguments.agent.as_deref().and_then(|agent| agent_meant(agent, &tree)) {
             Some(near) => cx.output.note(
                 NoteCode::NothingToShow,
-                format_args!("no run is like that: the nearest agent is `{near}`: --agent {near}"),
+                format_args!("no run matches: the nearest agent is `{near}`: --agent {near}"),
             ),
             None => cx.output.note(
                 NoteCode::NothingToShow,
-                if any { "no run is like that" } else { "nothing has run here yet" },
+                if any { "no run matches" } else { "nothing has run here yet" },
             ),
         }
     } else if let Some(record) = &record {

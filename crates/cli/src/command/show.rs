@@ -130,7 +130,9 @@ fn answer(record: &Record, run: RunId, ending: Ending, cx: &Invocation) -> Resul
         Failure::input(FailureCode::NoAnswer, format_args!("run {run} has no answer: it {reason}"))
             .hint(format_args!("`offshoot logs {run}` prints what it said"))
     };
-    record::print(&**record.store(), &output.ok_or_else(missing)?, cx)
+    let output = output.ok_or_else(missing)?;
+    record::must_be_there(&**record.store(), run, &output)?;
+    record::print(&**record.store(), &output, cx)
 }
 
 /// `show --patch`: prints the changes of a run that is over.

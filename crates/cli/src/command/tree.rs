@@ -74,7 +74,7 @@ fn show(
         ([], _) => cx.output.note(
             NoteCode::NothingToShow,
             match tree.roots().next() {
-                Some(_) => "no run is like that",
+                Some(_) => "no run matches",
                 None => "nothing has run here yet",
             },
         ),

@@ -31,7 +31,7 @@ pub(crate) fn listed(node: &WireTreeNode) -> [String; 9] {
         time(node).map(number::duration).unwrap_or_default(),
         node.silent_ms.map(milliseconds).unwrap_or_default(),
         node.label.as_deref().map(plain).unwrap_or_default(),
-        reasons.join("  "),
+        reasons.join("; "),
     ]
 }
 

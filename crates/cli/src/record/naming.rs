@@ -294,13 +294,17 @@ impl Record {
             lines.push((is_over, line.trim_end().to_owned()));
         }
         lines.sort_by_key(|(is_over, _)| *is_over);
+        let are_over = lines.iter().all(|(is_over, _)| *is_over);
         let list: String = lines.into_iter().map(|(_, line)| line).collect();
         let more = if many >= FIND_LIMIT { " or more" } else { "" };
         Ok(Failure::input(
             FailureCode::AmbiguousRun,
             format_args!("`{text}` may be any of {many}{more} runs:{list}"),
         )
-        .hint("write more of the id, or the whole session key"))
+        .hint(match are_over {
+            true => "all of these are over; to look at one, write more of its id, or its whole session key",
+            false => "write more of the id, or the whole session key",
+        }))
     }
 
     /// Returns the label of a run, as people read it.

@@ -25,10 +25,13 @@ pub(crate) fn results(
 /// Reads the result of a run that is over.
 pub(crate) fn result(store: &dyn Store, root: RootId, run: RunId) -> Result<Payload, Failure> {
     match store.ending(root, run)? {
-        Some(Ending { output: Some(output), .. }) if output.size() <= SMALL => {
-            record::at_hand(store, &output)
+        Some(Ending { output: Some(output), .. }) => {
+            record::must_be_there(store, run, &output)?;
+            match output.size() <= SMALL {
+                true => record::at_hand(store, &output),
+                false => Ok(output),
+            }
         }
-        Some(Ending { output: Some(output), .. }) => Ok(output),
         Some(_) => {
             Err(Failure::input(FailureCode::NoResult, format_args!("run {run} has no result"))
                 .hint(format_args!("`offshoot show {run}` says why")))

@@ -55,7 +55,7 @@ pub(crate) fn resume(
             FailureCode::TreeHeld,
             format_args!("tree {root} is held by a supervisor"),
         )
-        .hint("it goes on by itself: `offshoot tree` shows it"));
+        .hint("it goes on by itself, and what failed can run again once it is over: `offshoot list --status running --sort silent --tree last` shows what it waits for, `offshoot cancel RUN` ends one run"));
     }
     let mut plan = plan(&record, root, &admitted)?;
     let given = TimeLimits::given(&record, root, choice)?;

@@ -56,6 +56,11 @@ pub(super) fn would_run(
         is_wanted && u32::try_from(*place).is_ok_and(|place| !staying.contains_key(&place))
     };
     let again: Vec<String> = pieces.iter().enumerate().filter(runs).map(label).collect();
+    let has_answer = |place: usize| {
+        u32::try_from(place).is_ok_and(|place| staying.get(&place).copied().unwrap_or(false))
+    };
+    let left = pieces.iter().enumerate().filter(|it| !runs(it) && !has_answer(it.0));
+    let left: Vec<String> = left.map(label).collect();
     let kept = staying.values().filter(|has_answer| **has_answer).count();
     let without = pieces.len().saturating_sub(again.len() + kept);
     let planned = json!({ "root": root, "pieces": pieces.len(), "run": again, "kept": kept, "without": without });
@@ -72,8 +77,19 @@ pub(super) fn would_run(
             cx.output.line(format_args!("  {}", neutral::line(label)))?;
         }
         match again.len().saturating_sub(NAMED) {
-            0 => Ok(()),
-            more => cx.output.line(format_args!("  {} more", number(more))),
+            0 => {}
+            more => cx.output.line(format_args!("  {} more", number(more)))?,
+        }
+        match left.as_slice() {
+            [] => Ok(()),
+            left => {
+                let named: Vec<_> = left.iter().take(NAMED).map(|label| neutral::line(label)).collect();
+                let more = if left.len() > NAMED { ", …" } else { "" };
+                cx.output.line(format_args!(
+                    "without an answer stay: {}{more}\n  --failed takes those that failed, --cancelled those that were cancelled or never started",
+                    named.join(", ")
+                ))
+            }
         }
     })?;
     Ok(Exit::Done)

@@ -62,7 +62,7 @@ fn runs_are_listed_by_what_is_asked_for() {
     assert_eq!(labels(&["--since", "0s"]), [""; 0]);
     place.run(&["list", "--status", "filed"]).expect_code(2);
     let slip = place.run(&["list", "--agent", "mian"]).expect_code(0);
-    assert_eq!(slip.stderr, "no run is like that: the nearest agent is `main`: --agent main\n");
+    assert_eq!(slip.stderr, "no run matches: the nearest agent is `main`: --agent main\n");
     let failed = place.run(&["list", "--tree", "last", "--status", "failed"]).expect_code(0);
     let row = failed.stdout().lines().find(|row| row.contains("in:4")).expect("a row").to_owned();
     assert!(row.contains("out of beans") && row.starts_with("@3 "), "{row}");

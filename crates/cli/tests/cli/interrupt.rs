@@ -195,7 +195,9 @@ fn what_a_killed_supervisor_left_is_shown_as_lost() {
     );
     // Its numbers tell why, and its time does not go on.
     let stats = place.run(&["stats", "last", "--json"]).expect_code(0).json();
-    assert_eq!(stats["causes"][0]["runs"], stats["runs"], "{stats}");
+    // What stood in line has lost nothing.
+    assert_eq!(stats["statuses"], serde_json::json!({ "lost": 1, "queued": 1 }), "{stats}");
+    assert_eq!(stats["causes"][0]["runs"], 1, "{stats}");
     let listed = || place.run(&["list", "--all", "--json"]).expect_code(0).json();
     assert_eq!(listed()[1]["reason"]["type"], "interrupted");
     // Looking writes nothing: the record ends where its supervisor did.

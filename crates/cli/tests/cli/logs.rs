@@ -176,8 +176,56 @@ fn what_a_killed_supervisor_did_not_write_is_named() {
     child.kill().expect("the process cannot be killed");
     child.wait().expect("it was ours");
     let logs = place.run(&["logs", "-f", &id]).expect_code(0);
-    let missing = "[the end is missing: the supervisor was killed before it was written]";
+    let missing =
+        "[the supervisor was killed here: what was said in the two seconds before may be missing]";
     assert_eq!(logs.stdout(), format!("written\n{missing}\n"));
+}
+
+/// Two agents work without a word for ten seconds, and nothing looks at them. Then their supervisor is killed.
+#[test]
+fn what_was_said_long_before_a_kill_is_kept_and_the_time_of_work_too() {
+    let place = Place::new();
+    place.file("in", "one\ntwo\n");
+    named_pipe(place.path().join("said"));
+    let script = "read t; echo \"out $t\"; echo \"waits $t\" >&2; [ -e again ] && exit; \
+                  [ $t = two ] || echo > said; exec sleep 1000";
+    let mut map =
+        place.command(&["-q", "map", "--split", "lines:1", "in", "--", "sh", "-c", script]);
+    let mut supervisor = map.spawn().expect("the program cannot be started");
+    fs::read(place.path().join("said")).expect("the agent writes");
+    let id = newest(&place);
+    let mut follow = place.command(&["events", "--follow", &id]);
+    let mut follower = follow.spawn().expect("the program cannot be started");
+    let stdout = follower.stdout.take().expect("the stream is not a pipe");
+    let lines = BufReader::new(stdout).lines().map(|line| line.expect("text"));
+    let alive: Vec<_> = lines.take_while(|line| !line.contains("alive")).collect();
+    assert!(alive.iter().any(|line| line.contains("started")), "{alive:?}");
+    follower.kill().expect("it is a child that was not waited for");
+    follower.wait().expect("it was ours");
+    let locks = place.locks_of(supervisor.id());
+    supervisor.kill().expect("it is a child that was not waited for");
+    supervisor.wait().expect("it was ours");
+    locks.wait();
+    let missing =
+        "[the supervisor was killed here: what was said in the two seconds before may be missing]";
+    for piece in ["one", "two"] {
+        let label = if piece == "one" { "in:1" } else { "in:2" };
+        let logs = place.run(&["logs", label]).expect_code(0).stdout().to_owned();
+        assert!(logs.contains(&format!("out {piece}\n")), "{logs}");
+        assert!(logs.contains(&format!("waits {piece}\n")), "{logs}");
+        assert!(logs.ends_with(&format!("{missing}\n")), "{logs}");
+        let timed = place.run(&["logs", label, "--timestamps"]).expect_code(0);
+        assert!(!timed.stdout().contains("1970"), "{}", timed.stdout());
+        let shown = place.run(&["show", label]).expect_code(0);
+        assert!(shown.stdout().contains(": 10.0 s"), "{}", shown.stdout());
+    }
+    place.file("again", "");
+    place.run(&["-q", "resume", "last"]).expect_code(0);
+    let stats = place.run(&["stats", "last", "--json"]).expect_code(0).json();
+    assert_eq!(stats["cutOff"], 2, "{stats}");
+    let worked = stats["run"]["p50"].as_u64().expect("a time");
+    assert!((10_000..20_000).contains(&worked), "{stats}");
+    place.run(&["audit", "last"]).expect_code(0);
 }
 
 /// Of an attempt whose supervisor was killed nothing may be kept; that is said after a resume too.
@@ -199,7 +247,8 @@ fn an_attempt_of_which_nothing_was_written_is_named_after_a_resume() {
     place.file("again", "");
     place.run(&["-q", "resume", "last"]).expect_code(0);
     let logs = place.run(&["logs", "in:1"]).expect_code(0);
-    let missing = "[the end is missing: the supervisor was killed before it was written]";
+    let missing =
+        "[the supervisor was killed here: what was said in the two seconds before may be missing]";
     assert_eq!(logs.stdout(), format!("{missing}\n── attempt 2 ──\nfirst words bean\n"));
     let lines = place.run(&["logs", "in:1", "--json"]).expect_code(0);
     assert_eq!(

@@ -133,7 +133,7 @@ fn errors_are_json_where_json_is_wanted() {
     let shown = place.run(&["--verbose", "show", "nolabel"]).expect_code(2).stderr;
     assert!(shown.starts_with("error: there is no run `nolabel` [no_such_run]\n"), "{shown}");
     let noted = place.run(&["--verbose", "list", "--tree", "once", "--status", "lost"]);
-    assert_eq!(noted.expect_code(0).stderr, "no run is like that [nothing_to_show]\n");
+    assert_eq!(noted.expect_code(0).stderr, "no run matches [nothing_to_show]\n");
     let both = place
         .run(&["--json", "--config", "c.toml", "run", "x", "--", "true"])
         .expect_code(2)

@@ -185,11 +185,12 @@ fn a_run_goes_with_everything_below_it_and_the_record_proves_the_rest() {
         let said = logs(gone);
         assert!(!said.contains("said"), "{gone}: {said}");
         let shown = place.run(&["show", gone, "--answer"]);
-        assert!(
-            shown.code != 0 && shown.stderr.contains("is not in the store"),
-            "{}",
-            shown.text()
-        );
+        let merged = place.run(&["merge", "--result", gone]);
+        for refused in [shown, merged] {
+            let text = refused.text();
+            assert!(refused.code == 2 && refused.stderr.contains("was deleted"), "{text}");
+            assert!(!text.contains("store the value"), "{text}");
+        }
         let shown = place.run(&["show", gone]).expect_code(0);
         assert!(shown.stdout().contains(", which was deleted"), "{}", shown.stdout());
     }

@@ -114,6 +114,10 @@ enum State {
 
 impl Bounds {
     pub(super) fn apply(&mut self, event: &Event) {
+        if let EventKind::Reopened | EventKind::RootReopened(_) = event.kind {
+            // There was no supervisor that could have started anything.
+            self.last = Some(event.at);
+        }
         self.pass(event.at);
         if let EventKind::Admitted(admitted) = &event.kind {
             return self.admit(event.run, admitted);
@@ -453,9 +457,9 @@ mod tests {
         let a = timed.child(0, root, "a");
         timed.say(4, root, EventKind::Waiting);
         timed.start(4, a);
-        timed.say(9, root, EventKind::Reopened);
-        let b = timed.child(9, root, "b");
-        timed.start(11, b);
+        timed.say(900, root, EventKind::Reopened);
+        let b = timed.child(900, root, "b");
+        timed.start(902, b);
         check(&timed, &[("maxConcurrent", 4), ("the start, with a slot free", 2)]);
     }
 }

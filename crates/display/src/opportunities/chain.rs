@@ -36,6 +36,8 @@ pub struct Link {
 pub(super) struct Chains {
     runs: Vec<Worker>,
     index: HashMap<RunId, usize>,
+    /// The time of the last event.
+    seen: Option<Timestamp>,
 }
 
 #[derive(Clone, Debug)]
@@ -63,8 +65,21 @@ impl Chains {
                 worked: Duration::ZERO,
                 since: None,
             };
+            if let Some(&before) = admitted.instead.and_then(|run| self.index.get(&run)) {
+                self.runs[before].name.push_str(" (ran again)");
+            }
             self.index.insert(event.run, self.runs.len());
+            self.seen = Some(event.at);
             return self.runs.push(worker);
+        }
+        let seen = self.seen.replace(event.at).unwrap_or(event.at);
+        if let EventKind::Reopened = event.kind {
+            // Nothing has worked since the supervisor before told of something.
+            for run in &mut self.runs {
+                if let Some(since) = run.since.take() {
+                    run.worked += seen.since(since);
+                }
+            }
         }
         let Some(&run) = self.index.get(&event.run) else { return };
         let run = &mut self.runs[run];
@@ -170,6 +185,26 @@ mod tests {
         timed.complete(10_000, root);
         // `main` worked for 1 + 1 seconds, `a` for 2, `c` for 6 and `b` for 8.
         check(&timed, "10.0 s of work: main 2.0 s → b 8.0 s");
+    }
+
+    #[test]
+    fn time_without_a_supervisor_is_no_work() {
+        let (mut timed, root) = Timed::tree(1, None);
+        let a = timed.child(0, root, "a");
+        timed.start(0, a);
+        timed.child(5000, root, "b");
+        timed.say(65_000, root, EventKind::Reopened);
+        let again = EventKind::Resumed {
+            attempt: 2,
+            continues: false,
+            after: None,
+            wait_ms: None,
+            changes: None,
+        };
+        timed.say(65_000, a, again);
+        timed.start(66_000, a);
+        timed.complete(68_000, a);
+        check(&timed, "7.0 s of work: a 7.0 s");
     }
 
     #[test]

@@ -84,6 +84,8 @@ const SLOW: u32 = 3;
 const SLOW_FROM: Duration = Duration::from_secs(5);
 /// So many failures are named again at the end.
 const NAMED_AGAIN: usize = 5;
+/// A run is named as slow after so long where too few have completed to tell.
+const SLOW_ALONE: Duration = Duration::from_secs(60);
 /// As many runs tell how long one takes.
 const ENOUGH: u64 = 3;
 
@@ -115,7 +117,12 @@ impl Tally {
     pub(super) fn apply(&mut self, event: &Event) -> Option<Failure> {
         if matches!(event.kind, EventKind::Reopened) && self.first_start.is_some() {
             // Not since the last moment that was told: while the record is read back that is now.
-            self.dead += event.at.since(self.last_event);
+            let dead = event.at.since(self.last_event);
+            self.dead += dead;
+            for live in self.live.values_mut() {
+                live.started = live.started.map(|started| started.plus(dead));
+                live.last_sign = live.last_sign.plus(dead);
+            }
         }
         if let EventKind::Unpaused | EventKind::Reopened = event.kind {
             // The pause of a supervisor that died ends with what it said last.
@@ -124,7 +131,9 @@ impl Tally {
         }
         self.last_event = event.at;
         self.last = self.last.max(event.at);
-        if let Some(live) = self.live.get_mut(&event.run) {
+        if let Some(live) = self.live.get_mut(&event.run)
+            && !matches!(event.kind, EventKind::Alive)
+        {
             live.last_sign = event.at;
         }
         self.root = Some(event.root);
@@ -210,9 +219,9 @@ impl Tally {
         self.expected.unwrap_or(0).max(admitted)
     }
 
-    /// Returns the part of the total that completed or failed, in percent; 0 of nothing. What was cancelled is not done.
+    /// Returns the part of the total that is done, in percent; 0 of nothing. What failed or was cancelled is not done.
     pub fn percent(&self) -> u64 {
-        ((self.completed + self.failed) * 100).checked_div(self.total()).unwrap_or(0)
+        (self.completed * 100).checked_div(self.total()).unwrap_or(0)
     }
 
     /// From the first start to the last event, or the last moment that was told; less the time in which no supervisor held the tree.
@@ -246,9 +255,10 @@ impl Tally {
         at_work.filter_map(|live| Some((live, self.last.since(live.started?))))
     }
 
-    /// True if a run that has worked for so long takes much longer than those before it.
+    /// True if a run that has worked for so long takes much longer than those before it; where too few have completed, longer than a
+    /// minute.
     fn is_slow(&self, age: Duration) -> bool {
-        age >= SLOW_FROM && self.mean().is_some_and(|mean| age >= mean * SLOW)
+        age >= self.mean().map_or(SLOW_ALONE, |mean| SLOW_FROM.max(mean * SLOW))
     }
 
     /// The run that has run for longest, and for how long, where that is much longer than those before it took.

@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use super::{TreeService, blocking, failed, invalid};
 
-/// An answer up to this size is in the answer to the request; a larger one is named.
-const INLINE_BYTES: u64 = 16 * 1024;
+/// A partial answer up to this size is told as progress.
+const PARTIAL_BYTES: u64 = 16 * 1024;
 
 /// Results of runs on their way into one answer.
 pub(super) struct RunResults {
@@ -52,7 +52,7 @@ impl RunResults {
 
     /// Returns the answer so far, where it is small.
     pub(super) fn partial(&self) -> Merged {
-        let data = self.at_hand().filter(|data| data.size() <= INLINE_BYTES);
+        let data = self.at_hand().filter(|data| data.size() <= PARTIAL_BYTES);
         Merged { data: data.as_ref().map(Payload::to_json), ..self.words() }
     }
 
@@ -145,7 +145,8 @@ impl TreeService {
         let verdict = results.conclude().await;
         let mut merged = results.words();
         let at_hand = results.at_hand();
-        let small = at_hand.as_ref().filter(|data| data.size() <= INLINE_BYTES);
+        let limit = self.agents.session(caller).await?.inline_bytes;
+        let small = at_hand.as_ref().filter(|data| data.size() <= limit);
         merged.error = verdict.as_ref().err().map(ToString::to_string);
         merged.data = small.map(Payload::to_json);
         // A partial answer gets no name, unless it is too large to be handed over without one.
@@ -166,7 +167,6 @@ impl TreeService {
             }
         };
         if merged.data.is_none() {
-            let limit = self.agents.session(caller).await?.inline_bytes;
             let store = Arc::clone(self.agents.store());
             let excerpt = blocking(move || {
                 let excerpt = Excerpt::of(&*store, &Payload::Stored(value), limit);

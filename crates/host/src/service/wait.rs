@@ -190,7 +190,8 @@ impl Watched<'_> {
 /// other with it: its outcome says so.
 fn outcome(store: &dyn Store, envelope: &Envelope, limit: u64) -> WireEnvelope {
     let mut outcome = WireEnvelope::from(envelope);
-    if let Some(data @ Payload::Stored(_)) = &envelope.data {
+    let is_whole = |data: &Payload| !matches!(data, Payload::Stored(_)) && data.size() <= limit;
+    if let Some(data) = envelope.data.as_ref().filter(|data| !is_whole(data)) {
         match Excerpt::of(store, data, limit) {
             Ok(excerpt) => {
                 let whole = matches!(excerpt, Excerpt::Whole(_));

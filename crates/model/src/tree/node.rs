@@ -97,6 +97,16 @@ impl Node {
         self.age(self.ended_at?)
     }
 
+    /// The time since its first slot for which its tree had no supervisor.
+    pub fn time_without_supervisor(&self) -> Duration {
+        self.dead
+    }
+
+    /// The time of the last event of its tree, where the run was at work and the tree has no supervisor any more.
+    pub fn left_at(&self) -> Option<Timestamp> {
+        self.left_at.filter(|_| self.started_at.is_some())
+    }
+
     /// True if the run runs nothing itself, and only holds what is below it.
     pub fn runs_nothing(&self) -> bool {
         self.holds

@@ -198,6 +198,7 @@ impl Machine {
             | EventKind::RequestHeld { .. }
             | EventKind::RequestRefused { .. }
             | EventKind::StallLent
+            | EventKind::Alive
             | EventKind::HostBound { .. }
             // The ends of runs tell.
             | EventKind::BreakerOpened { .. }

@@ -74,6 +74,7 @@ impl Machine {
         }
         self.memory_wait_over(all_tried);
         self.claim_host_slots();
+        self.watch_for_silence();
     }
 
     /// A run that was taken from its line, and cannot start now, gets its place back.

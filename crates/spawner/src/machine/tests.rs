@@ -2,6 +2,7 @@
 
 mod acts;
 mod agents;
+mod alive;
 mod budgets;
 mod cleanup;
 mod crash;

@@ -28,6 +28,8 @@ pub(crate) enum Due {
     Park,
     /// The deadline of what is below a run, or of the whole tree.
     Deadline(RunIndex),
+    /// Nothing may have been recorded for a while.
+    Alive,
     /// Breakers and quotas may be probed, rates may have room again.
     Reconsider,
 }
@@ -48,6 +50,12 @@ impl Timers {
     /// The next moment that matters.
     pub(crate) fn next(&self) -> Option<Timestamp> {
         self.0.first().map(|&(at, _)| at)
+    }
+
+    /// The next moment at which something may change: not one at which a supervisor only says that it lives.
+    #[cfg(test)]
+    pub(crate) fn next_change(&self) -> Option<Timestamp> {
+        self.0.iter().find(|(_, due)| *due != Due::Alive).map(|&(at, _)| at)
     }
 
     /// Returns what is due, the oldest first.

@@ -72,7 +72,7 @@ fn memory_that_becomes_free_is_found_without_the_end_of_a_run() {
     world.advance(ASK_AGAIN.as_millis() as u64);
     assert_eq!(world.holding(), pieces);
     assert_eq!(world.kinds()[1..], ["memory_short", "starting", "starting", "memory_enough"]);
-    assert_eq!(world.machine.next_timer(), None, "nothing waits, and nothing looks");
+    assert_eq!(world.machine.next_change(), None, "nothing waits, and nothing looks");
 }
 
 #[test]

@@ -111,7 +111,7 @@ impl Search {
             }
         }
         acts.extend(self.pauses.then_some(Act::Pause(!world.machine.paused)));
-        acts.extend(world.machine.next_timer().map(|_| Act::Time));
+        acts.extend(world.machine.next_change().map(|_| Act::Time));
         let is_first = !way.iter().any(|act| matches!(act, Act::Crash));
         acts.extend(is_first.then_some(Act::Crash));
         acts
@@ -139,7 +139,7 @@ fn happens(world: &mut World, act: Act) {
         Act::Cancel(run) => world.cancel(run, Reach::Subtree, CancelledBy::Operator),
         Act::Pause(paused) => world.pause(paused),
         Act::Time => {
-            let at = world.machine.next_timer().expect("it waits for a moment");
+            let at = world.machine.next_change().expect("it waits for a moment");
             world.jump(at);
         }
         Act::Crash => world.crash(),
@@ -188,7 +188,7 @@ fn comes_to_its_end(mut world: World, number: usize, way: &[Act]) {
         match world.actors.keys().copied().find(is_awake) {
             Some(run) => world.finish(run),
             None => {
-                let at = world.machine.next_timer();
+                let at = world.machine.next_change();
                 let at = at.unwrap_or_else(|| panic!("nothing goes on after {way:?}"));
                 world.jump(at);
             }

@@ -189,7 +189,7 @@ fn parents_that_are_silent_cannot_lock_the_tree() {
     assert_eq!(world.holding(), [parent, child], "it goes on, in debt");
     world.finish(child);
     world.finish(parent);
-    assert_eq!(world.machine.next_timer(), None);
+    assert_eq!(world.machine.next_change(), None);
 }
 
 #[test]

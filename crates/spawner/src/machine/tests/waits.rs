@@ -115,7 +115,7 @@ fn patience_that_was_not_needed_leaves_no_timer() {
     let until = Some(world.now.plus(Duration::from_secs(3600)));
     world.wait_for(parent, Vec::new(), WaitMode::All, until);
     world.finish(child);
-    assert_eq!(world.machine.next_timer(), None);
+    assert_eq!(world.machine.next_change(), None);
 }
 
 #[test]
