@@ -113,9 +113,10 @@ fn ranked(task: &str, texts: &[String], words: &Words) -> Vec<(usize, f32)> {
     let mut common = CommonWords::of(task, words);
     let mut places: Vec<Vec<(usize, u32)>> = vec![Vec::new(); common.asked().len()];
     for (place, text) in texts.iter().enumerate() {
-        for (word, times) in common.counted(text) {
-            places[word].push((place, times));
-        }
+        common.in_text(text, |word| match places[word].last_mut() {
+            Some((known, times)) if *known == place => *times += 1,
+            _ => places[word].push((place, 1)),
+        });
     }
     let mut scores = vec![0.0; texts.len()];
     for (asked, places) in common.asked().iter().zip(&places) {

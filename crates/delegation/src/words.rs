@@ -1,6 +1,6 @@
 //! The words of a text that are compared.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use bm25::{DefaultTokenizer, Language, Tokenizer};
 
@@ -57,17 +57,15 @@ impl<'a> CommonWords<'a> {
         &self.asked
     }
 
-    /// The words of a text that the task has too, and how often the text has each.
-    pub(crate) fn counted(&mut self, text: &'a str) -> BTreeMap<usize, u32> {
-        let mut counted = BTreeMap::new();
+    /// Tells each word of a text that the task has too, as often as the text has it.
+    pub(crate) fn in_text(&mut self, text: &'a str, mut tell: impl FnMut(usize)) {
         for part in text.split_whitespace() {
             let known = self.seen.entry(part).or_insert_with(|| {
                 let words = self.words.tokenize(part).into_iter();
                 words.filter_map(|word| self.numbers.get(&word).copied()).collect()
             });
-            known.iter().for_each(|word| *counted.entry(*word).or_insert(0) += 1);
+            known.iter().copied().for_each(&mut tell);
         }
-        counted
     }
 }
 
@@ -101,10 +99,11 @@ mod tests {
             let (of, all) = (words.tokenize(&asked), words.tokenize(&text));
             let times = |all: &[String], word| all.iter().filter(|it| *it == word).count() as u32;
             let mut common = CommonWords::of(&asked, &words);
-            let counted = common.counted(&text);
+            let mut counted = vec![0; common.asked.len()];
+            common.in_text(&text, |word| counted[word] += 1);
             for (word, number) in &common.numbers {
                 prop_assert_eq!(common.asked[*number], times(&of, word));
-                prop_assert_eq!(counted.get(number).copied().unwrap_or(0), times(&all, word));
+                prop_assert_eq!(counted[*number], times(&all, word));
             }
             prop_assert_eq!(words.distinct(&asked).len(), common.asked.len());
         }
