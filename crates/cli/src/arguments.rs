@@ -117,6 +117,8 @@ Examples:
   offshoot map --split bytes:1m@lines --merge sum --ok-exit 0,1 big.log -- grep -c ERROR
   offshoot fanout --task 'list the risks' --task 'list the chances' --context plan=plan.md -- my-agent
 
+A tree is a run with all that it has started. Its supervisor is the offshoot process that holds it, and a piece is a run of a map or a fanout.
+
 While a tree runs, and after it:
   what is stuck                 offshoot list --tree last --status running --sort silent
   what a run has printed        offshoot logs RUN

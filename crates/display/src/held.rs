@@ -33,13 +33,16 @@ impl<'a> Hold<'a> {
 
     /// Returns the same of a run whose root is shown with it, and says there that the tree is paused.
     pub fn beside_root(tree: &'a Tree, node: &'a Node) -> Vec<Self> {
-        let parked = node.parked.as_ref().filter(|_| !node.status.is_terminal());
+        // Nothing is held back where no supervisor could let it go on.
+        let is_held = tree.get(node.root.run()).is_none_or(|root| root.status != RunStatus::Lost);
+        let is_held = is_held && !node.status.is_terminal();
+        let parked = node.parked.as_ref().filter(|_| is_held);
         let is_root = node.parent.is_none();
         let of_tree = tree.open_breakers(node.root).filter(|_| is_root);
         let of_run = tree.held_back_by(node).filter(|_| !is_root);
         let breakers = of_tree.chain(of_run).map(Self::Breaker);
         let walls = tree.walls(node.root).filter(|_| is_root).map(Self::Wall);
-        let cap = node.at_cap.filter(|_| !node.status.is_terminal()).map(Self::Cap);
+        let cap = node.at_cap.filter(|_| is_held).map(Self::Cap);
         let waits = is_root || node.status == RunStatus::Queued;
         let memory = tree.memory_short(node.root).filter(|_| waits).map(Self::Memory);
         let host = tree.host_full(node.root).filter(|_| waits).map(Self::Host);
@@ -178,4 +181,38 @@ pub fn wall(wall: &Wall) -> String {
         neutral::line(&wall.quota()),
         number::moment(wall.since)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use offshoot_model::{EventKind, Reason};
+    use offshoot_test_support::Timed;
+
+    use super::*;
+
+    #[test]
+    fn without_a_supervisor_nothing_is_held_back() {
+        let (mut timed, root) = Timed::tree(2, None);
+        let (a, b) = (timed.child(0, root, "a"), timed.child(0, root, "b"));
+        timed.start(0, a);
+        timed.start(0, b);
+        let model = "m".into();
+        timed.say(1, a, EventKind::RequestHeld { request: 1, model, tokens: 9, micro_usd: None });
+        let again = EventKind::Resumed {
+            attempt: 2,
+            continues: false,
+            after: Some(Box::new(Reason::ExitCode { code: 75 })),
+            wait_ms: Some(1_000),
+            changes: None,
+        };
+        timed.say(1, b, again);
+        let mut tree = Tree::of(&timed.events);
+        let told = |tree: &Tree| -> Vec<String> {
+            tree.nodes().flat_map(|node| held(tree, node)).collect()
+        };
+        let [cap, parked] = &told(&tree)[..] else { panic!("{:?}", told(&tree)) };
+        assert!(cap.contains("more budget") && parked.contains("attempt 2"), "{cap}; {parked}");
+        tree.lose(timed.events[0].root);
+        assert_eq!(told(&tree), [""; 0]);
+    }
 }

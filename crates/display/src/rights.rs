@@ -8,11 +8,15 @@ use crate::{neutral, number};
 
 /// Returns the terms of a run in one line; of one that has a parent, what is not as its parent's.
 pub(crate) fn granted(grant: &Grant, parent: Option<&Grant>) -> String {
-    let words = match parent {
-        Some(parent) => changed(parent, grant),
-        None => grant.words().iter().map(|words| neutral::line(words).into_owned()).collect(),
+    let Some(parent) = parent else {
+        let words = grant.words();
+        let words: Vec<_> = words.iter().map(|words| neutral::line(words)).collect();
+        return words.join(", ");
     };
-    if words.is_empty() { "as its parent".to_owned() } else { words.join(", ") }
+    match changed(parent, grant).as_slice() {
+        [] => "as its parent".to_owned(),
+        changes => format!("as its parent, but {}", changes.join(", ")),
+    }
 }
 
 /// Returns the limits of time of a run, where it has any.

@@ -8,9 +8,9 @@
 //!                                             OutputReader ─┘   any process, while they are written
 //! ```
 //!
-//! An attempt that says no more than a slot holds, and ends within a second or two after that, costs no file of its own. One that says more has a file of so many slots as its
-//! bound allows: the first half of them keeps how it began, the others are written in turn and keep how it ended. Each slot says
-//! how much was said before it, so that a reader names what is missing between two of them.
+//! An attempt that says no more than a slot holds, and ends within a second or two after that, costs no file of its own. One that
+//! says more has a file of so many slots as its bound allows: the first half of them keeps how it began, the others are written in
+//! turn and keep how it ended. Each slot says how much was said before it, so that a reader names what is missing between two of them.
 //!
 //! Promises: nothing waits for the disk, and where that does not keep up the rest is missing and named. What was said before
 //! [`OutputKeeper::settle`] is in the files. Nothing here is part of the record: it is bounded, not flushed, and after `kill -9`

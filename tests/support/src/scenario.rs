@@ -98,6 +98,7 @@ fn map(script: &mut Script) {
     script.say(root, EventKind::HostBound { max_concurrent: 12 });
     script.say(root, EventKind::HostFull);
     script.say(root, EventKind::HostFree);
+    script.say(root, EventKind::Alive);
     let output = Payload::text("12 lines");
     script.after(310).end(readme, Ending { output: Some(output), ..Ending::of(COMPLETED) });
     script.deliver(readme, false);
@@ -350,7 +351,6 @@ fn goes_on(script: &mut Script) {
     script.start(second);
     script.after(20).end(second, Ending::of(Reason::ExitCode { code: 7 }));
     script.end(root, Ending::of(Reason::PiecesFailed { failed: 1, total: 2 }));
-    script.say(root, EventKind::Alive);
     script.after(60_000).say(root, EventKind::Reopened);
     let only = Some("se\u{1b}[1mcond".into());
     let again = PiecesAgain { failed: true, cancelled: false, only };

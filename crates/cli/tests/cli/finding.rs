@@ -267,7 +267,7 @@ fn a_tree_that_its_breaker_holds_back_says_so() {
     let held = "held back by the breaker of the agent `main` since 20";
     let mut words = words.lines().map(|line| line.expect("it is text"));
     let told = words.find(|line| line.contains(held)).expect("it is said");
-    assert!(told.starts_with(" 60 %  ") && told.contains(": 2 faults in a row, one run"), "{told}");
+    assert!(told.starts_with(" 20 %  ") && told.contains(": 2 faults in a row, one run"), "{told}");
     for view in [&["tree"][..], &["list"], &["show", "last"], &["show", "in:4"]] {
         let shown = place.run(view).expect_code(0).stdout().to_owned();
         assert!(shown.contains(held), "{view:?}\n{shown}");
@@ -393,7 +393,7 @@ fn the_stats_of_a_tree_say_what_more_slots_would_have_given() {
     assert!(chain["ms"].as_u64() >= Some(200), "{chain}");
     assert_eq!(found["cacheReads"], serde_json::Value::Null, "a program reads no tokens");
     let page = place.run(&["stats", "last"]).expect_code(0);
-    for line in ["\nin line for  maxConcurrent ", "\nslowest      ", "\nmore slots   "] {
+    for line in ["\nin line for  maxConcurrent ", "\nlongest path ", "\nmore slots   "] {
         assert!(page.stdout().contains(line), "{}", page.stdout());
     }
     // The slots of a tree are those of all of it, and those of several trees are not one number.

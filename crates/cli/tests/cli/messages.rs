@@ -196,5 +196,5 @@ fn a_run_shows_which_of_its_rights_are_not_its_parents() {
         row.expect("each run was granted something").trim().to_owned()
     };
     assert_eq!(granted("same"), "as its parent");
-    assert_eq!(granted("short"), "time limit: 30 min → 7.0 s");
+    assert_eq!(granted("short"), "as its parent, but time limit: 30 min → 7.0 s");
 }

@@ -96,7 +96,7 @@ fn a_second_life_is_seen_and_survives_its_supervisor() {
     let (place, status) = Doomed::start(place, &map(script, &[])).interrupt();
     assert_eq!(status.code(), Some(130));
     let root = root(&place);
-    let second = Doomed::start(place, &["resume", &root]);
+    let second = Doomed::start(place, &["resume", &root, "--idle-timeout", "7m"]);
     assert_eq!(running(&second.place), ["in:2"]);
     second.place.run(&["unpause", "last"]).expect_code(0);
     std::fs::write(second.place.path().join("wait-2"), "").expect("the piece reads it");
@@ -107,6 +107,11 @@ fn a_second_life_is_seen_and_survives_its_supervisor() {
     let resumed = place.run(&["resume"]).expect_code(0);
     assert_eq!(numbers(&resumed), Vec::from_iter(1..=4), "{}", resumed.stderr);
     assert_eq!(all_ran(&place, 4), [1, 2, 2, 1], "the second piece ended in the second life");
+    // The limit of the second life holds in the third one.
+    for label in ["in:2", "in:3", "in:4"] {
+        let shown = place.run(&["show", label, "--json"]).expect_code(0).json();
+        assert_eq!(shown["grant"]["idleTimeoutSeconds"], 420, "{label}: {shown}");
+    }
     place.run(&["audit", &root]).expect_code(0);
 }
 
@@ -225,7 +230,7 @@ fn what_failed_runs_again_by_name_or_all_of_it() {
     assert_eq!(place.run(&["show", "in:3", "--json"]).expect_code(0).json()["status"], "completed");
     let tree = place.run(&["tree"]).expect_code(0).stdout().to_owned();
     assert_eq!(tree.matches("in:3").count(), 1, "{tree}");
-    assert!(tree.contains("… 1 that ran again"), "{tree}");
+    assert!(tree.contains("… 1 whose place another run has taken"), "{tree}");
     let none = place.run(&only).expect_code(1);
     assert!(none.stderr.contains("nothing is left to resume"), "{}", none.stderr);
 
