@@ -145,6 +145,11 @@ impl SaidLines {
         lines.map(|(stream, line)| state.line(run, stream, line.clone())).collect()
     }
 
+    /// True if a run has said something.
+    pub(crate) fn has_said(&self, run: RunId) -> bool {
+        self.runs.get(&run).is_some_and(|state| state.attempt.is_some())
+    }
+
     /// Tells of a run that was lost with its supervisor that its end is missing, unless it is there. `left` is the last moment of which
     /// the supervisor has told.
     pub(crate) fn cut_off(&mut self, run: RunId, left: Timestamp, tell: &mut impl FnMut(SaidLine)) {

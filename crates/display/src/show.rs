@@ -188,6 +188,8 @@ impl Story {
                 self.notes.retain(|(word, _)| *word != kind.name());
                 self.notes.push((kind.name(), neutral::line(&kind.text()).into_owned()));
             }
+            // The times of the run tell.
+            EventKind::Alive => {}
             kind => self.notes.push((kind.name(), neutral::line(&kind.text()).into_owned())),
         }
     }
@@ -256,14 +258,14 @@ impl Story {
         row("its words", words.map(|said| neutral::block(&said.to_string())));
         row("changes", ending.and_then(|ending| ending.changes.as_deref()).map(changes));
         let has_logs = !node.runs_nothing();
-        let logs = match node.status.is_terminal() {
+        let logs = match node.status.is_terminal() || node.is_without_supervisor() {
             true => format!("`offshoot logs {}` prints what it said", node.run),
             false => format!("`offshoot logs {} -t -f` prints what it says, with times", node.run),
         };
         row("logs", has_logs.then_some(logs));
         let hint = match ending {
             Some(ending) => ending.hint(),
-            None if node.status == RunStatus::Lost => Some(OF_ABANDONED),
+            None if node.is_without_supervisor() => Some(OF_ABANDONED),
             None => node.reason.as_ref().and_then(Reason::hint),
         };
         row("hint", hint.map(|hint| in_tree(hint, node.root).into_owned()));

@@ -76,7 +76,7 @@ pub fn json_object<'a, T: Deserialize<'a>>(text: &'a str) -> serde_json::Result<
 pub fn json_error(text: &str, error: &serde_json::Error) -> String {
     let message = error.to_string();
     let message = message.split_once(" at line ").map_or(&*message, |(message, _)| message);
-    if is_of_keys(text, error) {
+    if place_of_keys(text, error).is_some() {
         let message = "expected an object with exactly one key";
         return match place(text, error).as_str() {
             "" => message.to_owned(),
@@ -96,7 +96,7 @@ pub fn json_error(text: &str, error: &serde_json::Error) -> String {
 
 /// Returns the name of the field that is wrong, or that is missing; none where the text is no JSON, or is wrong as a whole.
 pub fn json_field(text: &str, error: &serde_json::Error) -> Option<String> {
-    if !error.is_data() && !is_of_keys(text, error) {
+    if !error.is_data() && place_of_keys(text, error).is_none() {
         return None;
     }
     let mut field = place(text, error);
@@ -112,10 +112,20 @@ pub fn json_field(text: &str, error: &serde_json::Error) -> Option<String> {
     (!field.is_empty()).then_some(field)
 }
 
-/// True of the error about an object that must have one key, and has none or several: the reader reports it as a fault of the text,
-/// which is none.
-fn is_of_keys(text: &str, error: &serde_json::Error) -> bool {
-    error.is_syntax() && serde_json::from_str::<IgnoredAny>(text).is_ok()
+/// Returns the place of the fault where an object must have one key, and has none or several: the reader reports that as a fault of
+/// the text, which is none. None of all other errors.
+fn place_of_keys(text: &str, error: &serde_json::Error) -> Option<usize> {
+    let is_possible = error.is_syntax()
+        && error.to_string().starts_with("expected value")
+        && serde_json::from_str::<IgnoredAny>(text).is_ok();
+    let at = offset(text, error.line(), error.column());
+    let (before, after) = text.split_at_checked(at + 1).filter(|_| is_possible)?;
+    // The reader stands on the end of an object without a key; before a second key it still stands on the end of the first value.
+    let inside = before.strip_suffix('}').map(str::trim_ascii_end);
+    if inside.is_some_and(|inside| inside.ends_with('{')) {
+        return Some(at);
+    }
+    after.trim_ascii_start().starts_with(',').then_some(at + 1)
 }
 
 /// Returns the names of the fields in which an error lies.
@@ -126,11 +136,7 @@ fn place(text: &str, error: &serde_json::Error) -> String {
         return field;
     }
     let at = offset(text, error.line(), error.column());
-    // The reader stands on the end of an object without a key; before a second key it still stands on the end of the first value.
-    let before = text.get(..=at).and_then(|before| before.strip_suffix('}'));
-    let is_empty = before.is_some_and(|before| before.trim_ascii_end().ends_with('{'));
-    let is_second_key = is_of_keys(text, error) && !is_empty;
-    descend(text, at + usize::from(is_second_key), &mut field);
+    descend(text, place_of_keys(text, error).unwrap_or(at), &mut field);
     field
 }
 
@@ -283,6 +289,30 @@ mod tests {
             let error = json_object::<Value>(value).expect_err("it is wrong");
             assert_eq!(json_error(value, &error), "expected an object with exactly one key");
             assert_eq!(json_field(value, &error), None);
+        }
+    }
+
+    #[test]
+    fn what_else_the_reader_takes_for_a_fault_of_the_text_is_said_as_before() {
+        #[derive(Debug, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        enum Mode {
+            All,
+            Any,
+        }
+        #[expect(dead_code, reason = "only read")]
+        #[derive(Debug, Deserialize)]
+        struct Wait {
+            mode: Option<Mode>,
+            text: Option<String>,
+        }
+        for (text, expected) in [
+            (r#"{"mode": 77}"#.to_owned(), "a value must stand here"),
+            (r#"{"mode": true, "text": "a"}"#.to_owned(), "a value must stand here"),
+            (r#"{"text": "\ud800"}"#.to_owned(), "half a surrogate pair"),
+        ] {
+            let error = json_object::<Wait>(&text).expect_err("it is wrong");
+            assert_eq!(json_error(&text, &error), expected, "{text}");
         }
     }
 

@@ -129,12 +129,12 @@ impl Tree {
     /// Takes in one event. An event about a run that was never admitted changes nothing: a reader may have
     /// joined late.
     pub fn apply(&mut self, event: &Event) {
+        let seen = self.seen.insert(event.root, event.at);
         if let EventKind::Admitted(_) = event.kind {
             return self.admit(event);
         }
         self.holds.apply(event);
         self.windows.apply(event);
-        let seen = self.seen.insert(event.root, event.at);
         if let (EventKind::Reopened, Some(seen)) = (&event.kind, seen) {
             self.pass_over(event.root, event.at.since(seen));
         }
@@ -221,15 +221,14 @@ impl Tree {
     /// The supervisor of this tree is gone, whatever the record says: what had begun and not ended is lost. To be called when all events
     /// were taken in.
     pub fn lose(&mut self, root: RootId) {
-        // What stood in line has lost nothing.
-        let stood_in_line = |node: &Node| node.status == RunStatus::Queued && node.parent.is_some();
-        let left = |node: &&mut Node| {
-            node.root == root && !node.status.is_terminal() && !stood_in_line(node)
-        };
+        let left = |node: &&mut Node| node.root == root && !node.status.is_terminal();
         for node in self.nodes.iter_mut().filter(left) {
-            node.status = RunStatus::Lost;
-            node.reason = Some(Reason::Interrupted);
             node.left_at = self.seen.get(&root).copied();
+            // What stood in line has lost nothing.
+            if node.status != RunStatus::Queued || node.parent.is_none() {
+                node.status = RunStatus::Lost;
+                node.reason = Some(Reason::Interrupted);
+            }
         }
     }
 

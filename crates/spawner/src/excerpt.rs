@@ -32,16 +32,18 @@ impl Excerpt {
     ///
     /// # Errors
     ///
-    /// Fails if the value's file cannot be read, or not be written.
+    /// Fails if the value's file cannot be read.
     pub fn of(store: &dyn Store, payload: &Payload, limit: u64) -> Result<Self, StoreError> {
-        let value = &match payload {
-            Payload::Stored(value) => *value,
+        let copied = match payload {
+            Payload::Stored(value) => Ok(*value),
             at_hand if at_hand.size() <= limit => return Ok(Self::Whole(at_hand.clone())),
-            Payload::Text(text) => store.put_copy(ValueKind::Text, &text.as_bytes().into())?,
+            Payload::Text(text) => store.put_copy(ValueKind::Text, &text.as_bytes().into()),
             Payload::Json(json) => {
-                store.put_copy(ValueKind::Result, &json.as_str().as_bytes().into())?
+                store.put_copy(ValueKind::Result, &json.as_str().as_bytes().into())
             }
         };
+        // It is at hand, and where nothing can be written the whole is better than none of it.
+        let Ok(value) = &copied else { return Ok(Self::Whole(payload.clone())) };
         if value.size <= limit && value.kind != ValueKind::Bytes {
             let text = String::from_utf8(store.read(value)?);
             match (text, value.kind) {

@@ -9,7 +9,7 @@ use offshoot_host::runtimes::EXEC;
 use offshoot_host::{Abandoned, HostError};
 use offshoot_merge::OnFailure;
 use offshoot_model::{
-    Admitted, AgentId, BudgetGrant, EventKind, MicroUsd, Payload, PiecesAgain, RootId, RunStatus,
+    Admitted, AgentId, BudgetGrant, EventKind, MicroUsd, Payload, PiecesAgain, RootId,
 };
 use offshoot_policy::budget::Unit;
 use offshoot_spawner::{NewLimits, NotReopened, Piece, RootSpec, RunSpec, SpawnerError};
@@ -374,7 +374,7 @@ fn plan(record: &Record, root: RootId, admitted: &Admitted) -> Result<Plan, Fail
 fn unplanned(record: &Record, root: RootId) -> Result<Failure, Failure> {
     const NAMED: usize = 5;
     let tree = record.tree(root)?;
-    let left = tree.nodes().filter(|node| node.status == RunStatus::Lost && node.parent.is_some());
+    let left = tree.nodes().filter(|node| node.is_without_supervisor() && node.parent.is_some());
     let mut left: Vec<String> = left.map(|node| node.run.to_string()).collect();
     let many = left.len();
     left.truncate(NAMED);

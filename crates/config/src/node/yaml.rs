@@ -127,7 +127,7 @@ fn has_zero_in_front(text: &str) -> bool {
     digits.strip_prefix('0').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// A scalar without quotes: what is a decimal number or a truth value in every version of YAML is that.
+/// A scalar without quotes: a decimal number or a truth value is that, all else is text.
 fn plain(text: String) -> NodeValue {
     let is_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-');
     match &*text {

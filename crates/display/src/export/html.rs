@@ -306,8 +306,10 @@ impl Span {
 
     /// The end of a run, of one that lives the end of the span, and of a lost one the last that is known of it.
     fn end_of(&self, node: &Node) -> Timestamp {
-        let known = node.ended_at.or(node.started_at).unwrap_or(node.admitted_at);
-        if node.status.is_terminal() { known } else { self.to }
+        let known = node.ended_at.or(node.left_at()).or(node.started_at);
+        let known = known.unwrap_or(node.admitted_at);
+        let is_over = node.status.is_terminal() || node.is_without_supervisor();
+        if is_over { known } else { self.to }
     }
 
     fn percent(&self, at: Timestamp) -> f64 {

@@ -97,7 +97,13 @@ impl Chains {
     }
 
     /// Returns the chain with the most work; of equal ones the one whose last run was admitted first.
-    pub(super) fn slowest(&self) -> Chain {
+    pub(super) fn slowest(mut self) -> Chain {
+        // What is at work has worked up to the last event.
+        if let Some(seen) = self.seen {
+            for run in &mut self.runs {
+                run.worked += run.since.take().map_or(Duration::ZERO, |since| seen.since(since));
+            }
+        }
         let mut sums: Vec<(Duration, Option<usize>)> = Vec::with_capacity(self.runs.len());
         let mut slowest: Option<usize> = None;
         for (at, run) in self.runs.iter().enumerate() {

@@ -219,9 +219,9 @@ impl Tally {
         self.expected.unwrap_or(0).max(admitted)
     }
 
-    /// Returns the part of the total that is done, in percent; 0 of nothing. What failed or was cancelled is not done.
+    /// Returns the part of the total that completed or failed, in percent; 0 of nothing. What was cancelled is not done.
     pub fn percent(&self) -> u64 {
-        (self.completed * 100).checked_div(self.total()).unwrap_or(0)
+        ((self.completed + self.failed) * 100).checked_div(self.total()).unwrap_or(0)
     }
 
     /// From the first start to the last event, or the last moment that was told; less the time in which no supervisor held the tree.
@@ -275,7 +275,8 @@ impl Tally {
     /// or all that run have taken longer than that: those in line wait until one of them ends. A run in the place of another one
     /// that gave no answer is not like those that completed, so nothing is known of the last of these.
     fn left(&self, rate: f64) -> Option<Duration> {
-        if self.running > 0 && self.at_work().all(|(_, age)| self.is_slow(age)) {
+        let is_slow = |age| self.mean().is_some() && self.is_slow(age);
+        if self.running > 0 && self.at_work().all(|(_, age)| is_slow(age)) {
             return None;
         }
         let in_line = self.total() - self.ended() - self.running - self.waiting;
@@ -501,7 +502,7 @@ impl Tally {
             part(2, format!(", silent for {silent}{limit}"));
         }
         // A place counts once, as in the number that is done.
-        match self.per_second(self.worked - self.repeated) {
+        match self.per_second(self.worked.saturating_sub(self.repeated)) {
             None => {}
             Some(rate @ 100.0..) => part(1, format!("  {}/s", number::count(rate as u64))),
             Some(rate @ 1.0..) => part(1, format!("  {rate:.1}/s")),

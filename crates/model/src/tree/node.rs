@@ -102,7 +102,12 @@ impl Node {
         self.dead
     }
 
-    /// The time of the last event of its tree, where the run was at work and the tree has no supervisor any more.
+    /// True if the run is not over, and its tree has no supervisor.
+    pub fn is_without_supervisor(&self) -> bool {
+        self.left_at.is_some()
+    }
+
+    /// The time of the last event of its tree, where the run had begun and the tree has no supervisor any more.
     pub fn left_at(&self) -> Option<Timestamp> {
         self.left_at.filter(|_| self.started_at.is_some())
     }

@@ -94,6 +94,7 @@ impl Writer {
             self.take(job);
             // Many runs that end at once are one write.
             while self.gathered.len() < GATHERED
+                && self.round_ends.is_none_or(|ends| now() < ends)
                 && let Ok(job) = jobs.try_recv()
             {
                 self.take(job);
@@ -106,12 +107,15 @@ impl Writer {
     fn next(&mut self, jobs: &Receiver<Job>) -> Option<Job> {
         loop {
             let Some(ends) = self.round_ends else { return jobs.recv().ok() };
+            // However many jobs there are, a round ends.
+            if now() >= ends {
+                self.round_ends = self.keeper.end_round().then(|| now() + ROUND);
+                continue;
+            }
             match jobs.recv_timeout(ends.saturating_duration_since(now())) {
                 Ok(job) => return Some(job),
                 Err(RecvTimeoutError::Disconnected) => return None,
-                Err(RecvTimeoutError::Timeout) => {
-                    self.round_ends = self.keeper.end_round().then(|| now() + ROUND);
-                }
+                Err(RecvTimeoutError::Timeout) => {}
             }
         }
     }

@@ -19,7 +19,8 @@ const LINES: usize = 3;
 
 /// Looks at a run that has started and is not over; at any other there is nothing to see.
 pub(super) async fn look(record: &Record, node: &Node, cx: &Invocation) -> Result<AtWork, Failure> {
-    if node.status.is_terminal() || node.started_at.is_none() || node.runs_nothing() {
+    let is_over = node.status.is_terminal() || node.is_without_supervisor();
+    if is_over || node.started_at.is_none() || node.runs_nothing() {
         return Ok(AtWork::default());
     }
     // One that has just gone has written all there is.

@@ -95,8 +95,9 @@ async fn one(
                 Ok(())
             },
         )?;
-        if is_over && status(root, run, &record)? == RunStatus::Lost {
-            // No times are shown here.
+        // One that stood in line has said nothing.
+        if is_over && lines.has_said(run) && status(root, run, &record)? == RunStatus::Lost {
+            // The time of its last line.
             lines.cut_off(run, Timestamp::EPOCH, &mut keep);
         }
         let open = lines.open(run).into_iter().map(words).collect();
