@@ -45,7 +45,7 @@ pub struct StatsPage {
     /// Runs that failed and whose place another has taken. Their time and money count, their failure does not.
     pub ran_again: u64,
     /// Attempts that were cut off with their supervisor, and followed by another one. Absent where there is none.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_zero")]
     pub cut_off: u64,
     /// Trees that are held back.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -77,7 +77,7 @@ pub struct StatsPage {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "asked so by serde")]
-fn is_none(count: &u64) -> bool {
+fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
