@@ -315,6 +315,14 @@ impl Output {
         printed(write(&mut out).and_then(|()| out.flush()))
     }
 
+    /// Returns the colour of what an agent said on standard error, where it is printed among what it said on standard output.
+    pub(crate) fn style_of_stderr(self) -> Style {
+        match anstream::AutoStream::choice(&io::stdout()) {
+            ColorChoice::Never => Style::new(),
+            _ => AnsiColor::Yellow.on_default(),
+        }
+    }
+
     /// Says something beside the result.
     pub(crate) fn note(self, code: NoteCode, text: impl Display) {
         if self.loudness >= Loudness::Normal {

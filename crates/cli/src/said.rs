@@ -145,9 +145,12 @@ impl SaidLines {
         lines.map(|(stream, line)| state.line(run, stream, line.clone())).collect()
     }
 
-    /// True if a run has said something.
-    pub(crate) fn has_said(&self, run: RunId) -> bool {
-        self.runs.get(&run).is_some_and(|state| state.attempt.is_some())
+    /// The same as [`cut_off`](Self::cut_off) of a run that has said something. One that stood in line has not.
+    pub(crate) fn cut_off_if_said(&mut self, run: RunId, tell: &mut impl FnMut(SaidLine)) {
+        if self.runs.get(&run).is_some_and(|state| state.attempt.is_some()) {
+            // The time of its last line.
+            self.cut_off(run, Timestamp::EPOCH, tell);
+        }
     }
 
     /// Tells of a run that was lost with its supervisor that its end is missing, unless it is there. `left` is the last moment of which
@@ -204,5 +207,44 @@ impl State {
 
     fn missing(&self, run: RunId, why: String) -> SaidLine {
         SaidLine { run, attempt: self.attempts, at: self.at, text: Text::Missing(why) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use offshoot_model::RootId;
+    use offshoot_store::{DataFolder, OutputBounds, OutputKeeper, OutputReader, StoreError};
+
+    use super::*;
+    use crate::work::engine::block_on;
+
+    #[test]
+    fn a_run_that_said_nothing_has_no_line_about_its_end() {
+        let (spoke, stood_in_line) = (RunId::from_bytes([1; 16]), RunId::from_bytes([2; 16]));
+        let folder = DataFolder::temporary().expect("the system has room for a folder");
+        let (root, at) = (RootId::new(spoke), Timestamp::from_micros(7));
+        let keeper = OutputKeeper::new(&folder, root, OutputBounds { run: 1 << 20, tree: 1 << 20 });
+        let output = keeper.begin(spoke, at).expect("it keeps");
+        output.said(at, Stream::Stdout, b"half a line");
+        let settled = block_on(async {
+            keeper.settle().await;
+            Ok(())
+        });
+        assert!(settled.is_ok());
+        let (mut lines, mut told) = (SaidLines::default(), Vec::new());
+        let read = OutputReader::new(&folder, root).read::<StoreError>(
+            |_| true,
+            |said| {
+                lines.take(said, &mut |line| told.push(line));
+                Ok(())
+            },
+        );
+        read.expect("the files can be read");
+        for run in [stood_in_line, spoke] {
+            lines.cut_off_if_said(run, &mut |line| told.push(line));
+        }
+        let line = |text| SaidLine { run: spoke, attempt: 1, at, text };
+        let said = Text::Said(Stream::Stdout, b"half a line".to_vec());
+        assert_eq!(told, [line(said), line(Text::Missing(CUT_OFF.to_owned()))]);
     }
 }

@@ -154,17 +154,10 @@ fn a_direct_one_ends_with_its_closing_its_turn_or_its_run() {
 
 #[test]
 fn a_direct_one_that_was_cut_off_is_none() {
-    let again = EventKind::Resumed {
-        attempt: 2,
-        continues: false,
-        after: None,
-        wait_ms: None,
-        changes: None,
-    };
     check(
         |timed, root| {
             open(timed, 10, root, 1);
-            timed.say(20, root, again);
+            timed.again(20, root, None, None);
             timed.start(30, root);
             timed.complete(40, root);
         },

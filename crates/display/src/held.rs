@@ -34,8 +34,7 @@ impl<'a> Hold<'a> {
     /// Returns the same of a run whose root is shown with it, and says there that the tree is paused.
     pub fn beside_root(tree: &'a Tree, node: &'a Node) -> Vec<Self> {
         // Nothing is held back where no supervisor could let it go on.
-        let is_held = tree.get(node.root.run()).is_none_or(|root| root.status != RunStatus::Lost);
-        let is_held = is_held && !node.status.is_terminal();
+        let is_held = !node.is_without_supervisor() && !node.status.is_terminal();
         let parked = node.parked.as_ref().filter(|_| is_held);
         let is_root = node.parent.is_none();
         let of_tree = tree.open_breakers(node.root).filter(|_| is_root);
@@ -198,14 +197,7 @@ mod tests {
         timed.start(0, b);
         let model = "m".into();
         timed.say(1, a, EventKind::RequestHeld { request: 1, model, tokens: 9, micro_usd: None });
-        let again = EventKind::Resumed {
-            attempt: 2,
-            continues: false,
-            after: Some(Box::new(Reason::ExitCode { code: 75 })),
-            wait_ms: Some(1_000),
-            changes: None,
-        };
-        timed.say(1, b, again);
+        timed.again(1, b, Some(Reason::ExitCode { code: 75 }), Some(1_000));
         let mut tree = Tree::of(&timed.events);
         let told = |tree: &Tree| -> Vec<String> {
             tree.nodes().flat_map(|node| held(tree, node)).collect()
@@ -214,5 +206,19 @@ mod tests {
         assert!(cap.contains("more budget") && parked.contains("attempt 2"), "{cap}; {parked}");
         tree.lose(timed.events[0].root);
         assert_eq!(told(&tree), [""; 0]);
+    }
+
+    #[test]
+    fn below_a_root_that_is_over_nothing_is_held_back_without_a_supervisor() {
+        let (mut timed, root) = Timed::tree(2, None);
+        let child = timed.child(0, root, "a");
+        timed.start(0, child);
+        timed.again(1, child, Some(Reason::ExitCode { code: 75 }), Some(1_000));
+        timed.complete(2, root);
+        let mut tree = Tree::of(&timed.events);
+        let told = |tree: &Tree| tree.nodes().flat_map(|node| held(tree, node)).count();
+        assert_eq!(told(&tree), 1);
+        tree.lose(timed.events[0].root);
+        assert_eq!(told(&tree), 0);
     }
 }

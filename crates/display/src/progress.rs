@@ -174,8 +174,9 @@ impl Progress {
                 let is_end = matches!(event.kind, EventKind::Ended(_));
                 let is_due = told.is_none_or(|told| event.at.since(told) >= TOLD_NO_SOONER);
                 // The end is told at once; where runs follow that ask about answers, it comes again after each of them.
-                let is_over = now == 100 && !*told_over;
-                if is_end && now > *percent && (is_due || is_over) && self.tally.is_told(event.at) {
+                let is_over = ended == total && !*told_over && *percent <= 100;
+                let is_due = is_over || is_due && now > *percent;
+                if is_end && is_due && self.tally.is_told(event.at) {
                     (*percent, *told) = (now, Some(event.at));
                     *told_over |= is_over;
                     let _ = writeln!(out, "{now:3} %  {}", self.tally);
@@ -188,6 +189,7 @@ impl Progress {
     /// for a minute, and where a run begins to take much longer than those before it.
     pub fn tick(&mut self, now: Timestamp) {
         self.tally.at(now);
+        let (ended, total) = (self.tally.ended(), self.tally.total());
         match &mut self.screen {
             Screen::Terminal(bar, columns) => bar.set_message(self.tally.within(*columns)),
             Screen::Growing { bar, tree, rows, drawn } => {
@@ -203,7 +205,7 @@ impl Progress {
                 // Ends that came right after a line are told once no other does it.
                 let is_behind = so_far > *percent && now.since(since) >= TOLD_NO_SOONER;
                 let is_due = is_new || is_behind || now.since(since) >= TOLD_AGAIN;
-                if tells && so_far < 100 && is_due {
+                if tells && ended < total && is_due {
                     (*told, *slow) = (Some(now), slowest);
                     *percent = so_far;
                     let _ = writeln!(out, "{so_far:3} %  {}", self.tally);

@@ -172,11 +172,15 @@ impl Counted {
         }
     }
 
-    /// The time from its first slot up to now, without waits for children; none where it holds no slot.
-    fn time_at_work(&self, now: Timestamp) -> Option<Duration> {
-        let works = matches!(self.status, RunStatus::Starting | RunStatus::Running);
-        let started = self.started.filter(|_| works)?;
-        Some(now.since(started).saturating_sub(self.waited))
+    /// True if it holds a slot.
+    fn is_at_work(&self) -> bool {
+        self.started.is_some() && matches!(self.status, RunStatus::Starting | RunStatus::Running)
+    }
+
+    /// The time for which it has held a slot up to now, without waits for children and between two attempts; none where it has not begun.
+    fn time_with_slot(&self, now: Timestamp) -> Option<Duration> {
+        let until = self.left.or(self.waits_since).unwrap_or(now);
+        Some(until.since(self.started?).saturating_sub(self.waited))
     }
 
     /// Takes out the time for which it had no slot, between two attempts.
@@ -297,11 +301,11 @@ impl Stats {
     pub fn page(mut self, now: Timestamp) -> StatsPage {
         let longest = self.longest(now);
         for run in self.runs.values() {
-            if let Some(time) = run.time_at_work(now) {
-                let tree = self.trees.entry(run.root).or_default();
-                tree.held += time;
-                tree.last = tree.last.max(Some(now));
-            }
+            let Some(time) = run.time_with_slot(now) else { continue };
+            let tree = self.trees.entry(run.root).or_default();
+            tree.held += time;
+            // The tree lives, whatever its runs wait for.
+            tree.last = tree.last.max(Some(now));
         }
         for run in std::mem::take(&mut self.runs).into_values() {
             self.sums.spend(&run, run.used, run.status);
@@ -340,8 +344,8 @@ impl Stats {
     }
 
     fn longest(&self, now: Timestamp) -> Option<Longest> {
-        let runs = self.runs.iter();
-        let times = runs.filter_map(|(id, run)| Some((id, run, run.time_at_work(now)?)));
+        let at_work = self.runs.iter().filter(|(_, run)| run.is_at_work());
+        let times = at_work.filter_map(|(id, run)| Some((id, run, run.time_with_slot(now)?)));
         let (id, run, time) = times.max_by_key(|(_, _, time)| *time)?;
         let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Some(Longest { run_id: *id, name: run.name.clone(), ms })

@@ -107,7 +107,7 @@ fn after_a_cut(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use offshoot_store::{MemoryStore, NewValue};
+    use offshoot_store::{DataFolder, MemoryStore, NewValue, SqliteStore};
 
     use super::*;
 
@@ -115,6 +115,19 @@ mod tests {
         let store = MemoryStore::new();
         let value = store.put(NewValue::bytes(kind, bytes)).await.expect("it is kept");
         (store, Payload::Stored(value))
+    }
+
+    /// A result that is at hand is handed over where no file can be made of it.
+    #[test]
+    fn where_nothing_can_be_written_a_result_at_hand_stays_whole() {
+        let folder = DataFolder::temporary().expect("the system has room for a folder");
+        let store = SqliteStore::open(&folder).expect("a record");
+        let values = folder.path().join("blobs");
+        std::fs::remove_dir(&values).expect("it is empty");
+        std::fs::write(values, "no folder").expect("the folder is ours");
+        let text = Payload::text("0123456789abcdef");
+        let excerpt = Excerpt::of(&store, &text, 8).expect("it is at hand");
+        assert_eq!(excerpt, Excerpt::Whole(text));
     }
 
     #[test]

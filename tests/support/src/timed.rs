@@ -96,6 +96,14 @@ impl Timed {
         self.say(ms, run, EventKind::Starting);
     }
 
+    /// The run is to have a second attempt: after this end of the first, or after its supervisor was killed.
+    pub fn again(&mut self, ms: u64, run: RunId, after: Option<Reason>, wait_ms: Option<u64>) {
+        let after = after.map(Box::new);
+        let kind =
+            EventKind::Resumed { attempt: 2, continues: false, after, wait_ms, changes: None };
+        self.say(ms, run, kind);
+    }
+
     /// The run has completed.
     pub fn complete(&mut self, ms: u64, run: RunId) {
         self.end(ms, run, Reason::Completed { exit_code: Some(0) }, Cost::NONE);

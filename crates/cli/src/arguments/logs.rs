@@ -12,6 +12,7 @@ use super::value::{duration, whole};
 /// A program has said what it printed on standard output and on standard error; a model what it wrote, and which tools it used. Of
 /// a run that only holds pieces, and with --subtree of any run, the lines of all runs below it stand behind their labels.
 /// The two streams of a program come by two ways: lines that it writes to both at about the same moment may stand in the other order.
+/// On a terminal with colours, lines of standard error are yellow; with --json each line has its `stream`.
 /// Lines of a second attempt stand below a line `── attempt 2 ──`; with --json each has its `attempt`.
 /// Each attempt is kept up to `logs.keepOutputBytes`, beginning and end, and a line says how much is missing between them.
 #[derive(Debug, Args)]

@@ -92,6 +92,8 @@ pub(crate) enum NoteCode {
     NothingToShow,
     /// `logs` has nothing to print.
     NothingSaid,
+    /// `show --answer` prints what a run has answered before it failed.
+    PartialAnswer,
     /// `manual` has written its pages.
     ManualWritten,
     /// `mcp` inside an agent is given limits of its own.

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, IsTerminal, Write};
 
+use anstyle::Style;
 use offshoot_display::{neutral, number};
 use offshoot_door::{Client, Output as AskedOutput};
 use offshoot_model::{EventKind, Node, RunId, RunStatus, Stream, Timestamp, Tree};
@@ -69,6 +70,8 @@ struct Printer<'a> {
     /// True until the first lines were printed: of these alone the last ones are wanted.
     is_first: bool,
     printed: bool,
+    /// The colours of the two streams.
+    styles: [Style; 2],
 }
 
 /// Prints what a run said.
@@ -233,6 +236,7 @@ impl<'a> Printer<'a> {
             width: 0,
             is_first: true,
             printed: false,
+            styles: [Style::new(), cx.output.style_of_stderr()],
         }
     }
 
@@ -301,8 +305,10 @@ impl<'a> Printer<'a> {
             write!(out, "{}  ", number::moment(line.at))?;
         }
         match &line.text {
-            Text::Said(_, text) if io::stdout().is_terminal() => {
-                writeln!(out, "{}", neutral::block(&String::from_utf8_lossy(text)))
+            Text::Said(stream, text) if io::stdout().is_terminal() => {
+                let text = String::from_utf8_lossy(text);
+                let style = self.styles[*stream as usize];
+                writeln!(out, "{style}{}{style:#}", neutral::block(&text))
             }
             Text::Said(_, text) => {
                 out.write_all(text)?;

@@ -15,7 +15,7 @@ use offshoot_store::FoundRun;
 use serde::Serialize;
 
 use crate::arguments::ShowArguments;
-use crate::code::FailureCode;
+use crate::code::{FailureCode, NoteCode};
 use crate::failure::Failure;
 use crate::held_run::HeldRun;
 use crate::invocation::Invocation;
@@ -125,6 +125,7 @@ pub(crate) fn run(arguments: &ShowArguments, cx: &Invocation) -> Result<(), Fail
 
 /// `show --answer`: prints the answer of a run that is over.
 fn answer(record: &Record, run: RunId, ending: Ending, cx: &Invocation) -> Result<(), Failure> {
+    let status = ending.status();
     let Ending { output, reason, .. } = ending;
     let missing = || {
         Failure::input(FailureCode::NoAnswer, format_args!("run {run} has no answer: it {reason}"))
@@ -132,6 +133,12 @@ fn answer(record: &Record, run: RunId, ending: Ending, cx: &Invocation) -> Resul
     };
     let output = output.ok_or_else(missing)?;
     record::must_be_there(&**record.store(), run, &output)?;
+    if !status.is_success() {
+        cx.output.note(
+            NoteCode::PartialAnswer,
+            format_args!("this is no whole answer: run {run} {reason}"),
+        );
+    }
     record::print(&**record.store(), &output, cx)
 }
 

@@ -4,7 +4,8 @@
 //! trees. A label means the only run with it that is not over, to every command. Where none lives, a command that only looks takes the run of the newest
 //! tree that has the label, and of ids that begin in the same way the root. What was chosen is said. Anything else is refused, with the runs that may be meant.
 
-use std::collections::BTreeSet;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 
 use offshoot_display::{neutral, number};
 use offshoot_model::{RootId, RunId, RunStatus, SessionKey};
@@ -273,13 +274,20 @@ impl Record {
         }
         let many = many.max(found.len());
         let mut lines = Vec::new();
+        let mut trees = HashMap::new();
         for run in found.iter().take(FIND_LIMIT) {
-            let ending = self.store.ending(run.root, run.run)?;
-            let (is_over, status) = match (ending, self.is_abandoned(run.root)?) {
-                (Some(ending), _) => (true, ending.status().as_ref().to_owned()),
-                (None, true) => (true, RunStatus::Lost.to_string()),
-                (None, false) => (false, "not over".to_owned()),
+            let status = match self.store.ending(run.root, run.run)? {
+                Some(ending) => Some(ending.status()),
+                None => {
+                    let tree = match trees.entry(run.root) {
+                        Entry::Occupied(read) => read.into_mut(),
+                        Entry::Vacant(unread) => unread.insert(self.tree(run.root)?),
+                    };
+                    tree.get(run.run).map(|node| node.status)
+                }
             };
+            let is_over = status.is_some_and(RunStatus::is_terminal);
+            let status = status.map(|status| status.to_string()).unwrap_or_default();
             let age = run.run.made_at().map(|at| number::duration(now.since(at)));
             let age = age.map(|age| format!("  {age} ago")).unwrap_or_default();
             let label = self.label(run.root, run.run)?;

@@ -115,7 +115,9 @@ fn ctrl_c_on_the_root_reaches_the_last_grandchild() {
         .expect("the run has no id")
         .to_owned();
     // What it said in its grace is kept.
-    assert_eq!(place.run(&["show", &last, "--answer"]).expect_code(0).stdout(), "half of 2\n");
+    let answer = place.run(&["show", &last, "--answer"]).expect_code(0);
+    assert_eq!(answer.stdout(), "half of 2\n");
+    assert!(answer.stderr.contains("this is no whole answer: run "), "{}", answer.stderr);
 }
 
 #[test]

@@ -267,7 +267,7 @@ fn a_tree_that_its_breaker_holds_back_says_so() {
     let held = "held back by the breaker of the agent `main` since 20";
     let mut words = words.lines().map(|line| line.expect("it is text"));
     let told = words.find(|line| line.contains(held)).expect("it is said");
-    assert!(told.starts_with(" 60 %  ") && told.contains(": 2 faults in a row, one run"), "{told}");
+    assert!(told.starts_with(" 20 %  ") && told.contains(": 2 faults in a row, one run"), "{told}");
     for view in [&["tree"][..], &["list"], &["show", "last"], &["show", "in:4"]] {
         let shown = place.run(view).expect_code(0).stdout().to_owned();
         assert!(shown.contains(held), "{view:?}\n{shown}");

@@ -173,3 +173,26 @@ fn main_is_the_root_of_the_newest_tree() {
     }
     place.run(&["show", &first]).expect_code(0);
 }
+
+/// In each of two trees that were killed one piece was at work, and one stood in line.
+#[test]
+fn the_list_of_runs_that_may_be_meant_has_the_status_of_each() {
+    let place = Place::new();
+    place.file("in", "bean\npea\n");
+    named_pipe(place.path().join("up"));
+    let script = "echo > up; exec sleep 1000";
+    for _ in 0..2 {
+        let map = ["-q", "map", "-j", "1", "--split", "lines:1", "in", "--", "sh", "-c", script];
+        let mut map = place.command(&map);
+        let mut supervisor = map.spawn().expect("the program cannot be started");
+        fs::read(place.path().join("up")).expect("the agent writes");
+        let locks = place.locks_of(supervisor.id());
+        supervisor.kill().expect("it is a child that was not waited for");
+        supervisor.wait().expect("it was ours");
+        locks.wait();
+    }
+    for (label, status) in [("in:1", "  lost  "), ("in:2", "  queued  ")] {
+        let ambiguous = place.run(&["cancel", label]).expect_code(2).stderr;
+        assert_eq!(ambiguous.matches(status).count(), 2, "{ambiguous}");
+    }
+}

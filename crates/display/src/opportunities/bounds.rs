@@ -422,14 +422,7 @@ mod tests {
         timed.say(0, root, EventKind::Paused);
         timed.say(10, root, EventKind::Unpaused);
         timed.start(12, a);
-        let again = EventKind::Resumed {
-            attempt: 2,
-            continues: false,
-            after: Some(Box::new(Reason::ExitCode { code: 1 })),
-            wait_ms: Some(20),
-            changes: None,
-        };
-        timed.say(15, a, again);
+        timed.again(15, a, Some(Reason::ExitCode { code: 1 }), Some(20));
         let agent = AgentId::parse("a").expect("an id");
         let opened = EventKind::BreakerOpened { agent: agent.clone(), faults: 1, wait_ms: 30 };
         timed.say(15, root, opened);

@@ -200,14 +200,7 @@ mod tests {
         timed.start(0, a);
         timed.child(5000, root, "b");
         timed.say(65_000, root, EventKind::Reopened);
-        let again = EventKind::Resumed {
-            attempt: 2,
-            continues: false,
-            after: None,
-            wait_ms: None,
-            changes: None,
-        };
-        timed.say(65_000, a, again);
+        timed.again(65_000, a, None, None);
         timed.start(66_000, a);
         timed.complete(68_000, a);
         check(&timed, "7.0 s of work: a 7.0 s");

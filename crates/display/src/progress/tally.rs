@@ -219,9 +219,9 @@ impl Tally {
         self.expected.unwrap_or(0).max(admitted)
     }
 
-    /// Returns the part of the total that completed or failed, in percent; 0 of nothing. What was cancelled is not done.
+    /// Returns the part of the total that completed, in percent; 0 of nothing. What failed or was cancelled is not done.
     pub fn percent(&self) -> u64 {
-        ((self.completed + self.failed) * 100).checked_div(self.total()).unwrap_or(0)
+        (self.completed * 100).checked_div(self.total()).unwrap_or(0)
     }
 
     /// From the first start to the last event, or the last moment that was told; less the time in which no supervisor held the tree.

@@ -201,18 +201,22 @@ fn a_narrow_line_leaves_out_what_matters_least() {
     );
 }
 
-/// A run that waits for another attempt does not run, and an attempt after a kill begins anew.
-#[test]
-fn parked_runs_do_not_run() {
-    let mut written = Written::new(2);
-    (1..=2).for_each(|number| written.start(number, 0));
-    let again = |after: Option<Reason>| EventKind::Resumed {
+/// Another attempt, after one that ended so, or with its supervisor.
+fn again(after: Option<Reason>) -> EventKind {
+    EventKind::Resumed {
         attempt: 2,
         continues: false,
         wait_ms: after.as_ref().map(|_| 12_000),
         after: after.map(Box::new),
         changes: None,
-    };
+    }
+}
+
+/// A run that waits for another attempt does not run, and an attempt after a kill begins anew.
+#[test]
+fn parked_runs_do_not_run() {
+    let mut written = Written::new(2);
+    (1..=2).for_each(|number| written.start(number, 0));
     written.say(1, 1000, again(Some(Reason::ExitCode { code: 9 })));
     assert_eq!(written.now(2000), "0 of 2 done  1 running  1 parked  in 2.0 s");
     written.say(1, 13_000, EventKind::Starting);
@@ -234,10 +238,22 @@ fn a_run_has_no_time_where_there_is_no_supervisor() {
     say(&mut tree, run, 0, EventKind::Admitted(admitted));
     say(&mut tree, run, 1000, EventKind::Starting);
     say(&mut tree, run, 2000, EventKind::Started { process: None });
-    let mut lost = tree.clone();
-    lost.lose(root);
+    let lost = |tree: &Tree| {
+        let mut tree = tree.clone();
+        tree.lose(root);
+        tree
+    };
     let age = |tree: &Tree, ms| tree.get(run).and_then(|node| node.age(at(ms)));
-    assert_eq!(age(&lost, 100_000), Some(Duration::from_secs(1)));
+    assert_eq!(age(&lost(&tree), 100_000), Some(Duration::from_secs(1)));
+    // One that waits for another attempt is lost no more than one that stands in line, and its time ends all the same.
+    let mut parked = tree.clone();
+    say(&mut parked, run, 2500, again(Some(Reason::ExitCode { code: 9 })));
+    say(&mut parked, root.run(), 4000, EventKind::Alive);
+    assert_eq!(age(&lost(&parked), 100_000), Some(Duration::from_secs(3)));
+    assert_eq!(
+        lost(&parked).get(run).map(|node| node.status),
+        Some(offshoot_model::RunStatus::Queued)
+    );
     say(&mut tree, root.run(), 102_000, EventKind::Reopened);
     assert_eq!(age(&tree, 102_500), Some(Duration::from_millis(1500)));
     say(&mut tree, run, 104_000, EventKind::Ended(Box::new(Ending::of(Reason::TurnLimit))));
@@ -278,6 +294,31 @@ fn a_piece_that_hangs_is_named_and_no_time_left_is_promised() {
     // The hour in which no supervisor held the tree does not count; its last sign is its last event.
     say(&mut tally, 10, 3_604_000, EventKind::Reopened);
     assert!(tally.to_string().contains("in 4.0 s"), "{tally}");
+}
+
+/// Two that have completed say too little of how long one takes.
+#[test]
+fn where_too_few_have_completed_a_run_is_named_as_slow_after_a_minute() {
+    let mut written = Written::new(4);
+    (1..=4).for_each(|number| written.start(number, 0));
+    (1..=2).for_each(|number| written.end(number, 1000));
+    let early = written.now(59_000);
+    assert!(!early.contains("slowest"), "{early}");
+    let late = written.now(60_000);
+    assert!(late.contains("slowest: main: README.md for 1 min, silent for 1 min"), "{late}");
+}
+
+/// A piece that failed is not done, and the last line is told all the same.
+#[test]
+fn what_failed_is_no_part_of_the_percentage() {
+    let mut written = Written::new(4);
+    (1..=4).for_each(|number| written.start(number, 0));
+    (1..=3).for_each(|number| written.end(number, 1000 * u64::from(number)));
+    let failed = EventKind::Ended(Box::new(Ending::of(Reason::ExitCode { code: 1 })));
+    written.say(4, 4000, failed);
+    let lines = written.text();
+    let last = lines.lines().last().expect("lines were written");
+    assert!(last.starts_with(" 75 %  3 of 4 done  1 failed"), "{lines}");
 }
 
 /// Progress in lines about runs of one tree, and what it wrote.

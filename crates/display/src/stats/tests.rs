@@ -1,4 +1,4 @@
-use offshoot_test_support::scenario;
+use offshoot_test_support::{Timed, scenario};
 
 use super::*;
 
@@ -117,4 +117,26 @@ fn the_run_at_work_that_has_taken_longest_is_named() {
     // Nothing is at work in a tree that has lost its supervisor.
     stats.lose(tree.get(longest.run_id).expect("it is on record").root);
     assert!(stats.page(last).longest.is_none_or(|it| it.run_id != longest.run_id));
+}
+
+/// Of a tree that lives: what holds a slot now, what waits for its children, and what stands in line for another attempt.
+#[test]
+fn runs_that_are_not_over_count_for_the_time_that_they_held_a_slot() {
+    let (mut timed, root) = Timed::tree(4, None);
+    let parent = timed.child(0, root, "parent");
+    timed.start(0, parent);
+    timed.say(2000, parent, EventKind::Waiting);
+    let child = timed.child(2000, parent, "child");
+    timed.start(2000, child);
+    let again = timed.child(2000, parent, "again");
+    timed.start(2000, again);
+    timed.again(5000, again, Some(Reason::ExitCode { code: 75 }), Some(60_000));
+    let mut stats = Stats::default();
+    timed.events.iter().for_each(|event| stats.apply(event));
+    let page = stats.page(Timestamp::from_micros(10_000_000));
+    // Two seconds of the parent, eight of the child and three of the other one, in ten.
+    assert_eq!(page.parallelism.achieved, 1.3);
+    assert_eq!(page.parallelism.possible, 4.0);
+    let longest = page.longest.expect("one is at work");
+    assert_eq!((longest.run_id, longest.ms), (child, 8000));
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use offshoot_display::{Excerpt, Export, SaidEnd, Stats, StatsPage};
 use offshoot_model::{Event, EventKind, Node, RunId, Stream, Timestamp, Tree};
-use offshoot_test_support::scenario;
+use offshoot_test_support::{Timed, scenario};
 
 /// Text that ends what it stands in, in HTML, in Mermaid and in DOT, and moves a cursor.
 const HOSTILE: &str =
@@ -149,4 +149,21 @@ fn a_large_tree_is_counted_where_it_has_no_row() {
         export.dot().matches(" -> ").count(),
         50 + export.dot().matches("label=\"… ").count()
     );
+}
+
+/// The page is made an hour after the supervisor was killed.
+#[test]
+fn the_times_of_a_tree_without_a_supervisor_end_with_its_last_event() {
+    let (mut timed, root) = Timed::tree(4, None);
+    let child = timed.child(0, root, "a");
+    timed.start(1000, child);
+    timed.child(1000, root, "in line");
+    timed.say(4000, root, EventKind::Alive);
+    let mut tree = Tree::of(&timed.events);
+    tree.lose(timed.events[0].root);
+    let stats = numbers(&timed.events);
+    let top = tree.roots().next().expect("a root");
+    let page = Export { now: Timestamp::from_micros(3_600_000_000), ..export(&tree, top, &stats) };
+    let html = page.html();
+    assert!(html.contains("<i class=\"lost\" style=\"left:25.00%;width:75.00%\">"), "{html}");
 }

@@ -526,14 +526,7 @@ mod tests {
         let c = timed.admit(0, Some(root), "c", |it| it.needs = needs);
         let never = timed.child(0, root, "never");
         timed.start(0, a);
-        let again = EventKind::Resumed {
-            attempt: 2,
-            continues: false,
-            after: Some(Box::new(Reason::ExitCode { code: 1 })),
-            wait_ms: Some(30),
-            changes: None,
-        };
-        timed.say(10, a, again);
+        timed.again(10, a, Some(Reason::ExitCode { code: 1 }), Some(30));
         timed.start(10, b);
         timed.complete(60, b);
         timed.start(60, a);

@@ -49,6 +49,7 @@ pub(super) struct Shared {
 }
 
 /// The attempts of a keeper, for the thread that ends with it.
+#[derive(Default)]
 pub(super) struct Waiting(Weak<Shared>);
 
 struct Attempt {

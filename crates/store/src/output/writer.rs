@@ -238,3 +238,23 @@ impl Writer {
         false
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn a_round_ends_however_many_jobs_there_are() {
+        let folder = DataFolder::temporary().expect("the system has room for a folder");
+        let root = RootId::new(RunId::from_bytes([1; 16]));
+        let bounds = OutputBounds { run: 1 << 20, tree: 1 << 20 };
+        let mut writer = Writer::new(folder, root, bounds, Arc::default(), Waiting::default());
+        writer.round_ends = Some(now());
+        let (jobs, received) = channel();
+        (0..2).for_each(|_| jobs.send(Job::Count).expect("it is received"));
+        assert!(writer.next(&received).is_some());
+        assert_eq!(writer.round_ends, None, "nothing waits for another round");
+    }
+}

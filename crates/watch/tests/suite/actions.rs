@@ -108,3 +108,21 @@ fn an_answer_stands_in_the_last_line_until_the_next_key() {
         assert_eq!(stage.press([Key::Control(key)]), Some(intent), "also while something is typed");
     }
 }
+
+#[test]
+fn nothing_is_asked_of_a_tree_without_a_supervisor() {
+    let mut stage = Stage::map();
+    stage.screen.lose(RootId::new(scenario::run(0)));
+    stage.picture(80, 24);
+    // One that stood in line is not over, and no supervisor could do anything about it.
+    stage.press([Key::Char('/')]);
+    stage.typed("part-299");
+    stage.press([Key::Enter, Key::End]);
+    for key in "cpbw".chars().map(Key::Char) {
+        assert_eq!(stage.press([key]), None);
+        let picture = stage.picture(80, 24);
+        assert!(picture.contains("its tree has no supervisor"), "{key:?}: {picture}");
+        assert_eq!(stage.press([Key::Char('y')]), None);
+        stage.press([Key::Escape]);
+    }
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use offshoot_model::{Ending, Event, EventKind, Need, Payload};
-use offshoot_test_support::scenario;
+use offshoot_test_support::{Timed, scenario};
 use offshoot_watch::{Intent, Key};
 
 use crate::stage::Stage;
@@ -142,4 +142,18 @@ fn a_run_is_shown_with_what_is_below_it_alone() {
     let shown = names(&mut stage);
     assert_eq!(shown.len(), 3, "{shown:?}");
     assert_eq!(shown[0], "naïve/日本.txt");
+}
+
+/// Ticks come once a second: what happens between two of them is later than the first.
+#[test]
+fn an_event_moves_the_time() {
+    let (mut timed, root) = Timed::tree(4, None);
+    let slow = timed.child(0, root, "slow");
+    timed.start(0, slow);
+    let mut stage = Stage::of(timed.events.clone());
+    timed.child(97_000, root, "later");
+    let event = timed.events.last().expect("there are events").clone();
+    stage.screen.event(event);
+    let line = stage.line("slow");
+    assert!(line.contains(" 1 min 37 s"), "{line}");
 }

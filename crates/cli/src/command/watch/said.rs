@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use offshoot_door::Output;
-use offshoot_model::{RootId, RunId, RunStatus, Timestamp};
+use offshoot_model::{RootId, RunId, RunStatus};
 use offshoot_store::OutputReader;
 use offshoot_watch::{News, Words};
 use tokio::runtime::Handle;
@@ -95,10 +95,8 @@ async fn one(
                 Ok(())
             },
         )?;
-        // One that stood in line has said nothing.
-        if is_over && lines.has_said(run) && status(root, run, &record)? == RunStatus::Lost {
-            // The time of its last line.
-            lines.cut_off(run, Timestamp::EPOCH, &mut keep);
+        if is_over && status(root, run, &record)? == RunStatus::Lost {
+            lines.cut_off_if_said(run, &mut keep);
         }
         let open = lines.open(run).into_iter().map(words).collect();
         let from_beginning = std::mem::take(&mut is_first);
