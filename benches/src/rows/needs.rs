@@ -1,6 +1,5 @@
 //! Tasks that need each other beside tasks that do not.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -32,6 +31,9 @@ pub(crate) const START: Row = Row {
 
 const NEEDS: &str = "each needs one before it";
 const PLAIN: &str = "a plain fanout";
+/// Each is given an answer that no other one is given.
+const NEEDS_OWN: &str = "each prints its id, and needs that of one before it";
+const PLAIN_OWN: &str = "a plain fanout of those";
 /// A run that needs an answer reads it as a value of its context.
 const GIVEN: &str = "a plain fanout, each with one value of its context";
 /// The runs of one wave.
@@ -39,14 +41,23 @@ const WAVE: u32 = 100;
 
 fn measure(setting: &Setting) -> Result<Outcome> {
     let count = setting.pick(10_000, 300);
-    let program = &true_program()?;
-    let side = |name, kind| Side::new(name, move || run(setting, program, count, kind));
-    let sides =
-        vec![side(NEEDS, Kind::Chained), side(PLAIN, Kind::Plain), side(GIVEN, Kind::Given)];
+    let program = true_program()?;
+    let does_nothing = &[program.to_str().ok_or("a program of ordinary name")?];
+    let prints_its_id = &["printenv", "OFFSHOOT_RUN_ID"];
+    let side = |name, kind| Side::new(name, move || run(setting, does_nothing, count, kind));
+    let own = |name, kind| Side::new(name, move || run(setting, prints_its_id, count, kind));
+    let sides = vec![
+        side(NEEDS, Kind::Chained),
+        side(PLAIN, Kind::Plain),
+        side(GIVEN, Kind::Given),
+        own(NEEDS_OWN, Kind::Chained),
+        own(PLAIN_OWN, Kind::Plain),
+    ];
     let samples = compare(setting, setting.few_rounds(), sides)?;
     Ok(Outcome::new(Unit::Seconds("process"), samples)
         .times(NEEDS, 1.1, PLAIN)
         .times(NEEDS, 1.1, GIVEN)
+        .times(NEEDS_OWN, 1.1, PLAIN_OWN)
         .note(format!("{count} runs in waves of {WAVE}; the record is in SQLite")))
 }
 
@@ -58,12 +69,11 @@ enum Kind {
     Chained,
 }
 
-fn run(setting: &Setting, program: &Path, count: u64, kind: Kind) -> Result<f64> {
+fn run(setting: &Setting, command: &[&str], count: u64, kind: Kind) -> Result<f64> {
     let folder = setting.scratch()?;
-    let command = program.to_str().ok_or("a program of ordinary name")?;
     setting.runtime()?.block_on(async {
         let engine = Engine::new(Record::Sqlite, folder.path(), config(8)?, exec()?)?;
-        let run_spec = RunSpec::command("/", [command]);
+        let run_spec = RunSpec::command("/", command.iter().copied());
         let pieces = match kind {
             Kind::Plain => pieces(count),
             Kind::Chained => in_waves(count),

@@ -13,7 +13,9 @@ use offshoot_model::{
 };
 use offshoot_policy::memory::HostMemory;
 use offshoot_runtime::Runtime;
-use offshoot_store::{DataFolder, OutputBounds, OutputKeeper, RootLock, Store, StoreError};
+use offshoot_store::{
+    DataFolder, OutputBounds, OutputKeeper, RootLock, SharedContexts, Store, StoreError,
+};
 use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tracing::Instrument;
 
@@ -242,6 +244,7 @@ impl Spawner {
             host_memory: around.host_memory.clone(),
             workplaces: Workplaces::default(),
             contexts: Contexts::default(),
+            shared_contexts: SharedContexts::new(&around.folder, root),
             answers: Answers::default(),
             kept_values: KeptValues::default(),
             past_tasks: PastTasks::default(),

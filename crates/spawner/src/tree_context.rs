@@ -16,7 +16,9 @@ use offshoot_model::{
     ValueKind, error_chain,
 };
 use offshoot_policy::memory::HostMemory;
-use offshoot_store::{DataFolder, NewValue, Outcome, OutputKeeper, Store, StoreError};
+use offshoot_store::{
+    DataFolder, NewValue, Outcome, OutputKeeper, SharedContexts, Store, StoreError,
+};
 
 use tokio::sync::Semaphore;
 
@@ -74,6 +76,8 @@ pub(crate) struct TreeContext {
     pub(crate) host_memory: Option<HostMemorySource>,
     pub(crate) workplaces: Workplaces,
     pub(crate) contexts: Contexts,
+    /// The folders in which its runs see what they are given.
+    pub(crate) shared_contexts: SharedContexts,
     /// Answers for runs that need them.
     pub(crate) answers: Answers,
     pub(crate) kept_values: KeptValues,

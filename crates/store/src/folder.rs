@@ -6,7 +6,8 @@
 //!    offshoot.db            events of all trees
 //!    offshoot.id            which database that is, so that its loss is noticed
 //!    blobs/ab/cdef…         values by the hash of their content
-//!    runs/{run}/            what a run sees: context/…, and context.json that lists it
+//!    contexts/{root}/…/     what runs of a tree see from their start: context/…, and context.json that lists it
+//!    runs/{run}/            what is of one run: prompts, and in context/ what it has asked for later
 //!    spool/                 output that did not fit in memory, until it is a value
 //!    output/{root}/         what the agents of a tree said, see `output.rs`
 //!    listings/{terminal}   the runs that the last listing in a terminal printed
@@ -22,6 +23,7 @@ mod context;
 mod hold;
 mod listings;
 mod lock;
+mod shared_contexts;
 mod turns;
 mod watch;
 
@@ -43,9 +45,9 @@ use crate::below::Below;
 use crate::blobs::Blobs;
 use crate::output::OUTPUT;
 
-pub use context::ManifestEntry;
 pub use hold::RootLock;
 pub use lock::Stalled;
+pub use shared_contexts::{SharedContext, SharedContexts};
 pub use watch::Watch;
 
 /// The folder's usual name.
@@ -57,6 +59,7 @@ const IGNORE: &str = "*\n!config.toml\n!config.json5\n!agents/\n!agents/**\n";
 pub(crate) const DATABASE: &str = "offshoot.db";
 const BLOBS: &str = "blobs";
 const RUNS: &str = "runs";
+const CONTEXTS: &str = "contexts";
 const SPOOL: &str = "spool";
 const LOCKS: &str = "locks";
 
@@ -109,7 +112,7 @@ impl DataFolder {
         if is_ours {
             folder.below.close_to_others(None).map_err(trouble)?;
         }
-        for part in [BLOBS, RUNS, SPOOL, OUTPUT, LOCKS] {
+        for part in [BLOBS, RUNS, CONTEXTS, SPOOL, OUTPUT, LOCKS] {
             let made = folder.below.make_folder(part).and_then(|part| part.close_to_others(None));
             let exposed = made.map_err(|error| StoreError::io("make", &path.join(part), error))?;
             folder.is_exposed.fetch_or(exposed, Ordering::Relaxed);
@@ -307,6 +310,10 @@ impl DataFolder {
 
     pub(crate) fn runs(&self) -> io::Result<Below> {
         self.below.folder(RUNS)
+    }
+
+    pub(crate) fn contexts(&self) -> io::Result<Below> {
+        self.below.folder(CONTEXTS)
     }
 
     pub(crate) fn outputs(&self) -> io::Result<Below> {

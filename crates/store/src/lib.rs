@@ -3,7 +3,7 @@
 //! ```text
 //!  spawner ── append(events) ──▶ Store ──▶ offshoot.db        an event is durable before it is told
 //!          ── put(value) ──────▶       ──▶ blobs/ab/cdef…     a value once, under the hash of its content
-//!          ── context_link ────▶ DataFolder ──▶ runs/{run}/context/{name}
+//!          ── of(variables) ───▶ SharedContexts ──▶ contexts/{root}/…/context/{name}
 //!
 //!  tree · list · show · audit ◀── events, roots, find ── any process, while another one writes
 //! ```
@@ -71,7 +71,9 @@ mod value_reader;
 pub use below::{append_below, open_without_links};
 pub use commit::Commit;
 pub use error::StoreError;
-pub use folder::{DataFolder, FOLDER_NAME, ManifestEntry, RootLock, Stalled, Watch};
+pub use folder::{
+    DataFolder, FOLDER_NAME, RootLock, SharedContext, SharedContexts, Stalled, Watch,
+};
 pub use kind::kind_of;
 pub use memory::MemoryStore;
 pub use name::{NAME_LIMIT, file_name};

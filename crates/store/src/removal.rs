@@ -40,6 +40,7 @@ impl SqliteStore {
         let mut sweep = Sweep::new(folder, now, dry);
         sweep.values_of(&values, alone.is_some())?;
         sweep.run_folders(runs)?;
+        sweep.contexts_of(root)?;
         let mut swept = sweep.swept();
         swept.busy = alone.is_none();
         let (files, bytes) = remove_said(folder, root, |run| runs.contains(&run), dry)?;

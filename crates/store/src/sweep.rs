@@ -75,6 +75,7 @@ impl SqliteStore {
         let mut sweep = Sweep::new(folder, now, dry);
         // Folders first: what is linked into them counts as the value that it is.
         sweep.folders_of(folder.runs(), &named.runs, &[])?;
+        sweep.folders_of(folder.contexts(), &named.runs, without)?;
         sweep.folders_of(folder.outputs(), &named.runs, without)?;
         sweep.values(|value| !value.is_some_and(|hash| named.values.contains(&hash)), false)?;
         // Held no longer than it takes to look into some folders: who opens a tree waits for it.
@@ -134,6 +135,16 @@ impl<'a> Sweep<'a> {
             self.remove_folder(&folders, &name)?;
         }
         Ok(())
+    }
+
+    /// Removes what runs of this tree saw from their start: the tree is over, and has no reader any more.
+    pub(crate) fn contexts_of(&mut self, root: RootId) -> Result<(), StoreError> {
+        let Some(folders) = self.open(self.folder.contexts())? else { return Ok(()) };
+        let name = root.to_string();
+        match folders.there(&name) {
+            Ok(_) => self.remove_folder(&folders, &name),
+            Err(_) => Ok(()),
+        }
     }
 
     /// Values, the wrapped forms beside them, and what was to become one.

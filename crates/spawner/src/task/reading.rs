@@ -11,7 +11,7 @@ use offshoot_model::{
 };
 use offshoot_runtime::{ContextFile, Input};
 use offshoot_split::{HeldPiece, SplitError};
-use offshoot_store::{ManifestEntry, StoreError};
+use offshoot_store::{SharedContext, StoreError};
 
 use crate::request::Prepared;
 use crate::stored_values::recorded_all;
@@ -78,7 +78,7 @@ impl Wanted {
         context.extend(answers);
         let given = Given::to(tree, run, &context);
         let piece = input.map(|range| hold(tree, range)).transpose()?;
-        let (context, manifest) = link(tree, run, context).map_err(cannot_start)?;
+        let (context, manifest) = link(tree, context).map_err(cannot_start)?;
         Ok(Reading { context, manifest, piece, _given: given })
     }
 }
@@ -138,26 +138,20 @@ fn hold(tree: &TreeContext, range: InputRange) -> Result<HeldPiece, Reason> {
     })
 }
 
-/// Puts the values of a run's context where it can read them, and lists them in a manifest.
+/// Puts the values of a run's context where it can read them, with their list.
 fn link(
     tree: &TreeContext,
-    run: RunId,
     context: Vec<ContextEntry>,
 ) -> Result<(Vec<ContextFile>, Option<PathBuf>), StoreError> {
     if context.is_empty() {
         return Ok((Vec::new(), None));
     }
-    let link = |ContextEntry { name, value }: ContextEntry| {
-        let path = tree.folder.context_link(&*tree.store, run, &name, &value)?;
-        Ok(ContextFile { name, path, value })
-    };
-    let files: Vec<ContextFile> = context.into_iter().map(link).collect::<Result<_, _>>()?;
-    let entries: Vec<ManifestEntry<'_>> = files
-        .iter()
-        .map(|file| ManifestEntry { name: &file.name, path: &file.path, value: file.value })
-        .collect();
-    let manifest = tree.folder.write_manifest(run, &entries)?;
-    Ok((files, Some(manifest)))
+    let SharedContext { files, manifest } = tree.shared_contexts.of(&*tree.store, &context)?;
+    let files = context.into_iter().zip(files).map(|(entry, path)| {
+        let ContextEntry { name, value } = entry;
+        ContextFile { name, path, value }
+    });
+    Ok((files.collect(), Some(manifest)))
 }
 
 /// Context values that a run holds until it ends, in whatever way it ends.

@@ -3,7 +3,6 @@
 //! A raw value is its own file, linked: whatever its size, nothing is copied. A JSON value is seen as
 //! `{"ref": …, "value": …}`; that file is written once, beside the value, and linked as well.
 
-use std::collections::BTreeMap;
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
@@ -11,10 +10,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use offshoot_model::{PathText, RunId, ValueKind, VariableRef};
+use offshoot_model::{RunId, VariableRef};
 use rustix::fs::{AtFlags, CWD, linkat};
 use rustix::io::Errno;
-use serde::Serialize;
 
 use super::{BLOBS, DataFolder, RUNS};
 use crate::below::{Below, There};
@@ -23,18 +21,7 @@ use crate::{Store, StoreError};
 
 /// A value up to this size is read and compared with its hash before a run sees it: that takes less than a millisecond.
 /// A larger one is handed on as it is, so that a hundred runs do not wait for a hundred readings.
-const VERIFIED_ON_LINK: u64 = 1 << 20;
-
-/// One line of a run's list of variables.
-#[derive(Clone, Debug)]
-pub struct ManifestEntry<'a> {
-    /// The name the run knows it by.
-    pub name: &'a str,
-    /// The file to read: what [`DataFolder::context_link`] returned.
-    pub path: &'a Path,
-    /// The value behind it.
-    pub value: VariableRef,
-}
+pub(super) const VERIFIED_ON_LINK: u64 = 1 << 20;
 
 impl DataFolder {
     /// Gives a run a variable, as a read-only file in its folder, and returns the absolute path. The time it takes does
@@ -50,7 +37,18 @@ impl DataFolder {
         name: &str,
         value: &VariableRef,
     ) -> Result<PathBuf, StoreError> {
-        let within = Path::new(RUNS).join(run.to_string()).join("context");
+        self.link_variable(&Path::new(RUNS).join(run.to_string()), store, name, value)
+    }
+
+    /// The same in a folder below the data folder.
+    pub(super) fn link_variable(
+        &self,
+        within: &Path,
+        store: &dyn Store,
+        name: &str,
+        value: &VariableRef,
+    ) -> Result<PathBuf, StoreError> {
+        let within = within.join("context");
         let name = file_name(name, value.kind)?;
         let path = self.path().join(&within).join(&name);
         if value.size <= VERIFIED_ON_LINK {
@@ -65,32 +63,6 @@ impl DataFolder {
             .make_folder(&within)
             .and_then(|folder| link(&file, &folder, &name, &self.clones));
         linked.map_err(|error| StoreError::io("link", &path, error))?;
-        Ok(path)
-    }
-
-    /// Writes the list of a run's variables, name → path, size, type, and returns its absolute path.
-    pub fn write_manifest(
-        &self,
-        run: RunId,
-        entries: &[ManifestEntry<'_>],
-    ) -> Result<PathBuf, StoreError> {
-        const NAME: &str = "context.json";
-        let path = self.run_folder(run).join(NAME);
-        let lines: BTreeMap<&str, ManifestLine> = entries.iter().map(manifest_line).collect();
-        let write = || {
-            let folder = self.below().make_folder(Path::new(RUNS).join(run.to_string()))?;
-            let mut text = serde_json::to_vec_pretty(&lines)?;
-            text.push(b'\n');
-            // Nothing reads the list of a run that has not started. What an attempt has left is replaced, for it may be cut short.
-            match folder.create_new(NAME) {
-                Ok(mut file) => file.write_all(&text),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    self.spool()?.write_whole(&folder, NAME, |file| file.write_all(&text))
-                }
-                Err(error) => Err(error),
-            }
-        };
-        write().map_err(|error| StoreError::io("write", &path, error))?;
         Ok(path)
     }
 
@@ -138,23 +110,15 @@ fn reads(mut file: &File, expected: &[u8]) -> bool {
     io::Read::read_to_end(&mut file, &mut bytes).is_ok() && bytes == expected
 }
 
-#[derive(Serialize)]
-struct ManifestLine {
-    path: PathText,
-    size: u64,
-    r#type: ValueKind,
-}
-
-fn manifest_line<'a>(entry: &ManifestEntry<'a>) -> (&'a str, ManifestLine) {
-    let path = PathText(entry.path.to_owned());
-    (entry.name, ManifestLine { path, size: entry.value.size, r#type: entry.value.kind })
-}
-
-/// Gives a file one more name by the best means there is. What stands there already is replaced: the same name in the same
-/// run is the same variable, asked for again.
+/// Gives a file one more name by the best means there is. Another file that stands there already is replaced: the same name in the same
+/// folder is the same variable, asked for again.
 fn link(source: &File, folder: &Below, name: &str, clones: &AtomicBool) -> io::Result<()> {
     match link_new(source, folder, name, clones) {
+        // Agents may be reading it.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            if folder.there(name)?.is(&There::of(source)?) {
+                return Ok(());
+            }
             folder.remove(name)?;
             link_new(source, folder, name, clones)
         }

@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command};
 
-use offshoot_model::{RootId, ValueKind, VariableRef};
-use offshoot_store::{DataFolder, ManifestEntry, MemoryStore, NewValue, Store, StoreError};
+use offshoot_model::{ContextEntry, RootId, ValueKind, VariableRef};
+use offshoot_store::{DataFolder, MemoryStore, NewValue, SharedContexts, Store, StoreError};
 
 use offshoot_test_support::named_pipe;
 use rustix::fs::{FlockOperation, flock};
@@ -16,6 +16,10 @@ use crate::sample::{OnDisk, new_run};
 fn put(store: &dyn Store, value: NewValue) -> VariableRef {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(store.put(value)).unwrap()
+}
+
+fn entry(name: &str, value: VariableRef) -> ContextEntry {
+    ContextEntry { name: name.into(), value }
 }
 
 fn mode(path: &Path) -> u32 {
@@ -95,7 +99,10 @@ fn no_link_in_the_folder_leads_out_of_it() {
         &|disk, [value, _]| disk.folder.context_link(&disk.store, run, "x", &value).is_ok();
     let wrap: Act<'_> =
         &|disk, [_, value]| disk.folder.context_link(&disk.store, run, "x", &value).is_ok();
-    let list: Act<'_> = &|disk, _| disk.folder.write_manifest(run, &[]).is_ok();
+    let share: Act<'_> = &|disk, [value, other]| {
+        let contexts = SharedContexts::new(&disk.folder, root);
+        contexts.of(&disk.store, &[entry("x", value), entry("y", other)]).is_ok()
+    };
     let hold: Act<'_> = &|disk, _| disk.folder.hold(root).is_ok();
     let spool: Act<'_> = &|disk, _| disk.folder.spool_file().is_ok();
     let read: Act<'_> = &|disk, [value, _]| disk.store.read(&value).is_ok();
@@ -116,12 +123,14 @@ fn no_link_in_the_folder_leads_out_of_it() {
     };
     let context = format!("runs/{run}/context");
     let own = format!("runs/{run}");
+    let of_tree = format!("contexts/{root}");
     for (part_of_it, act) in [
         (context.as_str(), link),
         (&context, wrap),
         (&own, link),
-        (&own, list),
-        ("runs", list),
+        (&of_tree, share),
+        ("contexts", share),
+        ("spool", share),
         ("locks", hold),
         ("spool", spool),
         ("spool", wrap),
@@ -478,36 +487,4 @@ fn a_large_json_variable_is_wrapped_without_being_held() {
         let path = disk.folder.context_link(&disk.store, new_run(), "data", &value).unwrap();
         assert!(std::fs::read_to_string(path).unwrap().ends_with(&format!("{text}}}\n")));
     }
-}
-
-#[test]
-fn the_manifest_lists_what_a_run_may_read() {
-    let disk = OnDisk::new();
-    let run = new_run();
-    let names = ["a \"quoted\" name", "other"];
-    let value = put(&disk.store, NewValue::bytes(ValueKind::Json, *b"[1]"));
-    let paths = names.map(|name| disk.folder.context_link(&disk.store, run, name, &value).unwrap());
-    let entries: Vec<_> =
-        names.iter().zip(&paths).map(|(name, path)| ManifestEntry { name, path, value }).collect();
-    let manifest = disk.folder.write_manifest(run, &entries).unwrap();
-    let json: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(manifest).unwrap()).unwrap();
-    for (name, path) in names.iter().zip(&paths) {
-        let expected =
-            serde_json::json!({ "path": path.to_str().unwrap(), "size": 3, "type": "json" });
-        assert_eq!(json[name], expected);
-    }
-}
-
-#[test]
-fn spool_files_are_new_and_private() {
-    let disk = OnDisk::new();
-    let (mut file, path) = disk.folder.spool_file().unwrap();
-    let (_, other) = disk.folder.spool_file().unwrap();
-    assert_ne!(path, other);
-    assert_eq!(mode(&path), 0o600);
-    std::io::Write::write_all(&mut file, b"output").unwrap();
-    let value = put(&disk.store, NewValue::adopt(ValueKind::Text, &path));
-    assert_eq!(disk.store.read(&value).unwrap(), b"output");
-    assert_eq!(std::fs::read_dir(disk.folder.spool_folder()).unwrap().count(), 1);
 }

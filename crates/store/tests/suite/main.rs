@@ -11,6 +11,7 @@ mod folder;
 mod identity;
 mod sample;
 mod scenario;
+mod shared_contexts;
 mod sweep;
 mod values;
 mod versions;
