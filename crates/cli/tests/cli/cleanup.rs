@@ -95,7 +95,7 @@ fn what_cannot_be_removed_is_told_and_stays_in_sight() {
     let place = Place::new();
     let script = r#"echo step > plan
 "$OFFSHOOT" -q spawn --wait --label stuck --cleanup delete --context plan=plan x -- sh -c '
-    folder=.offshoot/runs/$OFFSHOOT_RUN_ID; rm -r "$folder" && echo "no folder" > "$folder"'
+    folder=.offshoot/runs/$OFFSHOOT_RUN_ID; rm -rf "$folder"; echo "no folder" > "$folder"'
 until "$OFFSHOOT" tree | grep -c "not removed"; do :; done"#;
     // It is removed after its result was handed over, which no client is told.
     let outcome = place.tree(&[], script).expect_code(0);

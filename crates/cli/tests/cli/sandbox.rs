@@ -42,14 +42,14 @@ fn an_agent_in_bubblewrap_sees_the_door_and_its_own_folder() {
     place.file("notes", "inside\n");
     place.file(
         "agent.sh",
-        r#"ls .offshoot .offshoot/runs | grep -v "$OFFSHOOT_RUN_ID" | paste -sd' '
+        r#"ls .offshoot | paste -sd' '; ls .offshoot/contexts/* | wc -l
            cat .offshoot/offshoot.db "$1" 2>&1 | grep -c 'No such file'
            rm "$OFFSHOOT_SOCKET" 2> /dev/null || echo kept
            ls -d /proc/[0-9]* | wc -l | sed 's/^[0-9]$/few/'
            "$OFFSHOOT" context put notes notes; "$OFFSHOOT" context get notes
            "$OFFSHOOT" context put secret "$1" 2> /dev/null || echo unread
            # A large answer, whose file is not shown to it, comes through the door.
-           "$OFFSHOOT" spawn --wait --give notes x -- sh -c 'cat .offshoot/runs/$OFFSHOOT_RUN_ID/context/notes; yes | head -c 300000' | cksum
+           "$OFFSHOOT" spawn --wait --give notes x -- sh -c 'cat "${OFFSHOOT_CONTEXT%/*}/context/notes"; yes | head -c 300000' | cksum
            "$OFFSHOOT" -q spawn --wait deeper -- sh -c '"$OFFSHOOT" -q spawn x -- true 2> /dev/null; echo $?'"#,
     );
     let secret = outside.path().join("secret").display().to_string();
@@ -64,10 +64,7 @@ fn an_agent_in_bubblewrap_sees_the_door_and_its_own_folder() {
     answer.push_str(&"y\n".repeat(150_000));
     place.file("whole", answer);
     let sum = place.run(&["-q", "run", "x", "--", "sh", "-c", "cksum < whole"]);
-    let expected = format!(
-        ".offshoot: doors runs  .offshoot/runs:\n2\nkept\nfew\ninside\nunread\n{}3\n",
-        sum.stdout()
-    );
+    let expected = format!("contexts doors\n1\n2\nkept\nfew\ninside\nunread\n{}3\n", sum.stdout());
     assert_eq!(outcome.expect_code(0).stdout(), expected);
 }
 
