@@ -68,8 +68,11 @@ const SILENT: &str = "`offshoot list --tree RUN --status running --sort silent` 
 const RUNS_OF_TREE: &str =
     "`offshoot list --tree RUN` lists the runs of a tree, `offshoot show RUN` explains one run";
 
+/// The way to make a piece of each line.
+const LINES_OF_MAP: &str = "`--split lines:N` makes a piece of every N lines";
+
 /// An option that another command has, and the line that does what it says.
-const OPTIONS: [(&str, &str); 20] = [
+const OPTIONS: [(&str, &str); 21] = [
     ("--status", "`offshoot list --tree RUN --status STATUS` lists runs of a tree by status"),
     (
         "--failed",
@@ -83,6 +86,10 @@ const OPTIONS: [(&str, &str); 20] = [
         "`offshoot logs RUN --tail N` prints the last lines, `offshoot list --limit N` so many runs",
     ),
     ("--lines", "`offshoot logs RUN --tail N` prints the last lines"),
+    (
+        "--tail",
+        "`offshoot logs RUN --tail N` prints the last lines of what a run said; `offshoot events RUN | tail -n N` the last events",
+    ),
     ("-P", "`--jobs N` is the number of agents that run at once"),
     ("--halt", "`--max-fail N` cancels the rest once more than N have failed"),
     ("--resume", "`offshoot resume RUN` goes on with a tree that was stopped"),
@@ -131,6 +138,9 @@ pub(crate) fn hint(error: &clap::Error) -> Option<&'static str> {
     };
     let Some(ContextValue::String(word)) = error.get(kind) else { return None };
     let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    if word == "--lines" && usage.contains("offshoot map") {
+        return Some(LINES_OF_MAP);
+    }
     if !word.starts_with('-') && usage.contains("offshoot list") {
         return Some(RUNS_OF_TREE);
     }
@@ -162,6 +172,7 @@ mod tests {
             ("show --tree x", "--tree"),
             ("logs last -n 5", "-n"),
             ("logs last --lines 5", "--lines"),
+            ("events last --tail 5", "--tail"),
             ("list --running", "--running"),
             ("list --hung", "--hung"),
             ("logs last --grep x", "--grep"),
@@ -183,6 +194,9 @@ mod tests {
             let expected = OPTIONS.iter().find(|(name, _)| *name == option).map(|(_, hint)| *hint);
             assert_eq!(hint(&error), expected, "{option}");
         }
+        let map = ["offshoot", "map", "--lines", "1", "in", "--", "cat"];
+        let error = Arguments::try_parse_from(map).expect_err("it has no such option");
+        assert_eq!(hint(&error), Some(LINES_OF_MAP));
         let error = Arguments::try_parse_from(["offshoot", "trea"]).expect_err("it is not there");
         assert_eq!(hint(&error), None);
         let error = Arguments::try_parse_from(["offshoot", "list", "last"]).expect_err("no RUN");

@@ -1,5 +1,12 @@
 //! Words and forms that several commands share.
 
+use std::collections::BTreeSet;
+
+use offshoot_model::{Node, RootId};
+
+use crate::code::NoteCode;
+use crate::invocation::Invocation;
+
 /// Words as one would type them into a shell. One with control characters stands in the form that bash, zsh and ksh read: `$'a\nb'`.
 pub(crate) fn command_line(words: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+%^".contains(c);
@@ -23,6 +30,29 @@ fn escaped(word: &str) -> String {
         c => c.to_string(),
     };
     format!("$'{}'", word.chars().map(escape).collect::<String>())
+}
+
+/// The note where a data folder has no record.
+pub(crate) fn nothing_yet(cx: &Invocation) -> String {
+    format!("nothing has run here yet: nothing is recorded in {}", cx.data_folder().display())
+}
+
+/// Says how to go on with trees of which a supervisor was killed, where runs of them are shown.
+pub(crate) fn point_to_resume<'a>(shown: impl Iterator<Item = &'a Node>, cx: &Invocation) {
+    let lost = shown.filter(|node| node.is_without_supervisor());
+    let roots: BTreeSet<RootId> = lost.map(|node| node.root).collect();
+    let hint = match (roots.first(), roots.len()) {
+        (None, _) => return,
+        (Some(root), 1) => {
+            format!("a tree has no supervisor any more: `offshoot resume {root}` goes on with it")
+        }
+        (Some(_), many) => {
+            format!(
+                "{many} trees have no supervisor any more: `offshoot resume RUN` goes on with one"
+            )
+        }
+    };
+    cx.output.hint(NoteCode::WithoutSupervisor, hint);
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use offshoot_model::{Node, RunStatus};
+use offshoot_model::{Node, RunStatus, Timestamp};
 
 use crate::style::Style;
 use crate::{neutral, number};
@@ -26,6 +26,8 @@ pub struct RunLine<'a> {
     pub status: Option<RunStatus>,
     /// The time from its first slot to its end.
     pub time: Option<Duration>,
+    /// True if it may have run for longer: its supervisor was killed.
+    pub is_at_least: bool,
     /// The time since its last sign of life, where it runs.
     pub silence: Option<Duration>,
     /// The tokens and the money that it used.
@@ -71,7 +73,7 @@ impl fmt::Display for RunLine<'_> {
             Some(status) => write!(f, "{}", self.style.status(status))?,
             None => f.write_str("unknown")?,
         }
-        let time = self.time.map(number::duration);
+        let time = self.time.map(|time| at_least(time, self.is_at_least));
         let silence = self.silence.map(|time| format!("silent {}", number::duration(time)));
         let reason = self.reason.as_deref().filter(|_| self.status != Some(RunStatus::Completed));
         let reason = reason.map(|reason| neutral::line(reason).into_owned());
@@ -80,6 +82,16 @@ impl fmt::Display for RunLine<'_> {
         let parts = [time, silence, self.used.clone(), reported, reason, left];
         parts.into_iter().flatten().try_for_each(|part| write!(f, "  {part}"))
     }
+}
+
+/// Returns the time for which a run has held a slot, as of this moment: `4.1 s`. Where its supervisor was killed, no more is known than
+/// that it was so long: `≥ 4.1 s`. None where it has not begun.
+pub fn time(node: &Node, now: Timestamp) -> Option<String> {
+    node.age(now).map(|age| at_least(age, node.left_at().is_some()))
+}
+
+fn at_least(time: Duration, is_at_least: bool) -> String {
+    format!("{}{}", if is_at_least { "≥ " } else { "" }, number::duration(time))
 }
 
 /// Returns the reason of a run's end as it stands behind the status; none while it lives, and none of a success.

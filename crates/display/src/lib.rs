@@ -41,7 +41,7 @@ mod style;
 mod tree;
 
 pub use advice::in_tree;
-pub use branch::{Branch, RunLine, reason_beside, why};
+pub use branch::{Branch, RunLine, reason_beside, time, why};
 pub use export::{Excerpt, Export, SaidEnd};
 pub use held::{Hold, breaker, held, host, memory, parked, paused, wall};
 pub use learned::Learned;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use offshoot_model::{Cost, Node, RunId, RunStatus, Subtrees, Timestamp, TokenCount, Tree, Usage};
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::branch::why;
+use crate::branch::{time, why};
 use crate::held::held;
 use crate::style::Style;
 use crate::{neutral, number};
@@ -78,8 +78,8 @@ impl<'a> List<'a> {
             node.status.to_string(),
             if node.depth > 0 { node.depth.to_string() } else { String::new() },
             number::duration(now.since(node.admitted_at)),
-            told(node.age(now)),
-            told(self.silences.get(&node.run).copied().filter(|_| is_at_work(node))),
+            time(node, now).unwrap_or_default(),
+            told(self.silence(node, now)),
             tokens(&subtree.usage, self.with_zeros),
             cost(&subtree.cost, self.with_zeros),
             done.unwrap_or_default(),
@@ -88,6 +88,12 @@ impl<'a> List<'a> {
             reasons.join("; "),
         ];
         self.rows.push(Row { node, cells });
+    }
+
+    /// The time for which a run has been silent. The supervisor tells it a moment later than this one.
+    fn silence(&self, node: &Node, now: Timestamp) -> Option<Duration> {
+        let silence = self.silences.get(&node.run).filter(|_| is_at_work(node))?;
+        Some((*silence).min(node.age(now).unwrap_or(*silence)))
     }
 }
 

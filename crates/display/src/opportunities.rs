@@ -12,7 +12,7 @@ mod chain;
 
 use std::fmt;
 
-use offshoot_model::{Event, EventKind, RunId, Usage};
+use offshoot_model::{Event, EventKind, RunId, Timestamp, Usage};
 use serde::Serialize;
 
 use self::bounds::Bounds;
@@ -76,6 +76,12 @@ impl TimeUse {
         }
     }
 
+    /// Takes in that it is this moment, of a tree that a supervisor holds.
+    pub fn at(&mut self, now: Timestamp) {
+        self.bounds.at(now);
+        self.chains.at(now);
+    }
+
     /// Returns what was found, with these replays.
     pub fn opportunities(self, slots: Vec<Replayed>) -> Opportunities {
         let usage = self.usages.into_values().fold(self.usage, |sum, usage| sum + usage);
@@ -107,7 +113,7 @@ impl fmt::Display for Opportunities {
             write!(f, "{gap}{} {}", queued.bound, number::milliseconds(queued.ms))?;
         }
         if !queued.is_empty() {
-            f.write_str(" (the sum over all runs)")?;
+            f.write_str("; times of all runs together")?;
         }
         write!(f, "\nlongest path {slowest_chain}")?;
         if let Some(share) = cache_reads {

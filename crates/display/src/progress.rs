@@ -55,7 +55,7 @@ const REDRAW: Duration = Duration::from_millis(50);
 const TOLD_NO_SOONER: Duration = Duration::from_secs(1);
 
 /// The longest time without a line, where lines are written.
-const TOLD_AGAIN: Duration = Duration::from_secs(60);
+const TOLD_AGAIN: Duration = Duration::from_secs(30);
 
 /// A terminal of so many columns has room for a long bar.
 const WIDE: usize = 140;
@@ -78,6 +78,8 @@ enum Screen {
         told: Option<Timestamp>,
         /// True once a line has said that all is over.
         told_over: bool,
+        /// True while a line about an end waits for what starts in its place.
+        waits: bool,
         /// The slow run that was named last.
         slow: Option<String>,
         /// The reasons why the tree was held back at the last event.
@@ -156,7 +158,7 @@ impl Progress {
                     bar.set_message(picture(tree, &self.tally, event.at, *rows, self.style));
                 }
             }
-            Screen::Lines { out, percent, told, told_over, held: told_held, .. } => {
+            Screen::Lines { out, percent, told, told_over, waits, held: told_held, .. } => {
                 if let Some(failure) = failure {
                     let _ = writeln!(out, "{failure}");
                 }
@@ -172,6 +174,10 @@ impl Progress {
                     *percent = now.min(*percent);
                 }
                 let is_end = matches!(event.kind, EventKind::Ended(_));
+                // A start in the place of a run that ended is told with its end.
+                if matches!(event.kind, EventKind::Starting) && std::mem::take(waits) {
+                    let _ = writeln!(out, "{now:3} %  {}", self.tally);
+                }
                 let is_due = told.is_none_or(|told| event.at.since(told) >= TOLD_NO_SOONER);
                 // The end is told at once; where runs follow that ask about answers, it comes again after each of them.
                 let is_over = ended == total && !*told_over && *percent <= 100;
@@ -179,15 +185,22 @@ impl Progress {
                 if is_end && is_due && self.tally.is_told(event.at) {
                     (*percent, *told) = (now, Some(event.at));
                     *told_over |= is_over;
-                    let _ = writeln!(out, "{now:3} %  {}", self.tally);
+                    *waits = !is_over;
+                    if is_over {
+                        let _ = writeln!(out, "{now:3} %  {}", self.tally);
+                    }
                 }
             }
         }
     }
 
     /// Tells that it is this moment now: ages and silences are drawn anew. Without a terminal a line is written where there was none
-    /// for a minute, and where a run begins to take much longer than those before it.
+    /// for half a minute, and where a run begins to take much longer than those before it.
     pub fn tick(&mut self, now: Timestamp) {
+        if self.tally.reads_back() {
+            // The time without a supervisor is known once its end is.
+            return;
+        }
         self.tally.at(now);
         let (ended, total) = (self.tally.ended(), self.tally.total());
         match &mut self.screen {
@@ -196,7 +209,10 @@ impl Progress {
                 *drawn = Some(now);
                 bar.set_message(picture(tree, &self.tally, now, *rows, self.style));
             }
-            Screen::Lines { out, percent, told, slow, .. } => {
+            Screen::Lines { out, percent, told, slow, waits, .. } => {
+                if std::mem::take(waits) {
+                    let _ = writeln!(out, "{:3} %  {}", self.tally.percent(), self.tally);
+                }
                 let since = *told.get_or_insert(now);
                 let slowest = self.tally.slowest();
                 let is_new = slowest.is_some() && slowest != *slow;
@@ -249,7 +265,12 @@ impl Progress {
         last_words.iter().for_each(|line| self.note(line));
         match &mut self.screen {
             Screen::Terminal(bar, _) | Screen::Growing { bar, .. } => bar.finish_and_clear(),
-            Screen::Lines { out, .. } => drop(out.flush()),
+            Screen::Lines { out, waits, .. } => {
+                if *waits {
+                    let _ = writeln!(out, "{:3} %  {}", self.tally.percent(), self.tally);
+                }
+                drop(out.flush());
+            }
         }
         self.tally
     }
@@ -259,7 +280,7 @@ impl Screen {
     /// Lines, of which none has told a percentage above this one.
     fn lines(out: Box<dyn Write + Send>, percent: u64) -> Self {
         let (told, told_over, slow, held) = (None, false, None, Vec::new());
-        Self::Lines { out, percent, told, told_over, slow, held }
+        Self::Lines { out, percent, told, told_over, waits: false, slow, held }
     }
 }
 

@@ -51,6 +51,8 @@ pub struct AtWork {
 #[derive(Clone, Debug, Default)]
 pub struct Story {
     admitted: Option<Box<Admitted>>,
+    /// The beginning of its piece of the input.
+    piece: Option<String>,
     /// The terms of the run that asked for it.
     parent: Option<Arc<Grant>>,
     stopping: Option<Reason>,
@@ -140,6 +142,16 @@ impl Show {
         self.at_work = at_work;
     }
 
+    /// Returns the piece of the input that the run reads; none where it reads none.
+    pub fn input(&self) -> Option<&InputRange> {
+        self.story.admitted.as_ref()?.input.as_ref()
+    }
+
+    /// Takes in how that piece begins.
+    pub fn piece(&mut self, text: String) {
+        self.story.piece = Some(text);
+    }
+
     /// The supervisor of the run's tree is gone: what the record leaves open is lost. To be called after the last event.
     pub fn lose(&mut self, root: RootId) {
         self.tree.lose(root);
@@ -222,7 +234,9 @@ impl Story {
         let runtimes = admitted.runtime.iter().chain(&self.fallbacks);
         let runtimes: Vec<_> = runtimes.map(|runtime| neutral::line(runtime)).collect();
         row("runtime", (!runtimes.is_empty()).then(|| runtimes.join(", then ")));
-        row("input", admitted.input.as_ref().map(input));
+        let text = self.piece.as_deref().map(|text| format!(": {}", neutral::line(text)));
+        let text = text.unwrap_or_default();
+        row("input", admitted.input.as_ref().map(|range| format!("{}{text}", input(range))));
         row("granted", Some(rights::granted(&admitted.grant, self.parent.as_deref())));
         // Among the terms of a root they stand already.
         row("limits", admitted.parent.and_then(|_| rights::time_limits(&admitted.grant)));

@@ -213,6 +213,7 @@ impl<'a> TreeText<'a> {
         let line = RunLine {
             status: Some(node.status),
             time: self.now.map_or_else(|| node.execution_time(), |now| node.age(now)),
+            is_at_least: node.left_at().is_some(),
             silence: silence.copied().filter(|_| is_at_work(node)),
             used,
             reported: node.reported.as_deref(),

@@ -255,7 +255,11 @@ impl Ending {
         if self.status().is_success() {
             return None;
         }
-        cause(self.diagnostics.as_deref()?).map(first_failure)
+        let said = self.diagnostics.as_deref()?;
+        match self.reason.is_from_outside() {
+            true => said.trim_end().lines().next_back().map(str::trim),
+            false => cause(said).map(first_failure),
+        }
     }
 
     /// The reason in one line, with the cause.
@@ -282,6 +286,20 @@ impl Ending {
 }
 
 impl Reason {
+    /// True if something else ended the run, whatever it was doing: what it said last is no cause.
+    pub const fn is_from_outside(&self) -> bool {
+        match self {
+            Self::Cancelled { .. }
+            | Self::Timeout { .. }
+            | Self::Idle { .. }
+            | Self::Deadline
+            | Self::ParkLimit { .. } => true,
+            // `SIGHUP`, `SIGINT`, `SIGKILL`, `SIGTERM`: sent by others. A program sends itself the other ones, and may say why.
+            Self::Signal { signal } => matches!(*signal, 1 | 2 | 9 | 15),
+            _ => false,
+        }
+    }
+
     /// The table of endings.
     pub const fn status(&self) -> RunStatus {
         match self {
@@ -342,17 +360,9 @@ impl Reason {
 
 /// Returns a reason with the cause that the run named, in one line.
 pub(crate) fn with_cause(reason: &Reason, cause: Option<&str>) -> String {
-    // What ended it from outside is not what it said last.
-    let is_from_outside = matches!(
-        reason,
-        Reason::Cancelled { .. }
-            | Reason::Timeout { .. }
-            | Reason::Idle { .. }
-            | Reason::Deadline
-            | Reason::ParkLimit { .. }
-    );
     match cause {
-        Some(cause) if is_from_outside => format!("{reason}; last said: {cause}"),
+        // What it said last is not why it ended.
+        Some(cause) if reason.is_from_outside() => format!("{reason}; last said: {cause}"),
         Some(cause) => format!("{reason}: {cause}"),
         None => reason.to_string(),
     }

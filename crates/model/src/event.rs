@@ -531,10 +531,10 @@ table! {
     Self::HostFree => "host_free", "no run waits for a slot of the host any more";
     Self::Ended(ending) => "ended", ending.reason.to_string();
     Self::Merged(merged) => "merged", format!(
-        "{}: {}, {}{}",
+        "{}: {}, {} without one{}",
         merged.strategy,
         number::many(merged.merged.into(), "result"),
-        number::many(merged.failed.into(), "failure"),
+        number::many(merged.failed.into(), "piece"),
         merged.chosen.as_ref().map_or_else(String::new, |chosen| format!("; chosen: {chosen}"))
     );
     Self::Alive => "alive", "runs work, and nothing else has happened for a while";

@@ -114,7 +114,7 @@ impl Reason {
             )),
             // Its pieces may have ended for reasons that pass.
             Self::PiecesFailed { .. } => yes(Some(
-                "with --on-failure skip, `map` and `fanout` leave them out; with --on-failure include, they keep them in the answer",
+                "`offshoot resume RUN --failed --cancelled` runs those pieces again; with --on-failure skip, `map` and `fanout` answer without them, with --on-failure include they name them in the answer",
             )),
             Self::NotRecorded { .. } => yes(Some(
                 "see what could not be written, free space there if it is full, then run it again",
@@ -201,7 +201,7 @@ mod tests {
             (cancelled(CancelledBy::MaxFail), true, Some("--max-fail")),
             (cancelled(CancelledBy::Budget), false, Some("budget")),
             (Reason::NeedFailed { need: text() }, false, Some("--failed")),
-            (Reason::PiecesFailed { failed: 1, total: 2 }, true, Some("--on-failure")),
+            (Reason::PiecesFailed { failed: 1, total: 2 }, true, Some("resume RUN --failed")),
             (Reason::NotRecorded { message: text() }, true, Some("space")),
             (Reason::Isolation { message: text() }, false, Some("--isolation")),
             (Reason::Interrupted, true, Some("resume")),

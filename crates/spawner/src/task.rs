@@ -93,8 +93,11 @@ impl Task {
                 let finished = in_its_folder(finished.unwrap_or_else(|p| panicked(&*p)), folder);
                 kept(&task.tree, finished.await, limit, schema).await
             };
-            let outcome = own_folder::bring_back(&task.tree, task.id, outcome).await;
+            let mut outcome = own_folder::bring_back(&task.tree, task.id, outcome).await;
             if let Some(output) = &task.output {
+                if !outcome.ending.status().is_success() {
+                    outcome.last_words = output.last_words();
+                }
                 output.end(task.tree.clock.now());
             }
             task.watch.settle(&task.tree.clock, busy(&task.sender, task.run)).await;
@@ -152,7 +155,7 @@ async fn kept(
         _ => None,
     };
     let ending = Ending { output, diagnostics, said, ..Ending::of(reason) };
-    Outcome { ending, usage, cost, retry_after }
+    Outcome { ending, usage, cost, retry_after, last_words: None }
 }
 
 /// The same, but that a run whose working folder is gone could not have been started: no fault of its program. A name with a

@@ -9,6 +9,9 @@ use super::{PieceArguments, WorkArguments};
 /// Run different tasks over the same context, and make one answer of the answers
 ///
 /// Each task is the standard input of one run of COMMAND, followed by where to read the context.
+///
+/// COMMAND has PATH, HOME, USER, SHELL, LANG, LC_*, TZ, TERM, TMPDIR, XDG_*, SSL_CERT_*, those of a proxy and OFFSHOOT_* in its environment,
+/// and nothing else of yours: `runtimes.exec.env = ["NAME"]` in the configuration passes on more.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

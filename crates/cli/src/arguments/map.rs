@@ -11,6 +11,9 @@ use super::{PieceArguments, WorkArguments};
 ///
 /// The input is cut into pieces, each piece is the standard input of one run of COMMAND, and what the runs print is
 /// merged in the order of the pieces. Inside an agent the runs are children of that agent, and a budget is divided among them.
+///
+/// COMMAND has PATH, HOME, USER, SHELL, LANG, LC_*, TZ, TERM, TMPDIR, XDG_*, SSL_CERT_*, those of a proxy and OFFSHOOT_* in its environment,
+/// and nothing else of yours: `runtimes.exec.env = ["NAME"]` in the configuration passes on more.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -55,7 +55,7 @@ pub(crate) struct ResumeChoice {
     #[arg(long)]
     pub(crate) cancelled: bool,
 
-    /// Of those, only the pieces with this label
+    /// Of those, only the pieces with this label; one label: each further one is another command
     #[arg(long, value_name = "LABEL")]
     pub(crate) only: Option<String>,
 

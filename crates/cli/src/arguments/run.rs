@@ -7,6 +7,9 @@ use super::WorkArguments;
 /// Run one agent and print its answer
 ///
 /// The task is the standard input of COMMAND, byte for byte, followed by where to read the context.
+///
+/// COMMAND has PATH, HOME, USER, SHELL, LANG, LC_*, TZ, TERM, TMPDIR, XDG_*, SSL_CERT_*, those of a proxy and OFFSHOOT_* in its environment,
+/// and nothing else of yours: `runtimes.exec.env = ["NAME"]` in the configuration passes on more.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -12,7 +12,7 @@ use super::value::duration;
 /// With --delegation it counts tasks with a type instead (`offshoot delegate --type`): how many were done, in which time and at which cost,
 /// by the agent that had them and by a child. After ten of each it recommends.
 ///
-/// Failures are grouped by what they said, numbers aside, each group with one run as an example.
+/// Failures are grouped by what they said, numbers aside, each group with one run as an example. Times in JSON are in milliseconds.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

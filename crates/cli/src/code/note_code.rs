@@ -90,6 +90,8 @@ pub(crate) enum NoteCode {
     ExampleAgent,
     /// `list` or `tree` has no row.
     NothingToShow,
+    /// `list` or `tree` shows runs of a tree whose supervisor was killed.
+    WithoutSupervisor,
     /// `logs` has nothing to print.
     NothingSaid,
     /// `show --answer` prints what a run has answered before it failed.

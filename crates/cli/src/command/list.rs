@@ -25,6 +25,7 @@ use crate::held_run::HeldRun;
 use crate::invocation::Invocation;
 use crate::listing;
 use crate::record::{Archived, Record};
+use crate::wording;
 use crate::work::engine::block_on;
 
 /// The reason of an end, in the two versions of the form.
@@ -115,10 +116,8 @@ pub(crate) fn run(arguments: &ListArguments, cx: &Invocation) -> Result<Exit, Fa
                 NoteCode::NothingToShow,
                 format_args!("no run matches: the nearest agent is `{near}`: --agent {near}"),
             ),
-            None => cx.output.note(
-                NoteCode::NothingToShow,
-                if any { "no run matches" } else { "nothing has run here yet" },
-            ),
+            None if any => cx.output.note(NoteCode::NothingToShow, "no run matches"),
+            None => cx.output.note(NoteCode::NothingToShow, wording::nothing_yet(cx)),
         }
     } else if let Some(record) = &record {
         let ids = beginnings(record.sqlite().runs()?.into_iter());
@@ -133,6 +132,7 @@ pub(crate) fn run(arguments: &ListArguments, cx: &Invocation) -> Result<Exit, Fa
         }
         listing::keep(record, nodes.iter().map(|node| node.run));
         cx.output.painted(|out| writeln!(out, "{list}"))?;
+        wording::point_to_resume(nodes.iter().copied(), cx);
     }
     Ok(exit)
 }

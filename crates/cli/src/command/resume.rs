@@ -31,8 +31,15 @@ pub(crate) fn run(arguments: &ResumeArguments, cx: &Invocation) -> Result<Exit, 
 
 /// The one tree that lost its supervisor.
 fn only_abandoned(choice: &ResumeChoice, cx: &Invocation) -> Result<RootId, Failure> {
-    let abandoned = Record::open(cx)?.map(|record| record.abandoned()).transpose()?;
-    match abandoned.unwrap_or_default().as_slice() {
+    let record = Record::open(cx)?.ok_or_else(|| {
+        let folder = cx.data_folder();
+        Failure::input(
+            FailureCode::NothingAbandoned,
+            format_args!("there is nothing to resume: nothing is recorded in {}", folder.display()),
+        )
+        .hint("--data-dir names another data folder")
+    })?;
+    match record.abandoned()?.as_slice() {
         [] => Err(Failure::input(FailureCode::NothingAbandoned, "no tree has lost its supervisor: there is nothing to resume")
             .hint(format_args!(
                 "`offshoot resume last{}` goes on with the newest tree; `offshoot list` shows the others",

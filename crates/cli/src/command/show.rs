@@ -2,16 +2,17 @@
 
 mod at_work;
 
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use offshoot_display::json::Document;
 use offshoot_display::{Show, Style};
 use offshoot_model::{
-    Admitted, AgentId, Changes, Cost, DelegationContext, Ending, EnvelopeError, Grant, InputRange,
-    Node, Origin, Payload, RunId, RunStatus, SessionKey, Timestamp, Usage, bounded_request,
-    rfc3339,
+    Admitted, AgentId, Changes, ContentHash, Cost, DelegationContext, Ending, EnvelopeError, Grant,
+    InputRange, Node, Origin, Payload, RunId, RunStatus, SessionKey, Timestamp, Usage,
+    bounded_request, rfc3339,
 };
-use offshoot_store::FoundRun;
+use offshoot_store::{FoundRun, open_without_links};
 use serde::Serialize;
 
 use crate::arguments::ShowArguments;
@@ -214,6 +215,28 @@ fn shown(
     })
 }
 
+/// Returns the first line of a piece, where its file still has what was cut from it.
+fn piece(range: &InputRange) -> Option<String> {
+    /// A larger piece is not read to show its beginning.
+    const LARGEST: u64 = 64 * 1024;
+    const CHARACTERS: usize = 80;
+    if range.size() > LARGEST {
+        return None;
+    }
+    let file = open_without_links(&range.path).ok()?;
+    let mut bytes = vec![0; range.size() as usize];
+    let (header, piece) = bytes.split_at_mut(range.header as usize);
+    file.read_exact_at(header, 0).ok()?;
+    file.read_exact_at(piece, range.offset).ok()?;
+    if range.hash != Some(ContentHash::of(&bytes)) {
+        return None;
+    }
+    let text = str::from_utf8(&bytes[range.header as usize..]).ok()?.trim();
+    let line = text.lines().next()?;
+    let shown: String = line.chars().take(CHARACTERS).collect();
+    Some(if shown.len() < text.len() { format!("{shown} …") } else { shown })
+}
+
 fn text(record: &Record, found: &FoundRun, cx: &Invocation) -> Result<(), Failure> {
     let mut show = Show::new(found.run, Style::Colour);
     let lost = record.is_abandoned(found.root)?;
@@ -226,6 +249,9 @@ fn text(record: &Record, found: &FoundRun, cx: &Invocation) -> Result<(), Failur
     if let Some(node) = show.node() {
         let at_work = block_on(at_work::look(record, node, cx))?;
         show.at_work(at_work);
+    }
+    if let Some(piece) = show.input().and_then(piece) {
+        show.piece(piece);
     }
     if let Some(value) = show.stored_answer()
         && !record.store().path(&value).is_ok_and(|path| path.exists())

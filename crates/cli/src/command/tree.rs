@@ -14,6 +14,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::{Archived, Record};
+use crate::wording;
 use crate::work::engine::block_on;
 
 /// The runs below the tops that are shown unless more are asked for.
@@ -71,13 +72,10 @@ fn show(
     }
     let open: Vec<RootId> = tree.open().map(|root| root.root).collect();
     match (tops.as_slice(), &arguments.run) {
-        ([], _) => cx.output.note(
-            NoteCode::NothingToShow,
-            match tree.roots().next() {
-                Some(_) => "no run matches",
-                None => "nothing has run here yet",
-            },
-        ),
+        ([], _) if tree.roots().next().is_some() => {
+            cx.output.note(NoteCode::NothingToShow, "no run matches")
+        }
+        ([], _) => cx.output.note(NoteCode::NothingToShow, wording::nothing_yet(cx)),
         ([top], Some(_)) => return print(TreeText::of(tree, top), arguments, record, &open, cx),
         _ => {
             let text = TreeText { tops, ..TreeText::new(tree) };
@@ -133,7 +131,12 @@ fn print(
         limit: (!all).then(|| limit.unwrap_or(LIMIT)),
         ..text
     };
-    cx.output.painted(|out| writeln!(out, "{text}"))
+    let roots = text.tops.clone();
+    let tree = text.tree;
+    cx.output.painted(|out| writeln!(out, "{text}"))?;
+    let is_shown = |node: &&Node| roots.iter().any(|top| top.root == node.root);
+    wording::point_to_resume(tree.nodes().filter(is_shown), cx);
+    Ok(())
 }
 
 /// A node as it is shown outside: with the names that older readers know.

@@ -200,7 +200,7 @@ pub(crate) async fn supervisor_of(run: RunId, cx: &Invocation) -> Result<Client,
         FailureCode::SupervisorGone,
         format_args!("no supervisor runs the tree of run {run} any more"),
     )
-    .hint("`offshoot show` tells how it ended"))
+    .hint("where it is not over, `offshoot resume RUN` goes on with it; `offshoot show RUN` says which"))
 }
 
 /// A tree that is not over.

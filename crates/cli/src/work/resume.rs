@@ -442,9 +442,12 @@ fn finished(
         1 => format!(", although 1 run {of} did not complete"),
         many => format!(", although {} runs {of} did not complete", count(many as u64)),
     };
+    let answered = only.as_ref().filter(|_| missing.is_empty());
+    let answered = answered.map(|label| format!(": `{label}` has its answer")).unwrap_or_default();
+    cx.output.name_tree(root);
     cx.output.note(
         NoteCode::NothingToResume,
-        format_args!("tree {root} is over: nothing is left to resume{missing}"),
+        format_args!("tree {root} is over: nothing is left to resume{missing}{answered}"),
     );
     if !missing.is_empty() {
         let choice = ResumeChoice {

@@ -125,3 +125,34 @@ fn what_a_child_says_of_its_error_stands_in_the_tree_and_in_the_progress() {
     let stats = place.run(&["stats", "last"]).expect_code(0).stdout().to_owned();
     assert!(stats.contains("2 × ") && !stats.contains("it says"), "{stats}");
 }
+
+/// A run that is ended from outside said last what it was at, on whichever stream; the line on standard error is no cause.
+#[test]
+fn a_run_that_was_ended_from_outside_said_last_what_it_was_at() {
+    let place = Place::new();
+    let script =
+        "echo 'note: the usual' >&2; sleep 1.2; echo 'waiting for a lock'; exec sleep 1000";
+    let outcome = place.run(&["run", "--idle-timeout", "2", "x", "--", "sh", "-c", script]);
+    let outcome = outcome.expect_code(1);
+    let said = "; last said: waiting for a lock";
+    assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
+    for view in [&["show", "last"][..], &["list"], &["tree"], &["events"], &["stats"]] {
+        let shown = place.run(view).expect_code(0).stdout().to_owned();
+        assert!(shown.contains(said), "{view:?}: {shown}");
+    }
+    let script = "echo 'note: the usual' >&2; sleep 1.2; echo 'waiting for a lock'; kill -9 $$";
+    let outcome = place.run(&["run", "x", "--", "sh", "-c", script]).expect_code(1);
+    assert!(outcome.stderr.contains(&format!("killed by signal 9{said}")), "{}", outcome.stderr);
+}
+
+/// A piece is named by its text where that is still what was cut from the file.
+#[test]
+fn a_piece_is_shown_with_its_text() {
+    let place = Place::new();
+    place.file("in", "host-1\nhost-2\n");
+    place.run(&["-q", "map", "--split", "lines:1", "in", "--", "true"]).expect_code(0);
+    let shown = || place.run(&["show", "in:2"]).expect_code(0).stdout().to_owned();
+    assert!(shown().contains("/in from byte 7: host-2\n"), "{}", shown());
+    place.file("in", "host-1\nhost-3\n");
+    assert!(shown().contains("/in from byte 7\n"), "{}", shown());
+}

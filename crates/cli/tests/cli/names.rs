@@ -191,6 +191,20 @@ fn the_list_of_runs_that_may_be_meant_has_the_status_of_each() {
         supervisor.wait().expect("it was ours");
         locks.wait();
     }
+    // Each view of them says how to go on, and that their time is no more than what is known of it.
+    for view in ["list", "tree"] {
+        let shown = place.run(&[view]).expect_code(0);
+        assert!(shown.stdout().contains("≥ "), "{}", shown.text());
+        let hint = "2 trees have no supervisor any more: `offshoot resume RUN` goes on with one";
+        assert!(shown.stderr.contains(hint), "{}", shown.text());
+        let of_one =
+            if view == "list" { &["list", "--tree", "last"][..] } else { &["tree", "last"] };
+        let shown = place.run(of_one).expect_code(0);
+        let hint = "a tree has no supervisor any more: `offshoot resume ";
+        assert!(shown.stderr.contains(hint), "{}", shown.text());
+    }
+    let late = place.run(&["pause", "last"]).expect_code(2).stderr;
+    assert!(late.contains("`offshoot resume RUN` goes on with it"), "{late}");
     for (label, status) in [("in:1", "  lost  "), ("in:2", "  queued  ")] {
         let ambiguous = place.run(&["cancel", label]).expect_code(2).stderr;
         assert_eq!(ambiguous.matches(status).count(), 2, "{ambiguous}");

@@ -232,7 +232,11 @@ fn what_failed_runs_again_by_name_or_all_of_it() {
     assert_eq!(tree.matches("in:3").count(), 1, "{tree}");
     assert!(tree.contains("… 1 whose place another run has taken"), "{tree}");
     let none = place.run(&only).expect_code(1);
-    assert!(none.stderr.contains("nothing is left to resume"), "{}", none.stderr);
+    assert!(
+        none.stderr.contains("nothing is left to resume: `in:3` has its answer"),
+        "{}",
+        none.stderr
+    );
 
     let resumed = place.run(&["resume", &root, "--failed"]).expect_code(0);
     let progress: Vec<&str> = resumed.stderr.lines().filter(|line| line.contains(" % ")).collect();

@@ -225,6 +225,9 @@ fn a_tree_that_is_killed_while_it_is_resumed_is_resumed_again() {
     assert_eq!(resumed.stdout(), WHOLE);
     let once_more = |(ended, ran): (bool, usize)| if ended { ran } else { ran + 1 };
     assert_eq!([1, 2, 3].map(|line| ran(&place, line)), before.map(once_more));
+    // Programs use no tokens, however often they are begun.
+    let stats = place.run(&["stats", "last"]).expect_code(0).stdout().to_owned();
+    assert!(!stats.contains("not reported"), "{stats}");
 }
 
 #[test]

@@ -37,7 +37,9 @@ fn write_page(export: &Export<'_>, out: &mut String) -> fmt::Result {
     let rows = export.rows();
     head(export, &title, out)?;
     failures(export, &rows, out)?;
-    text("Answer", export.answer.as_ref(), out)?;
+    let is_whole = export.top.status.is_success();
+    let answer = if is_whole { "Answer" } else { "Answer, as far as it came" };
+    text(answer, export.answer.as_ref(), out)?;
     tree(export, &rows, out)?;
     costs(export, out)?;
     logs(export, out)?;
@@ -99,15 +101,15 @@ fn failures(export: &Export<'_>, rows: &[Row<'_>], out: &mut String) -> fmt::Res
         return Ok(());
     }
     out.push_str("<h2>Failures</h2>\n<ul>\n");
-    for Cause { runs, example, run_id, name, .. } in export.stats.causes.iter().take(LISTED) {
+    for Cause { runs, words, run_id, name, .. } in export.stats.causes.iter().take(LISTED) {
         let has_row =
             rows.iter().any(|row| matches!(row, Row::Run { node, .. } if node.run == *run_id));
         let name = escape(name);
         let link = if has_row { format!("<a href=\"#{run_id}\">{name}</a>") } else { name };
-        let (count, example) = (number::count(*runs), escape(example));
+        let (count, words) = (number::count(*runs), escape(words));
         writeln!(
             out,
-            "<li>{count} × <span class=\"why\">{example}</span> <span class=\"faint\">e.g. {link}</span></li>"
+            "<li>{count} × <span class=\"why\">{words}</span> <span class=\"faint\">e.g. {link}</span></li>"
         )?;
     }
     let left = export.stats.causes.get(LISTED..).unwrap_or_default();

@@ -113,6 +113,11 @@ enum State {
 }
 
 impl Bounds {
+    /// Takes in that it is this moment: runs have stood in line up to it.
+    pub(super) fn at(&mut self, now: Timestamp) {
+        self.pass(now);
+    }
+
     pub(super) fn apply(&mut self, event: &Event) {
         if let EventKind::Reopened | EventKind::RootReopened(_) = event.kind {
             // There was no supervisor that could have started anything.
@@ -360,7 +365,7 @@ impl fmt::Display for Bound {
             Self::Host => f.write_str("host.maxConcurrent"),
             Self::Quota => f.write_str("the quota of an account"),
             Self::Pause => f.write_str("the pause"),
-            Self::Other => f.write_str("the start, with a slot free"),
+            Self::Other => f.write_str("their start, once a slot was free"),
         }
     }
 }
@@ -438,7 +443,7 @@ mod tests {
                 ("another attempt", 20),
                 ("the breaker", 10),
                 ("the pause", 10),
-                ("the start, with a slot free", 2),
+                ("their start, once a slot was free", 2),
             ],
         );
     }
@@ -453,6 +458,6 @@ mod tests {
         timed.say(900, root, EventKind::Reopened);
         let b = timed.child(900, root, "b");
         timed.start(902, b);
-        check(&timed, &[("maxConcurrent", 4), ("the start, with a slot free", 2)]);
+        check(&timed, &[("maxConcurrent", 4), ("their start, once a slot was free", 2)]);
     }
 }

@@ -96,6 +96,11 @@ impl Chains {
         }
     }
 
+    /// Takes in that it is this moment: runs that are at work have worked up to it.
+    pub(super) fn at(&mut self, now: Timestamp) {
+        self.seen = self.seen.max(Some(now));
+    }
+
     /// Returns the chain with the most work; of equal ones the one whose last run was admitted first.
     pub(super) fn slowest(mut self) -> Chain {
         // What is at work has worked up to the last event.
@@ -191,6 +196,17 @@ mod tests {
         timed.complete(10_000, root);
         // `main` worked for 1 + 1 seconds, `a` for 2, `c` for 6 and `b` for 8.
         check(&timed, "10.0 s of work: main 2.0 s → b 8.0 s");
+    }
+
+    #[test]
+    fn a_run_at_work_has_worked_up_to_now() {
+        let (mut timed, root) = Timed::tree(1, None);
+        let a = timed.child(0, root, "a");
+        timed.start(0, a);
+        let mut chains = Chains::default();
+        timed.events.iter().for_each(|event| chains.apply(event));
+        chains.at(Timestamp::from_micros(2_500_000));
+        assert_eq!(chains.slowest().to_string(), "2.5 s of work: a 2.5 s");
     }
 
     #[test]

@@ -108,6 +108,11 @@ impl Tally {
         Self { since, ..self }
     }
 
+    /// True while what happened in an earlier life of the tree is read.
+    pub(super) fn reads_back(&self) -> bool {
+        self.last_event < self.since
+    }
+
     /// True if what happens at this moment is told.
     pub(super) fn is_told(&self, at: Timestamp) -> bool {
         at >= self.since
@@ -282,7 +287,10 @@ impl Tally {
         let in_line = self.total() - self.ended() - self.running - self.waiting;
         if in_line > 0 {
             let left = self.total() - self.ended();
-            return Duration::try_from_secs_f64(left as f64 / rate).ok();
+            let left = Duration::try_from_secs_f64(left as f64 / rate).ok()?;
+            // Nothing says that one which has taken longer than that ends by then.
+            let slow = self.slow().filter(|_| self.mean().is_some());
+            return Some(left).filter(|left| slow.is_none_or(|(_, age)| age < *left));
         }
         if self.at_work().any(|(live, _)| live.is_again) {
             return None;
@@ -402,9 +410,10 @@ impl Tally {
             return Vec::new();
         }
         let all = number::count(*before + last.len() as u64);
+        let when = if self.dead.is_zero() { "before that" } else { "since it was resumed" };
         let head = match before {
-            0 => format!("{all} failed before that:"),
-            _ => format!("{all} failed before that; the last {}:", last.len()),
+            0 => format!("{all} failed {when}:"),
+            _ => format!("{all} failed {when}; the last {}:", last.len()),
         };
         iter::once(head).chain(last.iter().map(|failure| failure.text(style))).collect()
     }

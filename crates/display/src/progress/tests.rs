@@ -473,10 +473,59 @@ fn what_was_over_before_is_not_told_again_and_again() {
 }
 
 #[test]
-fn a_minute_without_a_word_is_a_line() {
+fn half_a_minute_without_a_word_is_a_line() {
     let mut written = Written::new(9);
     for second in 0..=125 {
         written.progress.tick(at(second * 1000));
     }
-    assert_eq!(written.text(), "  0 %  0 of 9 done  9 queued\n".repeat(2));
+    assert_eq!(written.text(), "  0 %  0 of 9 done  9 queued\n".repeat(4));
+}
+
+/// Runs that a killed supervisor had begun are read from the record before it is told that they go on.
+#[test]
+fn no_time_without_a_supervisor_is_told_while_the_record_is_read() {
+    let mut written = Written::new(2);
+    written.progress = written.progress.since(at(500_000));
+    (1..=2).for_each(|number| written.start(number, 0));
+    written.say(1, 5_000, EventKind::Used { usage: Usage::default(), cost: Cost::NONE });
+    written.progress.tick(at(500_100));
+    assert_eq!(written.text(), "");
+    written.say(0, 500_200, EventKind::Reopened);
+    assert_eq!(written.now(500_200), "0 of 2 done  2 running  in 5.0 s");
+}
+
+/// A slot that is free for a moment is not one that nothing uses.
+#[test]
+fn an_end_is_told_with_what_starts_in_its_place() {
+    let mut written = Written::new(4);
+    (1..=2).for_each(|number| written.start(number, 0));
+    written.end(1, 5_000);
+    assert_eq!(written.text(), "");
+    written.start(3, 5_000);
+    assert!(
+        written.text().starts_with(" 25 %  1 of 4 done  2 running  1 queued"),
+        "{}",
+        written.text()
+    );
+}
+
+/// One that hangs beside others that take a second each.
+#[test]
+fn no_time_is_left_that_is_shorter_than_what_the_slowest_has_taken() {
+    let mut written = Written::new(40);
+    written.start(9, 0);
+    for number in 1..=4 {
+        written.start(number, u64::from(number) * 1000);
+        written.end(number, u64::from(number) * 1000 + 1000);
+    }
+    written.start(8, 4_900);
+    let early = written.now(5_000);
+    assert!(early.contains("slowest") && early.contains(" left"), "34 in line: {early}");
+    (10..=38).for_each(|number| {
+        written.start(number, 200_000);
+        written.end(number, 201_000);
+    });
+    written.start(39, 201_000);
+    let almost = written.now(201_000);
+    assert!(almost.contains("slowest") && !almost.contains(" left"), "{almost}");
 }

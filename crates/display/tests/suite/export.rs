@@ -157,7 +157,7 @@ fn the_times_of_a_tree_without_a_supervisor_end_with_its_last_event() {
     let (mut timed, root) = Timed::tree(4, None);
     let child = timed.child(0, root, "a");
     timed.start(1000, child);
-    timed.child(1000, root, "in line");
+    timed.child(1000, root, "later");
     timed.say(4000, root, EventKind::Alive);
     let mut tree = Tree::of(&timed.events);
     tree.lose(timed.events[0].root);

@@ -27,6 +27,8 @@ pub(crate) struct Outcome {
     pub(crate) cost: Option<Cost>,
     /// The time after which the service that refused it wants to be asked again.
     pub(crate) retry_after: Option<Duration>,
+    /// The line that it said last.
+    pub(crate) last_words: Option<String>,
 }
 
 /// The data of a run that is over, and what its end changes for others.
@@ -44,14 +46,14 @@ pub(super) struct ClosedRun {
 impl From<Ending> for Outcome {
     fn from(ending: Ending) -> Self {
         let (usage, cost) = (Some(ending.usage), Some(ending.cost));
-        Self { ending, usage, cost, retry_after: None }
+        Self { ending, usage, cost, retry_after: None, last_words: None }
     }
 }
 
 impl Machine {
     /// A runtime says that a run is over. What it does not say of its use is what it has told before.
     pub(super) fn came_back(&mut self, run: RunIndex, outcome: Outcome) {
-        let Outcome { mut ending, usage, cost, retry_after } = outcome;
+        let Outcome { mut ending, usage, cost, retry_after, last_words } = outcome;
         self.lose_requests(run);
         let reported = usage.zip(cost);
         if let Some(metered) = self.metered_use(run, &ending.reason, reported) {
@@ -69,9 +71,28 @@ impl Machine {
             ending.reason = reason;
         }
         self.meets_wall(run, &mut ending, retry_after);
+        if let Some(last_words) = last_words {
+            self.say_last(run, &mut ending, last_words);
+        }
         self.ended_well(run, &ending);
         if !self.retry(run, &ending, retry_after) {
             self.finished(run, ending);
+        }
+    }
+
+    /// Keeps what a run said last, where something else ended it.
+    fn say_last(&self, run: RunIndex, ending: &mut Ending, last_words: String) {
+        let live = self.runs[run.get()].live();
+        let stopping = live.and_then(|live| live.stopping.as_deref());
+        let reason = stopping.unwrap_or(&ending.reason);
+        if ending.status().is_success() || !reason.is_from_outside() {
+            return;
+        }
+        let said = ending.diagnostics.get_or_insert_default();
+        if said.lines().next_back().map(str::trim) != Some(&*last_words) {
+            let line_break = if said.is_empty() { "" } else { "\n" };
+            said.push_str(line_break);
+            said.push_str(&last_words);
         }
     }
 

@@ -258,6 +258,10 @@ impl Live {
         match (told, self.cost) {
             (None, CostKnowledge::Metered) => self.unasked(),
             (None, CostKnowledge::None) => (Usage::default(), Cost::NONE),
+            // What an earlier supervisor has found is none, and no report of a program that might have used more since.
+            (Some((usage, cost)), CostKnowledge::None) if usage == Usage::default() => {
+                (usage, cost)
+            }
             // Whatever it has used went through the meter, and is charged.
             (Some(told), CostKnowledge::Metered) => told,
             (None, _) => (Usage::UNKNOWN, Cost::unknown()),

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 use offshoot_model::{RootId, RunId, Stream, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
-use super::frame::{self, HEAD, Kind};
+use super::frame::{self, Frame, HEAD, Kind};
 use super::slot::{SlotHead, Slots};
 use super::writer::{Job, Writer};
 use super::{AttemptId, OutputBounds};
@@ -17,6 +18,9 @@ use crate::DataFolder;
 
 /// Bytes on their way to the files. What comes on top of them is dropped, and missing where the disk does not keep up.
 const UNDERWAY: usize = 64 * 1024 * 1024;
+
+/// The characters that are told of a line.
+const LONGEST_LINE: usize = 500;
 
 /// A slot that has room for less begins no frame of a longer part.
 const LEAST: usize = 128;
@@ -264,6 +268,13 @@ impl AttemptOutput {
         keeper.tell();
     }
 
+    /// The last line that was said, of what was not said long ago. Where both streams said something at about the same time it is not
+    /// known which came last: then it is that of standard output, and behind it that of standard error.
+    pub fn last_words(&self) -> Option<String> {
+        let state = self.attempt.state.lock();
+        last_words(&state.frames)
+    }
+
     /// The attempt is over. What is said after that is not kept.
     pub fn end(&self, at: Timestamp) {
         let (keeper, attempt) = (&self.keeper, &*self.attempt);
@@ -297,5 +308,35 @@ impl AttemptOutput {
             (state.handed, state.before) = (0, state.total);
             (state.begun, state.dropped) = (false, false);
         }
+    }
+}
+
+/// Returns the last line of these frames, see [`AttemptOutput::last_words`].
+fn last_words(mut frames: &[u8]) -> Option<String> {
+    /// The two streams of a program come by two ways, and are read one after the other.
+    const TOGETHER: Duration = Duration::from_secs(1);
+    let mut said: [(Timestamp, Vec<u8>); 2] = Default::default();
+    while let Some(Frame { kind, at, bytes }) = frame::take(&mut frames) {
+        if let Kind::Said(stream) = kind {
+            let (last, text) = &mut said[stream as usize];
+            *last = at;
+            text.extend_from_slice(bytes);
+        }
+    }
+    let [out, error] = said.map(|(at, text)| {
+        let text = String::from_utf8_lossy(&text);
+        // A line that was written over again and again is what it was last.
+        let line = text.rsplit(['\n', '\r']).map(str::trim).find(|line| !line.is_empty());
+        line.map(|line| (at, line.chars().take(LONGEST_LINE).collect::<String>()))
+    });
+    match (out, error) {
+        (Some((at, out)), Some((later, error))) => {
+            if at.since(later).max(later.since(at)) <= TOGETHER {
+                Some(format!("{out}; on standard error: {error}"))
+            } else {
+                Some(if at > later { out } else { error })
+            }
+        }
+        (out, error) => out.or(error).map(|(_, line)| line),
     }
 }

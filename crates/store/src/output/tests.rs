@@ -209,3 +209,28 @@ async fn what_a_killed_supervisor_did_not_write_is_missing_alone() {
     let runs: HashSet<RunId> = read.iter().map(|(run, _)| *run).collect();
     assert_eq!(runs, HashSet::from([run(1), run(2)]), "{read:?}");
 }
+
+#[test]
+fn the_last_words_are_the_last_line_of_either_stream() {
+    let place = Place::new();
+    let keeper = place.keeper(1 << 20, 1 << 20);
+    let last = |said: &[(u64, Stream, &str)]| {
+        let output = keeper.begin(run(1), now()).expect("it keeps");
+        for (ms, stream, text) in said {
+            output.said(Timestamp::from_micros(ms * 1000), *stream, text.as_bytes());
+        }
+        output.last_words()
+    };
+    const ERROR: Stream = Stream::Stderr;
+    assert_eq!(last(&[]), None);
+    assert_eq!(last(&[(0, OUT, " \n\n")]), None);
+    assert_eq!(last(&[(0, OUT, "a\nb\n\n")]).as_deref(), Some("b"));
+    assert_eq!(last(&[(0, OUT, "a\nhalf of "), (9, OUT, "it")]).as_deref(), Some("half of it"));
+    assert_eq!(last(&[(0, ERROR, "10 %\r20 %\r")]).as_deref(), Some("20 %"));
+    assert_eq!(last(&[(0, ERROR, "e\n"), (2000, OUT, "o\n")]).as_deref(), Some("o"));
+    assert_eq!(last(&[(0, OUT, "o\n"), (2000, ERROR, "e\n")]).as_deref(), Some("e"));
+    let both = Some("o; on standard error: e");
+    assert_eq!(last(&[(0, OUT, "o\n"), (1, ERROR, "e\n")]).as_deref(), both);
+    assert_eq!(last(&[(0, ERROR, "e\n"), (1, OUT, "o\n")]).as_deref(), both);
+    assert_eq!(last(&[(0, OUT, &"x".repeat(2000))]).map(|line| line.len()), Some(500));
+}

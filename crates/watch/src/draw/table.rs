@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use offshoot_display::{Hold, used};
+use offshoot_display::{Hold, time, used};
 use offshoot_model::{Cost, MicroUsd, Node, RunStatus, TokenCount, Usage, number};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -178,10 +178,7 @@ impl Cells<'_> {
                     None => (words(node.status), theme.status(node.status)),
                 })
             }
-            Column::Time => {
-                let age = node?.age(self.screen.moment())?;
-                Some((number::duration(age), Style::new()))
-            }
+            Column::Time => Some((time(node?, self.screen.moment())?, Style::new())),
             Column::Silent => {
                 let silence = self.screen.silence(node?.run)?;
                 let style = if silence >= LONG { theme.alarm() } else { Style::new() };

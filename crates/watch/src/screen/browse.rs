@@ -92,7 +92,7 @@ impl Screen {
         }
     }
 
-    /// Takes back one thing: the text, the statuses, the room of the selected run.
+    /// Takes back one thing: the text and the statuses, then the room of the selected run.
     fn less(&mut self) {
         if !self.filter.is_empty() {
             self.filter = crate::filter::Filter::default();
@@ -147,8 +147,10 @@ impl Screen {
         } else {
             match self.node() {
                 None => "select one run: → unfolds",
+                Some(node) if node.is_without_supervisor() => {
+                    "its tree has no supervisor: `offshoot resume RUN` goes on with it"
+                }
                 Some(node) if node.status.is_terminal() => "this run is over",
-                Some(node) if node.is_without_supervisor() => "its tree has no supervisor",
                 Some(node) => return Some(node.clone()),
             }
         };

@@ -315,7 +315,8 @@ impl World {
         self.stopping.retain(|&stopping| stopping != run);
         let message = "the runtime panicked: it broke".to_owned();
         let ending = Ending::of(Reason::RuntimeError { message, retryable: false });
-        let outcome = Outcome { ending, usage: None, cost: None, retry_after: None };
+        let outcome =
+            Outcome { last_words: None, usage: None, cost: None, ..Outcome::from(ending) };
         let id = self.machine.id(run);
         let told = if self.limits.metered { self.ledger.reported(id) } else { actor.used };
         self.ledger.panics(id, told);
