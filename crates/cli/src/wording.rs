@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use offshoot_model::{Node, RootId};
+use offshoot_model::Node;
 
 use crate::code::NoteCode;
+use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::record::Record;
 
 /// Words as one would type them into a shell. One with control characters stands in the form that bash, zsh and ksh read: `$'a\nb'`.
 pub(crate) fn command_line(words: &[String]) -> String {
@@ -37,12 +39,20 @@ pub(crate) fn nothing_yet(cx: &Invocation) -> String {
     format!("nothing has run here yet: nothing is recorded in {}", cx.data_folder().display())
 }
 
-/// Says how to go on with trees of which a supervisor was killed, where runs of them are shown.
-pub(crate) fn point_to_resume<'a>(shown: impl Iterator<Item = &'a Node>, cx: &Invocation) {
-    let lost = shown.filter(|node| node.is_without_supervisor());
-    let roots: BTreeSet<RootId> = lost.map(|node| node.root).collect();
-    let hint = match (roots.first(), roots.len()) {
-        (None, _) => return,
+/// Says how to go on with trees of which a supervisor was killed, where runs of them are shown. No command goes on with a tree of
+/// `offshoot mcp`, which has no plan.
+pub(crate) fn point_to_resume<'a>(
+    record: &Record,
+    roots: impl Iterator<Item = &'a Node>,
+    cx: &Invocation,
+) -> Result<(), Failure> {
+    let mut lost = BTreeSet::new();
+    for root in roots.filter(|node| node.is_without_supervisor() && node.parent.is_none()) {
+        let admitted = record.store().admitted(root.root, root.run)?;
+        lost.extend(admitted.filter(|admitted| admitted.plan.is_some()).map(|_| root.root));
+    }
+    let hint = match (lost.first(), lost.len()) {
+        (None, _) => return Ok(()),
         (Some(root), 1) => {
             format!("a tree has no supervisor any more: `offshoot resume {root}` goes on with it")
         }
@@ -53,6 +63,7 @@ pub(crate) fn point_to_resume<'a>(shown: impl Iterator<Item = &'a Node>, cx: &In
         }
     };
     cx.output.hint(NoteCode::WithoutSupervisor, hint);
+    Ok(())
 }
 
 #[cfg(test)]

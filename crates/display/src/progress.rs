@@ -176,6 +176,7 @@ impl Progress {
                 let is_end = matches!(event.kind, EventKind::Ended(_));
                 // A start in the place of a run that ended is told with its end.
                 if matches!(event.kind, EventKind::Starting) && std::mem::take(waits) {
+                    *percent = now;
                     let _ = writeln!(out, "{now:3} %  {}", self.tally);
                 }
                 let is_due = told.is_none_or(|told| event.at.since(told) >= TOLD_NO_SOONER);
@@ -210,9 +211,6 @@ impl Progress {
                 bar.set_message(picture(tree, &self.tally, now, *rows, self.style));
             }
             Screen::Lines { out, percent, told, slow, waits, .. } => {
-                if std::mem::take(waits) {
-                    let _ = writeln!(out, "{:3} %  {}", self.tally.percent(), self.tally);
-                }
                 let since = *told.get_or_insert(now);
                 let slowest = self.tally.slowest();
                 let is_new = slowest.is_some() && slowest != *slow;
@@ -221,7 +219,7 @@ impl Progress {
                 // Ends that came right after a line are told once no other does it.
                 let is_behind = so_far > *percent && now.since(since) >= TOLD_NO_SOONER;
                 let is_due = is_new || is_behind || now.since(since) >= TOLD_AGAIN;
-                if tells && ended < total && is_due {
+                if std::mem::take(waits) || tells && ended < total && is_due {
                     (*told, *slow) = (Some(now), slowest);
                     *percent = so_far;
                     let _ = writeln!(out, "{so_far:3} %  {}", self.tally);
@@ -256,6 +254,9 @@ impl Progress {
     /// Takes the bar away, says in a line for each reason how many runs were stopped, names the last failures again below that where
     /// other lines stand between, and gives what was counted.
     pub fn finish(mut self) -> Tally {
+        if let Screen::Lines { out, waits: true, .. } = &mut self.screen {
+            let _ = writeln!(out, "{:3} %  {}", self.tally.percent(), self.tally);
+        }
         let mut last_words: Vec<String> =
             self.tally.stopped().map(|stopped| stopped.text(self.style)).collect();
         // On a terminal they stand right above.
@@ -265,12 +266,7 @@ impl Progress {
         last_words.iter().for_each(|line| self.note(line));
         match &mut self.screen {
             Screen::Terminal(bar, _) | Screen::Growing { bar, .. } => bar.finish_and_clear(),
-            Screen::Lines { out, waits, .. } => {
-                if *waits {
-                    let _ = writeln!(out, "{:3} %  {}", self.tally.percent(), self.tally);
-                }
-                drop(out.flush());
-            }
+            Screen::Lines { out, .. } => drop(out.flush()),
         }
         self.tally
     }

@@ -314,7 +314,12 @@ impl Stats {
                 Reason::Signal { signal } => signal,
                 _ => 0,
             };
-            let cause = format!("{code} {which} {}", without_numbers(&example));
+            // What such a run said last is no cause.
+            let says = match ending.reason.is_from_outside() {
+                true => ending.reason.to_string(),
+                false => example.clone(),
+            };
+            let cause = format!("{code} {which} {}", without_numbers(&says));
             let example = format!("{}  {example}", ending.status().as_ref().replace('_', " "));
             let sum = self.sums.causes.entry(cause.clone()).or_default();
             sum.runs += 1;

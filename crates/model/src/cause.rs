@@ -44,6 +44,19 @@ pub fn cause(said: &str) -> Option<&str> {
     last
 }
 
+/// Returns the last line that is not empty, cut where it is very long. A line that was written over again and again is what it was last.
+///
+/// ```
+/// assert_eq!(offshoot_model::last_line("reads\n10 %\r20 %\r\n\n"), Some("20 %"));
+/// assert_eq!(offshoot_model::last_line(" \n"), None);
+/// ```
+pub fn last_line(said: &str) -> Option<&str> {
+    /// More of a line does not help.
+    const CHARACTERS: usize = 500;
+    let line = said.rsplit(['\n', '\r']).map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.char_indices().nth(CHARACTERS).map_or(line, |(end, _)| &line[..end]))
+}
+
 /// Returns the part of a line that tells of the run which failed first, where the line is a chain of runs that failed because of each
 /// other; else the whole line.
 ///

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Changes, Cost, MicroUsd, Payload, RunStatus, SaidError, Timestamp, TokenCount, Usage, cause,
-    first_failure, number,
+    first_failure, last_line, number,
 };
 
 /// The one terminal fact about a run.
@@ -18,7 +18,8 @@ pub struct Ending {
     pub reason: Reason,
     /// The output or answer of the run, whatever the ending.
     pub output: Option<Payload>,
-    /// The last lines of what it said beside its answer, among them the one that says why it failed.
+    /// The last lines of what it said beside its answer, among them the one that says why it failed. Where something else ended it, the
+    /// last one is what it said last, on whichever stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diagnostics: Option<String>,
     /// The run's own account of its error, as JSON at the end of its answer. The engine fills it in.
@@ -257,7 +258,7 @@ impl Ending {
         }
         let said = self.diagnostics.as_deref()?;
         match self.reason.is_from_outside() {
-            true => said.trim_end().lines().next_back().map(str::trim),
+            true => last_line(said),
             false => cause(said).map(first_failure),
         }
     }

@@ -64,7 +64,7 @@ mod wording;
 
 pub use account::Account;
 pub use agent_summary::AgentSummary;
-pub use cause::{cause, first_failure};
+pub use cause::{cause, first_failure, last_line};
 pub use changes::Changes;
 pub use cost::{Cost, CostKnowledge, MicroUsd, ParseUsdError};
 pub use delegated::{Delegated, Directly, FitScore};

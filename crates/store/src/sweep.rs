@@ -143,7 +143,8 @@ impl<'a> Sweep<'a> {
         let name = root.to_string();
         match folders.there(&name) {
             Ok(_) => self.remove_folder(&folders, &name),
-            Err(_) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(trouble("read", &folders, &name, error)),
         }
     }
 

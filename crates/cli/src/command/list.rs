@@ -132,7 +132,8 @@ pub(crate) fn run(arguments: &ListArguments, cx: &Invocation) -> Result<Exit, Fa
         }
         listing::keep(record, nodes.iter().map(|node| node.run));
         cx.output.painted(|out| writeln!(out, "{list}"))?;
-        wording::point_to_resume(nodes.iter().copied(), cx);
+        let roots = nodes.iter().filter_map(|node| tree.get(node.root.run()));
+        wording::point_to_resume(record, roots, cx)?;
     }
     Ok(exit)
 }

@@ -137,7 +137,7 @@ fn answer(record: &Record, run: RunId, ending: Ending, cx: &Invocation) -> Resul
     if !status.is_success() {
         cx.output.note(
             NoteCode::PartialAnswer,
-            format_args!("this is no whole answer: run {run} {reason}"),
+            format_args!("this is no whole answer: run {run} did not complete: {reason}"),
         );
     }
     record::print(&**record.store(), &output, cx)

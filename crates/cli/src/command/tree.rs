@@ -131,11 +131,12 @@ fn print(
         limit: (!all).then(|| limit.unwrap_or(LIMIT)),
         ..text
     };
-    let roots = text.tops.clone();
-    let tree = text.tree;
+    let (tree, tops) = (text.tree, text.tops.clone());
     cx.output.painted(|out| writeln!(out, "{text}"))?;
-    let is_shown = |node: &&Node| roots.iter().any(|top| top.root == node.root);
-    wording::point_to_resume(tree.nodes().filter(is_shown), cx);
+    if let Some(record) = record {
+        let roots = tops.into_iter().filter_map(|top| tree.get(top.root.run()));
+        wording::point_to_resume(record, roots, cx)?;
+    }
     Ok(())
 }
 

@@ -139,6 +139,7 @@ fn a_run_that_was_ended_from_outside_said_last_what_it_was_at() {
     for view in [&["show", "last"][..], &["list"], &["tree"], &["events"], &["stats"]] {
         let shown = place.run(view).expect_code(0).stdout().to_owned();
         assert!(shown.contains(said), "{view:?}: {shown}");
+        assert!(!shown.contains("on standard error"), "{view:?}: {shown}");
     }
     let script = "echo 'note: the usual' >&2; sleep 1.2; echo 'waiting for a lock'; kill -9 $$";
     let outcome = place.run(&["run", "x", "--", "sh", "-c", script]).expect_code(1);

@@ -529,3 +529,14 @@ fn no_time_is_left_that_is_shorter_than_what_the_slowest_has_taken() {
     let almost = written.now(201_000);
     assert!(almost.contains("slowest") && !almost.contains(" left"), "{almost}");
 }
+
+/// Two ends within a second, and nothing in line.
+#[test]
+fn no_line_is_told_twice() {
+    let mut written = Written::new(4);
+    (1..=4).for_each(|number| written.start(number, 0));
+    written.end(1, 5_000);
+    written.end(2, 5_300);
+    (6..9).for_each(|second| drop(written.now(second * 1000)));
+    assert_eq!(written.text(), " 50 %  2 of 4 done  2 running  in 6.0 s  20.0/min\n");
+}

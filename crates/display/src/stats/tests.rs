@@ -140,3 +140,23 @@ fn runs_that_are_not_over_count_for_the_time_that_they_held_a_slot() {
     let longest = page.longest.expect("one is at work");
     assert_eq!((longest.run_id, longest.ms), (child, 8000));
 }
+
+/// Runs that took too long are of one cause, whatever each was at.
+#[test]
+fn the_last_words_of_runs_that_were_ended_are_no_causes() {
+    let (mut timed, root) = Timed::tree(4, None);
+    for word in ["fetching a", "parsing b"] {
+        let run = timed.child(0, root, "a");
+        timed.start(0, run);
+        let ending = Ending {
+            diagnostics: Some(word.to_owned()),
+            ..Ending::of(Reason::Timeout { seconds: 5 })
+        };
+        timed.say(5000, run, EventKind::Ended(Box::new(ending)));
+    }
+    let mut stats = Stats::default();
+    timed.events.iter().for_each(|event| stats.apply(event));
+    let causes = stats.page(Timestamp::EPOCH).causes;
+    assert_eq!(causes.iter().map(|cause| cause.runs).collect::<Vec<_>>(), [2]);
+    assert!(causes[0].words.starts_with("timed out  after 5 s"), "{:?}", causes[0]);
+}

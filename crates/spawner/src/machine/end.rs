@@ -5,6 +5,7 @@ use std::time::Duration;
 use offshoot_config::OnParentEnd;
 use offshoot_model::{
     AgentId, CancelledBy, Cost, DeliveryId, Ending, Envelope, EventKind, Reason, RunId, Usage,
+    last_line,
 };
 use offshoot_policy::Terms;
 use offshoot_policy::breaker::{BreakerChange, BreakerLimits};
@@ -89,7 +90,7 @@ impl Machine {
             return;
         }
         let said = ending.diagnostics.get_or_insert_default();
-        if said.lines().next_back().map(str::trim) != Some(&*last_words) {
+        if last_line(said) != Some(&*last_words) {
             let line_break = if said.is_empty() { "" } else { "\n" };
             said.push_str(line_break);
             said.push_str(&last_words);

@@ -4,18 +4,18 @@
 //! `{"ref": …, "value": …}`; that file is written once, beside the value, and linked as well.
 
 use std::fs::{File, Permissions};
-use std::io::{self, Write};
+use std::io::{self, Read as _, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use offshoot_model::{RunId, VariableRef};
 use rustix::fs::{AtFlags, CWD, linkat};
 use rustix::io::Errno;
 
 use super::{BLOBS, DataFolder, RUNS};
-use crate::below::{Below, There};
+use crate::below::{Below, PREFIX, There};
 use crate::name::{file_name, is_wrapped};
 use crate::{Store, StoreError};
 
@@ -105,33 +105,62 @@ impl DataFolder {
 }
 
 /// True if a file holds these bytes and no more.
-fn reads(mut file: &File, expected: &[u8]) -> bool {
+fn reads(file: &File, expected: &[u8]) -> bool {
     let mut bytes = Vec::with_capacity(expected.len());
-    io::Read::read_to_end(&mut file, &mut bytes).is_ok() && bytes == expected
+    let most = expected.len() as u64 + 1;
+    io::Read::take(file, most).read_to_end(&mut bytes).is_ok() && bytes == expected
 }
 
 /// Gives a file one more name by the best means there is. Another file that stands there already is replaced: the same name in the same
 /// folder is the same variable, asked for again.
 fn link(source: &File, folder: &Below, name: &str, clones: &AtomicBool) -> io::Result<()> {
     match link_new(source, folder, name, clones) {
-        // Agents may be reading it.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            if folder.there(name)?.is(&There::of(source)?) {
+            if is_same(source, folder, name)? {
                 return Ok(());
             }
-            folder.remove(name)?;
-            link_new(source, folder, name, clones)
+            replace(source, folder, name, clones)
         }
         linked => linked,
     }
 }
 
+/// True if a file stands there that is the source, or has its bytes as far as it is small. Agents may be reading it.
+fn is_same(source: &File, folder: &Below, name: &str) -> io::Result<bool> {
+    let Ok(file) = folder.read(name) else { return Ok(false) };
+    let (there, wanted) = (There::of(&file)?, There::of(source)?);
+    if there.is(&wanted) {
+        return Ok(true);
+    }
+    if there.length() != wanted.length() || wanted.length() > VERIFIED_ON_LINK {
+        return Ok(false);
+    }
+    let mut bytes = vec![0; wanted.length() as usize];
+    source.read_exact_at(&mut bytes, 0)?;
+    Ok(reads(&file, &bytes))
+}
+
+/// Puts the file in the place of what stands there, of which a reader sees the one or the other.
+fn replace(source: &File, folder: &Below, name: &str, clones: &AtomicBool) -> io::Result<()> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let aside = format!("{PREFIX}{}-{count}", std::process::id());
+    link_new(source, folder, &aside, clones)?;
+    folder.rename(&aside, folder, name).or_else(|_| {
+        // A folder that an agent has put there.
+        folder.remove_all(name)?;
+        folder.rename(&aside, folder, name)
+    })
+}
+
 fn link_new(source: &File, folder: &Below, name: &str, clones: &AtomicBool) -> io::Result<()> {
     if clones.load(Ordering::Relaxed) {
-        if copy(folder, name, |to| Ok(rustix::fs::ioctl_ficlone(to, source)?)).is_ok() {
-            return Ok(());
+        match copy(folder, name, |to| Ok(rustix::fs::ioctl_ficlone(to, source)?)) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                clones.store(false, Ordering::Relaxed);
+            }
+            copied => return copied,
         }
-        clones.store(false, Ordering::Relaxed);
     }
     // By its descriptor: what stands under its path may be something else by now.
     let open = format!("/proc/self/fd/{}", source.as_raw_fd());

@@ -10,6 +10,7 @@
 //! put there anew where it was changed.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,10 +40,13 @@ pub struct SharedContexts {
 
 #[derive(Default)]
 struct Remembered {
-    folders: HashMap<ContentHash, Arc<Mutex<Option<Made>>>>,
+    folders: HashMap<ContentHash, Place>,
     /// The same in the order in which they came.
     order: VecDeque<ContentHash>,
 }
+
+/// A folder, once it was made.
+type Place = Arc<Mutex<Option<Arc<Made>>>>;
 
 /// A folder that was made.
 struct Made {
@@ -55,7 +59,7 @@ struct Made {
 struct Content {
     /// The path below the data folder.
     within: PathBuf,
-    bytes: u64,
+    there: There,
     /// None of a large one.
     hash: Option<ContentHash>,
 }
@@ -92,18 +96,20 @@ impl SharedContexts {
     ) -> Result<SharedContext, StoreError> {
         let key = key(variables);
         let place = self.remembered.lock().place(key);
+        let known = place.lock().clone();
+        if let Some(made) = known.as_ref().filter(|made| made.is_there(&self.folder)) {
+            return Ok(made.context.clone());
+        }
         // Held while the files are made: another run with the same variables needs them too.
         let mut place = place.lock();
-        if let Some(made) = &*place
-            && made.contents.iter().all(|content| content.is_there(&self.folder))
-        {
+        let is_new = |made: &&Arc<Made>| known.as_ref().is_none_or(|old| !Arc::ptr_eq(old, made));
+        if let Some(made) = place.as_ref().filter(is_new) {
             return Ok(made.context.clone());
         }
         *place = None;
-        let made = self.make(key, store, variables)?;
-        let context = made.context.clone();
-        *place = Some(made);
-        Ok(context)
+        let made = Arc::new(self.make(key, store, variables)?);
+        *place = Some(Arc::clone(&made));
+        Ok(made.context.clone())
     }
 
     fn make(
@@ -148,12 +154,8 @@ impl SharedContexts {
             Ok(mut file) => file.write_all(&text),
             // That of a supervisor before this one may be cut short.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                let whole = Content {
-                    hash: Some(ContentHash::of(&text)),
-                    bytes: text.len() as u64,
-                    within: within.join(MANIFEST),
-                };
-                if whole.is_there(&self.folder) {
+                let there = Content::of(&self.folder, &within.join(MANIFEST));
+                if there.is_ok_and(|there| there.hash == Some(ContentHash::of(&text))) {
                     return Ok(());
                 }
                 self.folder.spool()?.write_whole(&folder, MANIFEST, |file| file.write_all(&text))
@@ -164,38 +166,58 @@ impl SharedContexts {
 }
 
 impl Remembered {
-    fn place(&mut self, key: ContentHash) -> Arc<Mutex<Option<Made>>> {
+    fn place(&mut self, key: ContentHash) -> Place {
         if let Some(place) = self.folders.get(&key) {
             return Arc::clone(place);
         }
-        if self.order.len() == REMEMBERED
+        if self.order.len() >= REMEMBERED
             && let Some(first) = self.order.pop_front()
         {
-            self.folders.remove(&first);
+            // One that is being made is not made by another thread as well.
+            match self.folders.get(&first).is_some_and(|place| Arc::strong_count(place) > 1) {
+                true => self.order.push_back(first),
+                false => drop(self.folders.remove(&first)),
+            }
         }
         self.order.push_back(key);
         Arc::clone(self.folders.entry(key).or_default())
     }
 }
 
-impl Content {
-    fn of(folder: &DataFolder, within: &Path) -> io::Result<Self> {
-        let file = folder.below().read(within)?;
-        let bytes = There::of(&file)?.length();
-        let hash = (bytes <= VERIFIED_ON_LINK).then(|| hash(file, bytes)).transpose()?;
-        Ok(Self { within: within.to_owned(), bytes, hash })
-    }
-
-    /// True if the file is as it was written.
+impl Made {
+    /// True if all its files are as they were written.
     fn is_there(&self, folder: &DataFolder) -> bool {
-        Self::of(folder, &self.within)
-            .is_ok_and(|now| (now.bytes, now.hash) == (self.bytes, self.hash))
+        self.contents.iter().all(|content| content.is_there(folder))
     }
 }
 
-fn hash(mut file: impl Read, bytes: u64) -> io::Result<ContentHash> {
+impl Content {
+    fn of(folder: &DataFolder, within: &Path) -> io::Result<Self> {
+        let file = folder.below().read(within)?;
+        let there = There::of(&file)?;
+        let is_small = there.length() <= VERIFIED_ON_LINK;
+        let hash = is_small.then(|| hash(&file, there.length())).transpose()?;
+        Ok(Self { within: within.to_owned(), there, hash })
+    }
+
+    /// True if the file is as it was written: of a small one the bytes, of a large one the file and the time of its last change.
+    fn is_there(&self, folder: &DataFolder) -> bool {
+        let is_same = |there: &There| {
+            there.is(&self.there)
+                && there.length() == self.there.length()
+                && there.modified() == self.there.modified()
+        };
+        Self::of(folder, &self.within).is_ok_and(|now| match self.hash {
+            Some(_) => now.hash == self.hash,
+            None => is_same(&now.there),
+        })
+    }
+}
+
+fn hash(file: &File, bytes: u64) -> io::Result<ContentHash> {
     let mut content = Vec::with_capacity(bytes as usize);
-    file.read_to_end(&mut content)?;
+    // An agent may write to it meanwhile, without an end.
+    file.take(bytes + 1).read_to_end(&mut content)?;
     Ok(ContentHash::of(&content))
 }
 

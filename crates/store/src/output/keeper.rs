@@ -6,7 +6,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use offshoot_model::{RootId, RunId, Stream, Timestamp};
+use offshoot_model::{RootId, RunId, Stream, Timestamp, last_line};
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
@@ -18,9 +18,6 @@ use crate::DataFolder;
 
 /// Bytes on their way to the files. What comes on top of them is dropped, and missing where the disk does not keep up.
 const UNDERWAY: usize = 64 * 1024 * 1024;
-
-/// The characters that are told of a line.
-const LONGEST_LINE: usize = 500;
 
 /// A slot that has room for less begins no frame of a longer part.
 const LEAST: usize = 128;
@@ -272,7 +269,7 @@ impl AttemptOutput {
     /// known which came last: then it is that of standard output, and behind it that of standard error.
     pub fn last_words(&self) -> Option<String> {
         let state = self.attempt.state.lock();
-        last_words(&state.frames)
+        last_words(&state.frames, state.before > 0)
     }
 
     /// The attempt is over. What is said after that is not kept.
@@ -312,22 +309,24 @@ impl AttemptOutput {
 }
 
 /// Returns the last line of these frames, see [`AttemptOutput::last_words`].
-fn last_words(mut frames: &[u8]) -> Option<String> {
+fn last_words(mut frames: &[u8], is_cut: bool) -> Option<String> {
     /// The two streams of a program come by two ways, and are read one after the other.
     const TOGETHER: Duration = Duration::from_secs(1);
     let mut said: [(Timestamp, Vec<u8>); 2] = Default::default();
     while let Some(Frame { kind, at, bytes }) = frame::take(&mut frames) {
         if let Kind::Said(stream) = kind {
             let (last, text) = &mut said[stream as usize];
-            *last = at;
+            if !bytes.trim_ascii().is_empty() {
+                *last = at;
+            }
             text.extend_from_slice(bytes);
         }
     }
     let [out, error] = said.map(|(at, text)| {
         let text = String::from_utf8_lossy(&text);
-        // A line that was written over again and again is what it was last.
-        let line = text.rsplit(['\n', '\r']).map(str::trim).find(|line| !line.is_empty());
-        line.map(|line| (at, line.chars().take(LONGEST_LINE).collect::<String>()))
+        // The beginning of the first line may stand in the slot before.
+        let beginning = if is_cut && !text.trim_end().contains('\n') { "… " } else { "" };
+        last_line(&text).map(|line| (at, format!("{beginning}{line}")))
     });
     match (out, error) {
         (Some((at, out)), Some((later, error))) => {

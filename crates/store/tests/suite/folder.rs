@@ -488,3 +488,16 @@ fn a_large_json_variable_is_wrapped_without_being_held() {
         assert!(std::fs::read_to_string(path).unwrap().ends_with(&format!("{text}}}\n")));
     }
 }
+
+#[test]
+fn spool_files_are_new_and_private() {
+    let disk = OnDisk::new();
+    let (mut file, path) = disk.folder.spool_file().unwrap();
+    let (_, other) = disk.folder.spool_file().unwrap();
+    assert_ne!(path, other);
+    assert_eq!(mode(&path), 0o600);
+    std::io::Write::write_all(&mut file, b"output").unwrap();
+    let value = put(&disk.store, NewValue::adopt(ValueKind::Text, &path));
+    assert_eq!(disk.store.read(&value).unwrap(), b"output");
+    assert_eq!(std::fs::read_dir(disk.folder.spool_folder()).unwrap().count(), 1);
+}

@@ -173,3 +173,25 @@ fn many_at_once_find_one_folder() {
     });
     assert!(found.iter().all(|one| *one == found[0]));
 }
+
+/// One that is as large as the value, and is not compared with its hash.
+#[test]
+fn a_large_file_that_was_replaced_or_written_to_is_noticed() {
+    let disk = OnDisk::new();
+    let contexts = contexts(&disk);
+    let text = "x".repeat(3 << 20);
+    let variables = [entry("large", put(&disk, ValueKind::Text, text.as_bytes()))];
+    let path = contexts.of(&disk.store, &variables).unwrap().files.remove(0);
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, "y".repeat(3 << 20)).unwrap();
+    contexts.of(&disk.store, &variables).unwrap();
+    assert!(fs::read(&path).unwrap() == text.as_bytes());
+    // A folder in its place is no reason to start nothing more.
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    fs::write(path.join("inside"), "").unwrap();
+    contexts.of(&disk.store, &variables).unwrap();
+    assert!(fs::read(&path).unwrap() == text.as_bytes());
+    let folder = path.parent().unwrap();
+    assert_eq!(fs::read_dir(folder).unwrap().count(), 1, "nothing is left aside");
+}

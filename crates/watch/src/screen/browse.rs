@@ -148,7 +148,7 @@ impl Screen {
             match self.node() {
                 None => "select one run: → unfolds",
                 Some(node) if node.is_without_supervisor() => {
-                    "its tree has no supervisor: `offshoot resume RUN` goes on with it"
+                    "its tree has no supervisor; `offshoot resume RUN` goes on with one of run, map or fanout"
                 }
                 Some(node) if node.status.is_terminal() => "this run is over",
                 Some(node) => return Some(node.clone()),
