@@ -60,7 +60,7 @@ struct Content {
     /// The path below the data folder.
     within: PathBuf,
     there: There,
-    /// None of a large one.
+    /// The hash of its bytes; none where the file is large.
     hash: Option<ContentHash>,
 }
 
