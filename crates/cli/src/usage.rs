@@ -18,7 +18,9 @@ pub(crate) fn end(mut error: clap::Error) -> Exit {
     let is_error = error.use_stderr();
     let output =
         Output::new(Loudness::Normal, is_error && asks_for_json(std::env::args_os().skip(1)));
-    if let Some(failure) = wrong_value(&error) {
+    if let Some(failure) =
+        wrong_value(&error).or_else(|| not_text(&error, std::env::args_os().skip(1)))
+    {
         output.end(&failure);
         return failure.exit;
     }
@@ -115,6 +117,26 @@ fn wrong_value(error: &clap::Error) -> Option<Failure> {
     Some(Failure::input(FailureCode::WrongValue, message).hint(hint))
 }
 
+/// Returns the failure where a word that must be text is none. The parser does not say which it is.
+fn not_text(error: &clap::Error, words: impl Iterator<Item = OsString>) -> Option<Failure> {
+    if error.kind() != ErrorKind::InvalidUtf8 {
+        return None;
+    }
+    let words = words.filter_map(|word| {
+        let is_text = word.to_str().is_some();
+        (!is_text).then(|| format!("{word:?}"))
+    });
+    let words: Vec<String> = words.collect();
+    let message = match &words[..] {
+        [word] => format!("the argument {word} must be UTF-8 text, and is not"),
+        words => {
+            format!("one of these arguments must be UTF-8 text, and is not: {}", words.join(", "))
+        }
+    };
+    let hint = "a file may have any name; tasks, labels and other names are UTF-8";
+    Some(Failure::input(FailureCode::WrongValue, message).hint(hint))
+}
+
 /// True if a command line that could not be read asks for JSON.
 fn asks_for_json(words: impl Iterator<Item = OsString>) -> bool {
     words.take_while(|word| word != "--").any(|word| word == "--json")
@@ -122,6 +144,8 @@ fn asks_for_json(words: impl Iterator<Item = OsString>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
     use clap::{Arg, Command};
 
     use super::*;
@@ -234,6 +258,26 @@ mod tests {
         for path in ["run", "merge", "prune", "history"] {
             assert!(!lacks(path), "{path}");
         }
+    }
+
+    #[test]
+    fn a_word_that_is_no_text_is_named_and_a_file_may_have_any_name() {
+        let no_text = |text: &str| OsString::from_vec([text.as_bytes(), b"\xff"].concat());
+        let read = |words: &[OsString]| Arguments::read_from(words.iter().cloned());
+        let [offshoot, run, label, name, task] = ["offshoot", "run", "--label", "a", "--context"];
+        let words = [offshoot.into(), run.into(), task.into(), no_text("f=x"), name.into()];
+        read(&words).expect("the name of a file need not be text");
+        let words = [&words[..], &[label.into(), no_text("b")]].concat();
+        let refused = |words: &[OsString]| {
+            let error = read(words).err().expect("a label is text");
+            not_text(&error, words.iter().cloned()).expect("it is no text").to_string()
+        };
+        let both =
+            "one of these arguments must be UTF-8 text, and is not: \"f=x\\xFF\", \"b\\xFF\"";
+        assert_eq!(refused(&words), both);
+        let words = [offshoot.into(), run.into(), label.into(), no_text("b"), name.into()];
+        let one = "the argument \"b\\xFF\" must be UTF-8 text, and is not";
+        assert_eq!(refused(&words), one);
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod error;
 mod task;
 
 use std::fs::{File, OpenOptions};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -19,7 +20,7 @@ pub use self::error::ClientError;
 use self::task::{Command, ConnectionTask};
 use crate::lines::Lines;
 use crate::outbox::Outbox;
-use crate::peer::{Peer, lineage_of};
+use crate::peer::{Peer, lineage_of, listener_has_ended};
 use crate::protocol::{
     Ask, ContextPut, Hello, Incoming, Outgoing, PROTOCOL, Progress, RequestId, Response, Value,
     Variable, Welcome, line,
@@ -60,7 +61,13 @@ impl Client {
     ) -> Result<Self, ClientError> {
         let stream = open(socket).await?;
         if !is_supervisor(&stream, registry) {
-            return Err(ClientError::Stranger { path: socket.to_owned() });
+            let path = socket.to_owned();
+            // A supervisor that was killed can be gone from the registry before its socket is closed.
+            return Err(if listener_has_ended(&stream) {
+                ClientError::NoSupervisor { path, source: io::ErrorKind::ConnectionRefused.into() }
+            } else {
+                ClientError::Stranger { path }
+            });
         }
         Self::greet(stream, socket, ticket).await
     }

@@ -12,6 +12,7 @@ use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerPidfd;
 use offshoot_model::{BootId, ProcessIdentity};
 use offshoot_process::{boot_id, groups_of_others, stat};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::net::UnixStream;
 
 use crate::lineage::Lineage;
@@ -47,6 +48,24 @@ pub(crate) fn lineage_of(stream: &UnixStream, peer: Peer) -> Option<Lineage> {
         Err(Errno::ENOPROTOOPT) => lineage(pid),
         // The process has ended.
         Err(_) => None,
+    }
+}
+
+/// True if the process that listens at the other end has ended. Others may hold its socket still. Before Linux 6.5 one that was not
+/// waited for counts as alive.
+pub(crate) fn listener_has_ended(stream: &UnixStream) -> bool {
+    match getsockopt(stream, PeerPidfd) {
+        // A descriptor of a process can be read once it has ended.
+        Ok(process) => {
+            let mut ended = [PollFd::new(&process, PollFlags::IN)];
+            poll(&mut ended, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+        }
+        Err(Errno::ENOPROTOOPT) => {
+            let pid = Peer::of(stream).ok().and_then(|peer| peer.pid);
+            pid.is_some_and(|pid| process_identity(pid).is_none())
+        }
+        // The process has ended, and was waited for.
+        Err(_) => true,
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct SpawnArguments {
     pub(crate) task_type: Option<TaskType>,
 
     /// A file that the child may read, known to it by NAME; may be given more than once
-    #[arg(long = "context", value_name = "NAME=FILE", value_parser = ContextArgument::parse)]
+    #[arg(long = "context", value_name = "NAME=FILE", value_parser = ContextArgument::parser())]
     pub(crate) context: Vec<ContextArgument>,
 
     /// A value of this session that the child may read, or `sub-result-RUN`; may be given more than once

@@ -3,7 +3,9 @@
 //! Each reader names what is allowed and a value that works; `crate::usage` makes the message of them.
 
 use std::error::Error;
+use std::ffi::OsStr;
 use std::fmt::{self, Display};
+use std::os::unix::ffi::OsStrExt;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -152,10 +154,18 @@ pub(super) fn seconds_from_now(text: &str) -> Result<u64, WrongValue> {
     }
 }
 
-/// Reads a pair such as `NAME=FILE`, of which neither part is empty.
-pub(super) fn named_file(text: &str) -> Result<(&str, &str), WrongValue> {
-    let pair = text.split_once('=').filter(|(name, path)| !name.is_empty() && !path.is_empty());
-    pair.ok_or_else(|| WrongValue::new(text, "a name, `=` and a file", "plan=plan.md"))
+/// Reads a pair such as `NAME=FILE`, of which neither part is empty. The file may have any name, the value has one that is UTF-8.
+pub(super) fn named_file(pair: &OsStr) -> Result<(&str, &OsStr), WrongValue> {
+    let bytes = pair.as_bytes();
+    let at = bytes.iter().position(|byte| *byte == b'=');
+    let split = at.map(|at| (&bytes[..at], &bytes[at + 1..]));
+    split
+        .and_then(|(name, file)| Some((str::from_utf8(name).ok()?, OsStr::from_bytes(file))))
+        .filter(|(name, file)| !name.is_empty() && !file.is_empty())
+        .ok_or_else(|| {
+            let found = pair.to_string_lossy();
+            WrongValue::new(&found, "a name, `=` and a file", "plan=plan.md")
+        })
 }
 
 #[cfg(test)]

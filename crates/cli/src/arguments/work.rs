@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use offshoot_host::runtimes::BuiltInRuntime;
 use offshoot_merge::OnFailure;
 use offshoot_model::{Isolation, JsonText};
@@ -28,7 +29,7 @@ pub(crate) struct WorkArguments {
     pub(crate) label: Option<String>,
 
     /// A file that the agents may read, known to them by NAME; may be given more than once
-    #[arg(long = "context", value_name = "NAME=FILE", value_parser = ContextArgument::parse)]
+    #[arg(long = "context", value_name = "NAME=FILE", value_parser = ContextArgument::parser())]
     pub(crate) context: Vec<ContextArgument>,
 
     /// Exit codes of a command that mean success
@@ -152,8 +153,11 @@ pub(crate) struct ContextArgument {
 }
 
 impl ContextArgument {
-    pub(super) fn parse(text: &str) -> Result<Self, WrongValue> {
-        let (name, path) = named_file(text)?;
-        Ok(Self { name: name.to_owned(), path: path.into() })
+    /// Returns the reader of a pair.
+    pub(super) fn parser() -> impl TypedValueParser<Value = Self> {
+        OsStringValueParser::new().try_map(|pair| {
+            let (name, path) = named_file(&pair)?;
+            Ok::<_, WrongValue>(Self { name: name.to_owned(), path: path.into() })
+        })
     }
 }

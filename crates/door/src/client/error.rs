@@ -12,7 +12,7 @@ use crate::protocol::{ErrorCode, Malformed, RawError, WireRefusal};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// No process listens there.
+    /// No process listens there, or the one that did has ended.
     #[error("no supervisor at `{}`", path.display())]
     NoSupervisor {
         /// The socket.

@@ -6,8 +6,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use offshoot_door::{
-    DoorSocket, Limits, Registry, Server, SharedTickets, Status, Ticket, process_identity,
+    Client, ClientError, DoorSocket, Limits, Registry, Server, SharedTickets, Status, Ticket,
+    process_identity,
 };
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use tokio::sync::{mpsc, watch};
 
 use super::{Fake, House, RawClient, run};
@@ -21,6 +23,36 @@ sys.stdin.readline()
 s.sendall(b'{"jsonrpc":"2.0","id":0,"method":"hello","params":{"protocol":1}}\n')
 print(s.makefile().readline(), flush=True)
 "#;
+
+/// Listens, leaves the socket to a child and ends. The child holds it until its input ends.
+const LEFT_LISTENING: &str = r#"
+import os, socket, sys
+s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen()
+if os.fork(): os._exit(0)
+sys.stdin.read()
+"#;
+
+/// A supervisor that was killed leaves its socket open for a moment, in a process that it was just starting. No file was replaced then.
+#[tokio::test]
+async fn a_socket_whose_listener_has_ended_has_no_supervisor() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let registry = Registry::in_folders([folder.path().join("user")]);
+    let socket = folder.path().join("left.sock");
+    let mut script = child("python3");
+    script.arg("-c").arg(LEFT_LISTENING).arg(&socket).stdin(Stdio::piped());
+    let mut listener = script.spawn().expect("python is there");
+    let input = listener.stdin.take();
+    let ended = WaitId::Pid(Pid::from_child(&listener));
+    waitid(ended, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).expect("it ends");
+    for is_waited_for in [false, true] {
+        if is_waited_for {
+            listener.wait().expect("it is a child");
+        }
+        let error = Client::connect(&socket, &registry, None).await.expect_err("it has ended");
+        assert!(matches!(error, ClientError::NoSupervisor { .. }), "{is_waited_for}: {error}");
+    }
+    drop(input);
+}
 
 #[test]
 fn a_number_that_went_to_another_process_names_no_run() {
