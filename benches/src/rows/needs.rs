@@ -1,12 +1,10 @@
 //! Tasks that need each other beside tasks that do not.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use offshoot_merge::Strategy;
 use offshoot_model::{ContextEntry, ValueKind};
 use offshoot_spawner::{Piece, PieceNeed, RunSpec};
-use offshoot_store::NewValue;
 
 use super::Row;
 use super::first_start::until_first_start;
@@ -34,6 +32,8 @@ const PLAIN: &str = "a plain fanout";
 /// Each is given an answer that no other one is given.
 const NEEDS_OWN: &str = "each prints its id, and needs that of one before it";
 const PLAIN_OWN: &str = "a plain fanout of those";
+/// The floor of it: each has a folder with a file and a list of its own.
+const GIVEN_OWN: &str = "a plain fanout of those, each with a value of its own";
 /// A run that needs an answer reads it as a value of its context.
 const GIVEN: &str = "a plain fanout, each with one value of its context";
 /// The runs of one wave.
@@ -52,12 +52,14 @@ fn measure(setting: &Setting) -> Result<Outcome> {
         side(GIVEN, Kind::Given),
         own(NEEDS_OWN, Kind::Chained),
         own(PLAIN_OWN, Kind::Plain),
+        own(GIVEN_OWN, Kind::GivenOwn),
     ];
     let samples = compare(setting, setting.few_rounds(), sides)?;
     Ok(Outcome::new(Unit::Seconds("process"), samples)
         .times(NEEDS, 1.1, PLAIN)
         .times(NEEDS, 1.1, GIVEN)
         .times(NEEDS_OWN, 1.1, PLAIN_OWN)
+        .times(NEEDS_OWN, 1.1, GIVEN_OWN)
         .note(format!("{count} runs in waves of {WAVE}; the record is in SQLite")))
 }
 
@@ -66,6 +68,7 @@ fn measure(setting: &Setting) -> Result<Outcome> {
 enum Kind {
     Plain,
     Given,
+    GivenOwn,
     Chained,
 }
 
@@ -77,7 +80,9 @@ fn run(setting: &Setting, command: &[&str], count: u64, kind: Kind) -> Result<f6
         let pieces = match kind {
             Kind::Plain => pieces(count),
             Kind::Chained => in_waves(count),
-            Kind::Given => with_values(&engine, count).await?,
+            Kind::Given => with_values(&engine, count, |_| String::new())?,
+            // As long as the id of a run.
+            Kind::GivenOwn => with_values(&engine, count, |at| format!("{at:036}\n"))?,
         };
         let start = Instant::now();
         engine.run(pieces, run_spec, Strategy::Concatenate).await?;
@@ -85,12 +90,13 @@ fn run(setting: &Setting, command: &[&str], count: u64, kind: Kind) -> Result<f6
     })
 }
 
-/// So many pieces, each with the empty answer of `true` as a value of its context.
-async fn with_values(engine: &Engine, count: u64) -> Result<Vec<Piece>> {
-    let value = engine.store.put(NewValue::bytes(ValueKind::Text, Arc::<[u8]>::from([]))).await?;
-    let context = vec![ContextEntry { name: "before".into(), value }];
+/// So many pieces, each with a value of its context, such as the empty answer of `true`. The values are copies, as answers on record are.
+fn with_values(engine: &Engine, count: u64, value: impl Fn(usize) -> String) -> Result<Vec<Piece>> {
     let mut pieces = pieces(count);
-    pieces.iter_mut().for_each(|piece| piece.request.context.clone_from(&context));
+    for (at, piece) in pieces.iter_mut().enumerate() {
+        let value = engine.store.put_copy(ValueKind::Text, &value(at).into_bytes().into())?;
+        piece.request.context = vec![ContextEntry { name: "before".into(), value }];
+    }
     Ok(pieces)
 }
 

@@ -9,6 +9,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use offshoot_isolation::{Git, Order, Workspaces};
 use offshoot_model::{RootId, RunId};
 use offshoot_process::{Options, Processes};
+use tokio::sync::Mutex;
 
 use super::Row;
 use crate::Result;
@@ -23,11 +24,9 @@ pub(crate) const ROW: Row = Row {
 };
 
 const OURS: &str = "made, looked through for changes, removed";
-const GIT: &str = "git worktree add, git worktree remove";
+const GIT: &str = "git worktree add, git status, git worktree remove";
 /// As many runs of a tree work at once.
 const AT_ONCE: usize = 8;
-/// As often git is asked for a worktree, and to remove it.
-const MOST_TRIES: usize = 10;
 
 fn measure(setting: &Setting) -> Result<Outcome> {
     let count = setting.pick(40, 3);
@@ -68,31 +67,30 @@ fn git_alone(setting: &Setting, repository: &Path, count: u32) -> Result<f64> {
     let folder = setting.scratch()?;
     let folder = folder.path();
     setting.runtime()?.block_on(async {
+        // What lists a worktree takes turns: one `add` reads what another one is just writing, and both fail. Files are written and looked
+        // at beside each other, as far as git lets one do that apart.
+        let turns = Mutex::new(());
         let begun = Instant::now();
         let runs = stream::iter(0..count).map(async |number| {
-            // Several at once are in each other's way: git gives up, and what calls it tries again.
-            for attempt in 0..MOST_TRIES {
-                let tree = folder.join(format!("tree-{number}-{attempt}"));
-                if worktree(repository, ["add", "--quiet", "--detach"], &tree).await.is_err() {
-                    continue;
-                }
-                for _ in 0..MOST_TRIES {
-                    if worktree(repository, ["remove"], &tree).await.is_ok() {
-                        return Ok::<(), Box<dyn std::error::Error + Send + Sync>>(());
-                    }
-                }
-            }
-            Err("git worktree failed each time".into())
+            let tree = folder.join(format!("tree-{number}"));
+            let turn = turns.lock().await;
+            let add = ["worktree", "add", "--quiet", "--detach", "--no-checkout"];
+            run_git(repository, &add, Some(&tree)).await?;
+            drop(turn);
+            run_git(&tree, &["reset", "--quiet", "--hard"], None).await?;
+            run_git(&tree, &["status", "--porcelain"], None).await?;
+            let _turn = turns.lock().await;
+            run_git(repository, &["worktree", "remove", "--force"], Some(&tree)).await
         });
         runs.buffer_unordered(AT_ONCE).try_collect::<()>().await?;
         Ok(begun.elapsed().as_secs_f64() / f64::from(count))
     })
 }
 
-async fn worktree<const N: usize>(repository: &Path, what: [&str; N], tree: &Path) -> Result<()> {
-    let mut command = tokio::process::Command::from(git(repository));
-    let status = command.arg("worktree").args(what).arg(tree).status().await?;
-    status.success().then_some(()).ok_or_else(|| format!("git worktree: {status}").into())
+async fn run_git(folder: &Path, words: &[&str], tree: Option<&Path>) -> Result<()> {
+    let mut command = tokio::process::Command::from(git(folder));
+    let status = command.args(words).args(tree).status().await?;
+    status.success().then_some(()).ok_or_else(|| format!("git {words:?}: {status}").into())
 }
 
 fn git(folder: &Path) -> Command {

@@ -269,7 +269,7 @@ mod tests {
         read(&words).expect("the name of a file need not be text");
         let words = [&words[..], &[label.into(), no_text("b")]].concat();
         let refused = |words: &[OsString]| {
-            let error = read(words).err().expect("a label is text");
+            let error = read(words).expect_err("a label is text");
             not_text(&error, words.iter().cloned()).expect("it is no text").to_string()
         };
         let both =

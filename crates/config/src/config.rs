@@ -196,6 +196,11 @@ impl Config {
         self.inner.document.runtimes.get(name)
     }
 
+    /// Returns the names of the runtimes for which a layer has settings.
+    pub fn runtimes(&self) -> impl Iterator<Item = &str> {
+        self.inner.document.runtimes.keys().map(|name| &**name)
+    }
+
     /// Returns the folders of plugins, and their settings.
     pub fn plugins(&self) -> &PluginSettings {
         &self.inner.document.plugins

@@ -259,9 +259,11 @@ impl HostBuilder {
         for runtime in plugins.runtimes() {
             builder = builder.runtime(runtime.clone());
         }
-        let metering = Metering::of(&config, &environment, &processes).map(Arc::new);
+        let metering = Metering::of(&config, &environment, &processes, plugins.runtimes());
+        let metering = metering.map(Arc::new);
         if let Some(metering) = &metering {
-            builder = builder.metered(metering.runtimes());
+            builder = builder.metered(metering.built_in());
+            builder = builder.metered_if_asked(metering.of_plugins());
         }
         let day = DayBudget::of_user(environment.state_home.as_deref(), config.host());
         let folder = Arc::new(folder);

@@ -77,6 +77,7 @@ async fn try_it(provider: SocketAddr, reached: &AtomicU64) -> Result<MeterProof,
         upstreams: [(Provider::Anthropic, upstream)].into(),
         own_login: false,
         key_variable: None,
+        plugin: None,
     };
     let usd = |text: &str| text.parse().expect("an amount");
     let prices = [("probe".to_owned(), ModelPrice::flat(Rates::of(usd("10"), usd("50"))))];

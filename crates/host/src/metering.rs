@@ -6,21 +6,22 @@ use std::sync::Arc;
 
 use offshoot_config::{Config, MeterMode, RuntimeSettings};
 use offshoot_meter::{
-    AddressError, ClientOptions, Credential, KeySource, Login, PriceTable, Provider, Scheme,
-    Upstream,
+    AddressError, ClientOptions, Credential, KeySource, Login, PluginProcesses, PriceTable,
+    Provider, Scheme, Upstream,
 };
-use offshoot_model::MicroUsd;
-use offshoot_process::{Processes, ProgramError, resolve_program};
-use offshoot_runtime::MeterProtocols;
+use offshoot_model::{MicroUsd, ProcessIdentity};
+use offshoot_plugin_host::{Plugin, PluginRuntime};
+use offshoot_process::{Identity, Processes, ProgramError, resolve_program};
+use offshoot_runtime::{MeterProtocols, Runtime, Variable, leads_to_provider};
 
 use crate::environment::Environment;
-use crate::runtimes::{self, BUILT_IN, BuiltInRuntime, EXEC};
+use crate::runtimes::{self, BUILT_IN, BuiltInRuntime};
 
 /// Everything that the meters of a host need to know.
 #[derive(Debug, Default)]
 pub(crate) struct Metering {
     /// The providers of each metered runtime, or the fault that each of its runs reports.
-    runtimes: BTreeMap<&'static str, Result<Metered, MeteringError>>,
+    runtimes: BTreeMap<Arc<str>, Result<Metered, MeteringError>>,
     pub(crate) prices: PriceTable,
     pub(crate) client: ClientOptions,
     /// The dearest price of a million tokens that a model writes; none where no model has one.
@@ -35,6 +36,8 @@ pub(crate) struct Metered {
     pub(crate) own_login: bool,
     /// The variable that holds the key, where the configuration names one.
     pub(crate) key_variable: Option<Arc<str>>,
+    /// The plugin that asks for the runs; none where the runtime is built in.
+    pub(crate) plugin: Option<Arc<Plugin>>,
 }
 
 /// A runtime that cannot be metered as the configuration says.
@@ -44,7 +47,7 @@ pub(crate) enum MeteringError {
     #[error("the runs of the runtime `{runtime}` cannot be metered")]
     Address {
         /// The runtime.
-        runtime: &'static str,
+        runtime: String,
         /// The fault.
         #[source]
         source: AddressError,
@@ -53,7 +56,7 @@ pub(crate) enum MeteringError {
     #[error("runtimes.{runtime}.keyCommand cannot be started")]
     KeyCommand {
         /// The runtime.
-        runtime: &'static str,
+        runtime: String,
         /// The fault.
         #[source]
         source: ProgramError,
@@ -62,22 +65,28 @@ pub(crate) enum MeteringError {
     #[error("runtimes.{runtime}.keyFile is no absolute path")]
     KeyFile {
         /// The runtime.
-        runtime: &'static str,
+        runtime: String,
     },
     /// The variable that should hold the key is not set.
     #[error("the variable {variable}, which runtimes.{runtime}.keyEnv names, is not set")]
     NoKey {
         /// The runtime.
-        runtime: &'static str,
+        runtime: String,
         /// The variable.
         variable: String,
     },
-    /// A program may ask any provider, so one key says nothing.
-    #[error("runtimes.exec names one key, and its programs may ask any provider")]
-    KeyOfPrograms,
+    /// A program or a plugin may ask any provider, so one key says nothing.
+    #[error("runtimes.{runtime} names one key, and its programs may ask any provider")]
+    KeyOfPrograms {
+        /// The runtime.
+        runtime: String,
+    },
     /// No provider is known.
-    #[error("runtimes.exec.meter is on, and no variable holds the key of a provider")]
-    NoProvider,
+    #[error("runtimes.{runtime}.meter is on, and no variable holds the key of a provider")]
+    NoProvider {
+        /// The runtime.
+        runtime: String,
+    },
 }
 
 impl MeteringError {
@@ -90,11 +99,11 @@ impl MeteringError {
             Self::KeyCommand { .. } => "check its name, its mode and PATH",
             Self::KeyFile { .. } => "write the whole path, from / on",
             Self::NoKey { .. } => "export it, or name another variable",
-            Self::KeyOfPrograms => {
-                "remove keyEnv, keyFile and keyCommand from [runtimes.exec], set meter = \"on\" there, and export \
+            Self::KeyOfPrograms { .. } => {
+                "remove keyEnv, keyFile and keyCommand from there, set meter = \"on\", and export \
                  ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY; programs get a ticket in their place"
             }
-            Self::NoProvider => {
+            Self::NoProvider { .. } => {
                 "export ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY; programs get a ticket in their place"
             }
         }
@@ -151,6 +160,15 @@ pub fn is_metered(config: &Config, runtime: &str) -> bool {
     }
 }
 
+/// Returns the environment of plugins that are programs: no key and no other way to a provider, where a runtime that is not built in is
+/// metered.
+pub(crate) fn environment_of_plugins(config: &Config, environment: &Environment) -> Vec<Variable> {
+    let is_of_plugin = |name: &str| BuiltInRuntime::of(name).is_none();
+    let hides = config.runtimes().any(|name| is_of_plugin(name) && is_metered(config, name));
+    let keeps = |(name, _): &&Variable| !hides || !leads_to_provider(name);
+    environment.variables.iter().filter(keeps).cloned().collect()
+}
+
 /// Returns the price of a million tokens that a model reads in an ordinary request; none where the configuration has no price of it.
 pub fn input_price(config: &Config, model: &str) -> Option<MicroUsd> {
     PriceTable::of(config.prices()).find(model).map(|price| price.rates.input)
@@ -160,7 +178,7 @@ pub fn input_price(config: &Config, model: &str) -> Option<MicroUsd> {
 pub(crate) fn check(
     config: &Config,
     environment: &Environment,
-    runtime: &'static str,
+    runtime: &str,
 ) -> Result<(), MeteringError> {
     match is_metered(config, runtime) {
         true => metered(runtime, config, environment, None).map(drop),
@@ -180,11 +198,17 @@ impl Metering {
         config: &Config,
         environment: &Environment,
         processes: &Processes,
+        plugins: &[PluginRuntime],
     ) -> Option<Self> {
-        let names = BUILT_IN.into_iter().map(|runtime| runtime.name);
-        let wanted = names.filter(|name| is_metered(config, name));
-        let metered = |runtime| (runtime, metered(runtime, config, environment, Some(processes)));
-        let found: BTreeMap<_, _> = wanted.map(metered).collect();
+        let built_in = BUILT_IN.into_iter().map(|runtime| (runtime.name, None));
+        let of_plugins = plugins.iter().map(|runtime| (runtime.name(), Some(runtime.plugin())));
+        let all = built_in.chain(of_plugins).filter(|(name, _)| is_metered(config, name));
+        let metered = |(name, plugin): (&str, Option<&Arc<Plugin>>)| {
+            let metered = metered(name, config, environment, Some(processes));
+            let plugin = plugin.map(Arc::clone);
+            (name.into(), metered.map(|metered| Metered { plugin, ..metered }))
+        };
+        let found: BTreeMap<_, _> = all.map(metered).collect();
         if found.is_empty() {
             return None;
         }
@@ -205,13 +229,18 @@ impl Metering {
     }
 
     /// One runtime with these providers and prices, for the proof of the meter.
-    pub(crate) fn of_probe(runtime: &'static str, metered: Metered, prices: PriceTable) -> Self {
-        Self { runtimes: [(runtime, Ok(metered))].into(), prices, ..Self::default() }
+    pub(crate) fn of_probe(runtime: &str, metered: Metered, prices: PriceTable) -> Self {
+        Self { runtimes: [(runtime.into(), Ok(metered))].into(), prices, ..Self::default() }
     }
 
-    /// The names of the runtimes.
-    pub(crate) fn runtimes(&self) -> impl Iterator<Item = &'static str> {
-        self.runtimes.keys().copied()
+    /// The names of the built-in runtimes.
+    pub(crate) fn built_in(&self) -> impl Iterator<Item = &str> {
+        self.runtimes.keys().map(|name| &**name).filter(|name| BuiltInRuntime::of(name).is_some())
+    }
+
+    /// The names of the runtimes of plugins.
+    pub(crate) fn of_plugins(&self) -> impl Iterator<Item = &str> {
+        self.runtimes.keys().map(|name| &**name).filter(|name| BuiltInRuntime::of(name).is_none())
     }
 
     /// The providers for the runs of a runtime; none where it is not metered.
@@ -236,7 +265,7 @@ const MOST_OUTPUT: u64 = 32_000;
 /// The key that the configuration names for a runtime; none where it names none, and where only a program knows it and there are no
 /// processes to ask one with.
 fn key(
-    runtime: &'static str,
+    runtime: &str,
     settings: &RuntimeSettings,
     environment: &Environment,
     processes: Option<&Processes>,
@@ -246,12 +275,12 @@ fn key(
         let variable = variable.value.clone();
         return match environment.text(&variable) {
             Some(key) => Ok(Some(KeySource::Text(key.into()))),
-            None => Err(MeteringError::NoKey { runtime, variable }),
+            None => Err(MeteringError::NoKey { runtime: runtime.to_owned(), variable }),
         };
     }
     if let Some(file) = key_file {
         if !file.value.path().is_absolute() {
-            return Err(MeteringError::KeyFile { runtime });
+            return Err(MeteringError::KeyFile { runtime: runtime.to_owned() });
         }
         return Ok(Some(KeySource::File(file.value.path().to_owned())));
     }
@@ -259,7 +288,8 @@ fn key(
     let words: &[String] = command.value.as_ref();
     let folder = Path::new("/");
     let program = resolve_program(words[0].as_ref(), environment.path(), folder);
-    let program = program.map_err(|source| MeteringError::KeyCommand { runtime, source })?;
+    let cannot = |source| MeteringError::KeyCommand { runtime: runtime.to_owned(), source };
+    let program = program.map_err(cannot)?;
     Ok(processes.map(|processes| KeySource::Command {
         processes: processes.clone(),
         program,
@@ -270,7 +300,7 @@ fn key(
 }
 
 fn metered(
-    runtime: &'static str,
+    runtime: &str,
     config: &Config,
     environment: &Environment,
     processes: Option<&Processes>,
@@ -279,8 +309,10 @@ fn metered(
     let asks = BuiltInRuntime::of(runtime).map_or(Asks::AnyProvider, |runtime| runtime.asks);
     let key = || key(runtime, &settings, environment, processes);
     let (known, key, address, usual) = match asks {
-        Asks::AnyProvider if names_key(&settings) => return Err(MeteringError::KeyOfPrograms),
-        Asks::AnyProvider => return of_programs(environment),
+        Asks::AnyProvider if names_key(&settings) => {
+            return Err(MeteringError::KeyOfPrograms { runtime: runtime.to_owned() });
+        }
+        Asks::AnyProvider => return of_programs(runtime, environment),
         Asks::Anthropic => {
             let (address, login) = (ANTHROPIC.address(environment), ANTHROPIC.login(environment));
             (&ANTHROPIC, key()?, address, login)
@@ -299,25 +331,26 @@ fn metered(
     };
     let own_login = matches!(login, Login::Program);
     let upstream = Upstream::new(&address, login);
-    let upstream = upstream.map_err(|source| MeteringError::Address { runtime, source })?;
+    let unfit = |source| MeteringError::Address { runtime: runtime.to_owned(), source };
+    let upstream = upstream.map_err(unfit)?;
     let key_variable = settings.key_env.map(|variable| variable.value.into());
-    Ok(Metered { upstreams: [(known.provider, upstream)].into(), own_login, key_variable })
+    let upstreams = [(known.provider, upstream)].into();
+    Ok(Metered { upstreams, own_login, key_variable, plugin: None })
 }
 
-/// Programs may ask each provider of which the supervisor has a key.
-fn of_programs(environment: &Environment) -> Result<Metered, MeteringError> {
+/// Programs and plugins may ask each provider of which the supervisor has a key.
+fn of_programs(runtime: &str, environment: &Environment) -> Result<Metered, MeteringError> {
     let mut upstreams = HashMap::new();
     for known in [ANTHROPIC, OPEN_AI, GEMINI] {
         let Some((key, scheme)) = known.login(environment) else { continue };
         let login = Login::Key(Credential::new(key), scheme);
         let upstream = Upstream::new(&known.address(environment), login);
-        let runtime = EXEC.name;
-        let upstream = upstream.map_err(|source| MeteringError::Address { runtime, source })?;
-        upstreams.insert(known.provider, upstream);
+        let unfit = |source| MeteringError::Address { runtime: runtime.to_owned(), source };
+        upstreams.insert(known.provider, upstream.map_err(unfit)?);
     }
     match upstreams.is_empty() {
-        true => Err(MeteringError::NoProvider),
-        false => Ok(Metered { upstreams, own_login: false, key_variable: None }),
+        true => Err(MeteringError::NoProvider { runtime: runtime.to_owned() }),
+        false => Ok(Metered { upstreams, own_login: false, key_variable: None, plugin: None }),
     }
 }
 
@@ -334,6 +367,13 @@ impl Known {
 }
 
 impl Metered {
+    /// The processes of the plugin that asks for the runs; none where the runtime is built in.
+    pub(crate) fn plugin_processes(&self) -> Option<PluginProcesses> {
+        let plugin = Arc::clone(self.plugin.as_ref()?);
+        let identity = |it: ProcessIdentity| Identity { pid: it.pid, start_time: it.start_time };
+        Some(Arc::new(move || plugin.processes().into_iter().map(identity).collect()))
+    }
+
     /// The protocols for which there is a provider.
     pub(crate) fn protocols(&self) -> MeterProtocols {
         let has = |provider: Provider| self.upstreams.contains_key(&provider);

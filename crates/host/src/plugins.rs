@@ -22,6 +22,7 @@ use offshoot_process::Processes;
 use self::vetted::VettedLibraries;
 use crate::environment::Environment;
 use crate::error::HostError;
+use crate::metering::environment_of_plugins;
 use crate::processes::Children;
 use crate::reporter::Reporter;
 use crate::runtimes::BuiltInRuntime;
@@ -223,7 +224,7 @@ impl Plugins {
             log: Some(Arc::new(log)),
             processes: Some(self.processes()?),
             offshoot: Some(self.environment.offshoot.clone()),
-            environment: self.environment.variables.clone(),
+            environment: environment_of_plugins(&self.config, &self.environment),
         };
         let settings = self.settings(checked);
         Ok(Plugin::load(checked, surroundings, &settings)?)

@@ -101,6 +101,7 @@ impl MeterDesk {
             allow_server_tools: false,
             output_limit,
             upstreams: metered.upstreams.clone(),
+            plugin: metered.plugin_processes(),
         };
         self.runs.admit(run, &ticket, terms);
         Ok(Some(MeterPass {

@@ -35,7 +35,8 @@
 //! - No request leaves without its reservation, and each reservation that was granted is settled once.
 //! - What leaves is what the program sent, but for a limit of the answer where there is none, the wish of a chat to be told its use, and
 //!   the key. What comes back passes as it comes.
-//! - No agent sees a key, and nothing here prints one. A ticket is good for the processes of its run alone, while it lives.
+//! - No agent sees a key, and nothing here prints one. A ticket is good for the processes of its run, and of the plugin that works for it,
+//!   while the run lives.
 //! - Nothing is charged less than it can have cost: what was not reported is charged at its bound.
 //! - It listens on 127.0.0.1 alone. Dropping [`Meter::serve`] ends every connection.
 
@@ -67,7 +68,7 @@ pub use price::{Factor, LongContext, ModelPrice, PriceTable, Rates, Service, Tok
 pub use protocol::{Protocol, Provider, Route};
 pub use refusal::{Code, Refusal};
 pub use request::{CacheWrite, Malformed, More, Part, Request, ServerTool};
-pub use runs::{Runs, Terms};
+pub use runs::{PluginProcesses, Runs, Terms};
 pub use secrecy::SecretString;
 pub use server::{Meter, Options};
 pub use settle::{Charge, Ending, Excess};

@@ -15,8 +15,11 @@ use crate::protocol::Provider;
 use crate::ticket::{Ticket, TicketDigest};
 use crate::upstream::Upstream;
 
+/// Returns the processes of a plugin that is a program; none for a plugin that is a library of this process.
+pub type PluginProcesses = Arc<dyn Fn() -> Vec<Identity> + Send + Sync>;
+
 /// The rules for the requests of a run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default, derive_more::Debug)]
 pub struct Terms {
     /// True if a budget of dollars stands over the run. Then a request whose cost has no bound is refused.
     pub dollars: bool,
@@ -28,6 +31,9 @@ pub struct Terms {
     pub output_limit: Option<u64>,
     /// The providers to which requests go, by the protocol that they speak.
     pub upstreams: HashMap<Provider, Upstream>,
+    /// The plugin that asks for the run, beside the processes of the run itself. None where the runtime is built in.
+    #[debug(skip)]
+    pub plugin: Option<PluginProcesses>,
 }
 
 /// The runs that may use a meter. Cheap to clone; all clones are one.
@@ -120,10 +126,15 @@ impl Runs {
         Some((run, table.entries.get(&run)?.clone()))
     }
 
-    /// Returns the place of a run, as soon as it is reported; none once the run is over.
+    /// Returns the place of a run, as soon as it is reported; none once the run is over. A plugin may ask for its run before it reports a
+    /// start.
     pub(crate) async fn start_of(&self, run: RunId) -> Option<Start> {
         let mut watched = self.0.subscribe();
-        let start = |table: &Table| table.entries.get(&run).map(|entry| entry.start);
+        let start = |table: &Table| {
+            let entry = table.entries.get(&run)?;
+            let is_of_plugin = entry.terms.plugin.is_some() && entry.start == Start::Expected;
+            Some(if is_of_plugin { Start::Inside } else { entry.start })
+        };
         let table = watched.wait_for(|table| start(table) != Some(Start::Expected)).await.ok()?;
         start(&table)
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use offshoot_model::{ContentHash, JsonText};
+use offshoot_model::{ContentHash, JsonText, ProcessIdentity};
 use offshoot_plugin_abi::AbiError;
 use offshoot_plugin_abi::abi_stable::std_types::RResult;
 use offshoot_plugin_abi::wire::manifest::{self, Manifest, Panic};
@@ -134,6 +134,14 @@ impl Plugin {
     #[cfg(feature = "conformance")]
     pub(crate) fn is_program(&self) -> bool {
         matches!(self.functions, Functions::Program(_))
+    }
+
+    /// Returns its processes that live, where it is a program.
+    pub fn processes(&self) -> Vec<ProcessIdentity> {
+        match &self.functions {
+            Functions::Library(_) => Vec::new(),
+            Functions::Program(service) => service.processes(),
+        }
     }
 
     /// Returns the log that has what becomes of its runs.

@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use offshoot_model::ProcessIdentity;
 use offshoot_plugin_abi::async_ffi::FutureExt;
 use offshoot_plugin_abi::wire::line::{Request, op};
 use offshoot_plugin_abi::wire::{manifest, shutdown};
@@ -127,6 +128,13 @@ impl Service {
             home,
             state: Mutex::new(state),
         })))
+    }
+
+    /// Returns the processes that live.
+    pub(crate) fn processes(&self) -> Vec<ProcessIdentity> {
+        let state = self.0.state();
+        let live = state.live.iter().filter_map(std::sync::Weak::upgrade);
+        live.filter_map(|link| link.process()).collect()
     }
 
     pub(crate) fn describe(&self) -> Result<String, AbiError> {

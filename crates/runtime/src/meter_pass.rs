@@ -48,6 +48,11 @@ const KEYS: &[&str] = &[
 const ADDRESSES: &[&str] =
     &["ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "OPENAI_API_BASE", "OPENAI_BASE_URL"];
 
+/// True for a variable that holds a key or a login of a provider, or says where a provider is.
+pub fn leads_to_provider(name: &OsStr) -> bool {
+    KEYS.iter().chain(ADDRESSES).any(|known| name == *known)
+}
+
 impl MeterPass {
     /// Returns the base address for Anthropic's and for Gemini's programs.
     pub fn base(&self) -> String {

@@ -55,6 +55,17 @@ impl Runtimes {
         }
     }
 
+    /// The same of a runtime whose runs may also ask a model elsewhere. Of one that has asked nothing through the meter the cost is not known,
+    /// unless the runtime calls none.
+    pub(crate) fn may_meter(&mut self, name: &str) {
+        if let Some(Known { facts, .. }) = self.by_name.get_mut(name) {
+            let facts = Arc::make_mut(facts);
+            let costs_nothing = facts.cost == CostKnowledge::None;
+            let unasked_cost = if costs_nothing { facts.cost } else { CostKnowledge::Unknown };
+            (facts.cost, facts.unasked_cost) = (CostKnowledge::Metered, unasked_cost);
+        }
+    }
+
     /// Tells each runtime of the others, for the advice where one cannot keep a right from a session.
     pub(crate) fn tell_others(&mut self) {
         let other = |facts: &RuntimeFacts| OtherRuntime {

@@ -414,6 +414,14 @@ impl SpawnerBuilder {
         self
     }
 
+    /// The same for runtimes whose runs may also ask their models elsewhere. Of a run that has asked nothing through the meter it is not known
+    /// what it cost, unless its runtime says that its runs cost nothing.
+    #[must_use]
+    pub fn metered_if_asked(mut self, runtimes: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
+        runtimes.into_iter().for_each(|name| self.runtimes.may_meter(name.as_ref()));
+        self
+    }
+
     /// The spawner. Fails where a temporary folder is needed and cannot be made.
     pub fn build(self) -> Result<Spawner, SpawnerError> {
         let Self { config, store, folder, mut runtimes, clock, .. } = self;

@@ -48,6 +48,7 @@ mod memory;
 mod merge;
 mod messages;
 mod metered;
+mod metered_plugins;
 mod names;
 mod needs;
 mod notify;

@@ -18,7 +18,7 @@ use crate::stage::Stage;
 use crate::walls::followed_until;
 
 /// The key of the operator, which no agent may see.
-const KEY: &str = "sk-operator-7f3a9c";
+pub(crate) const KEY: &str = "sk-operator-7f3a9c";
 
 /// The model that the tests ask, and its prices: a token read costs 3 and one written 15 millionths of a dollar.
 const CONFIG: &str = r#"
@@ -71,13 +71,18 @@ fn run(stage: &Stage, arguments: &[&str]) -> Outcome {
     stage.place.outcome(command(stage, arguments), &[])
 }
 
-fn events(place: &Place) -> Vec<Value> {
+/// The prices alone.
+pub(crate) fn prices() -> &'static str {
+    &CONFIG[CONFIG.find("[prices").expect("it has prices")..]
+}
+
+pub(crate) fn events(place: &Place) -> Vec<Value> {
     let events = place.run(&["events", "last", "--json"]).expect_code(0);
     let event = |line: &str| serde_json::from_str(line).expect("a line is JSON");
     events.stdout().lines().map(event).collect()
 }
 
-fn of_kind<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
+pub(crate) fn of_kind<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
     let kinds = events.iter().map(|event| &event["kind"]);
     kinds.filter(|found| found["type"] == kind).collect()
 }
@@ -310,10 +315,9 @@ fn a_wall_is_seen_on_the_way() {
 fn models_behind_a_chat_endpoint_are_metered() {
     let rules = [Rule::always(Reply::text("hello"))];
     let (place, api) = openai::stage(rules, "keyVariable = \"OPERATOR_KEY\"\n");
-    let prices =
-        CONFIG.split_once("[prices").expect("it has prices").1.replace("priced-1", "small");
+    let prices = prices().replace("priced-1", "small");
     let config = fs::read_to_string(place.path().join("c.toml")).expect("it was written");
-    place.file("c.toml", format!("{config}\n[runtimes.openai]\nmeter = \"on\"\n\n[prices{prices}"));
+    place.file("c.toml", format!("{config}\n[runtimes.openai]\nmeter = \"on\"\n\n{prices}"));
     let arguments =
         ["--config", "c.toml", "-q", "run", "--runtime", "openai", "--budget-usd", "1", "x"];
     let mut command = place.command(&arguments);
@@ -335,8 +339,8 @@ fn a_program_that_obeys_its_base_url_is_metered() {
     let api = FakeModelApi::start(Script::new([Rule::always(Reply::text("hello"))]))
         .expect("a free port");
     let place = Place::new();
-    let prices = CONFIG.split_once("[prices").expect("it has prices").1;
-    place.file("c.toml", format!("[runtimes.exec]\nmeter = \"on\"\n\n[prices{prices}"));
+    let prices = prices();
+    place.file("c.toml", format!("[runtimes.exec]\nmeter = \"on\"\n\n{prices}"));
     place.file("agent.py", AGENT);
     let run = |budget: &str| {
         let arguments = [
@@ -372,9 +376,9 @@ fn a_program_that_obeys_its_base_url_is_metered() {
 #[test]
 fn a_program_that_ignores_its_base_url_has_an_unknown_cost() {
     let place = Place::new();
-    let prices = CONFIG.split_once("[prices").expect("it has prices").1;
+    let prices = prices();
     let run = |more: &str, words: &[&str]| {
-        place.file("c.toml", format!("[runtimes.exec]\nmeter = \"on\"\n{more}\n[prices{prices}"));
+        place.file("c.toml", format!("[runtimes.exec]\nmeter = \"on\"\n{more}\n{prices}"));
         let mut command = place.command(&[&["--config", "c.toml", "-q"], words].concat());
         command.env("OPENAI_API_KEY", KEY);
         place.outcome(command, &[])
@@ -471,8 +475,8 @@ fn codex_and_gemini_are_metered_as_programs() {
     let api = FakeModelApi::start(Script::new([Rule::always(Reply::text("hello"))]));
     let api = api.expect("a free port");
     let place = Place::new();
-    let prices = CONFIG.split_once("[prices").expect("it has prices").1;
-    place.file("c.toml", format!("[runtimes.exec]\nmeter = \"on\"\n\n[prices{prices}"));
+    let prices = prices();
+    place.file("c.toml", format!("[runtimes.exec]\nmeter = \"on\"\n\n{prices}"));
     place.file(
         "home/.gemini/settings.json",
         r#"{"security": {"auth": {"selectedType": "gemini-api-key"}}}"#,
@@ -522,9 +526,9 @@ fn at_the_cap_a_program_waits_until_it_is_given_more() {
     let api = FakeModelApi::start(Script::new([Rule::always(Reply::text("hello"))]))
         .expect("a free port");
     let place = Place::new();
-    let prices = CONFIG.split_once("[prices").expect("it has prices").1;
+    let prices = prices();
     let config = format!(
-        "[runtimes.exec]\nmeter = \"on\"\n\n[agents.defaults.subagents.budget]\nonCap = \"pause\"\n\n[prices{prices}"
+        "[runtimes.exec]\nmeter = \"on\"\n\n[agents.defaults.subagents.budget]\nonCap = \"pause\"\n\n{prices}"
     );
     place.file("c.toml", config);
     place.file("agent.py", AGENT);

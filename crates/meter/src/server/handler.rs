@@ -230,7 +230,8 @@ impl Connection {
                     .start_of(run)
                     .await
                     .ok_or_else(|| unknown("the agent of its ticket has ended"))?;
-                let found = belongs(self.ends, start).await;
+                let plugin = entry.terms.plugin.clone();
+                let found = belongs(self.ends, start, plugin).await;
                 self.belongs.lock().insert(run, found);
                 found
             }

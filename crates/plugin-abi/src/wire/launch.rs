@@ -7,7 +7,7 @@ use offshoot_model::{
     AgentId, AgentSummary, DelegationContext, Grant, InputRange, JsonText, RootId, RunId,
     SessionKey, VariableRef, path_text,
 };
-use offshoot_runtime::{ContextFile, Input, Launch, OutputFormat, Pass};
+use offshoot_runtime::{ContextFile, Input, Launch, MeterPass, MeterProtocols, OutputFormat, Pass};
 use serde::{Deserialize, Serialize};
 
 use super::word::{self, Word};
@@ -71,6 +71,7 @@ struct Document {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     continues: bool,
     pass: Option<Way>,
+    meter: Option<Meter>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -167,6 +168,50 @@ struct Way {
     ticket: Arc<str>,
 }
 
+/// The way to its model through the meter: the base address of each protocol for which there is a provider, and the ticket that stands in
+/// place of the key.
+#[serde_with::skip_serializing_none]
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Meter {
+    ticket: Arc<str>,
+    anthropic: Option<String>,
+    openai: Option<String>,
+    gemini: Option<String>,
+    output_tokens: Option<u64>,
+}
+
+/// The end of the base address of OpenAI's programs.
+const OPENAI_VERSION: &str = "/v1";
+
+impl From<MeterPass> for Meter {
+    fn from(pass: MeterPass) -> Self {
+        let MeterProtocols { anthropic, openai, gemini } = pass.protocols;
+        Self {
+            anthropic: anthropic.then(|| pass.base()),
+            openai: openai.then(|| pass.openai_base()),
+            gemini: gemini.then(|| pass.base()),
+            output_tokens: pass.output_tokens,
+            ticket: pass.ticket,
+        }
+    }
+}
+
+impl From<Meter> for MeterPass {
+    fn from(meter: Meter) -> Self {
+        let Meter { ticket, anthropic, openai, gemini, output_tokens } = meter;
+        let protocols = MeterProtocols {
+            anthropic: anthropic.is_some(),
+            openai: openai.is_some(),
+            gemini: gemini.is_some(),
+        };
+        let of_openai = openai.map(|base| base.trim_end_matches(OPENAI_VERSION).to_owned());
+        let address = anthropic.or(gemini).or(of_openai).unwrap_or_default().into();
+        let (own_login, key_variable) = (false, None);
+        Self { address, ticket, own_login, key_variable, protocols, output_tokens }
+    }
+}
+
 impl From<Launch> for Document {
     fn from(launch: Launch) -> Self {
         let context = launch.context.into_iter();
@@ -202,6 +247,7 @@ impl From<Launch> for Document {
             grant: launch.grant,
             continues: launch.continues,
             pass: launch.pass.map(|Pass { socket, ticket }| Way { socket, ticket }),
+            meter: launch.meter.map(Meter::from),
         }
     }
 }
@@ -240,8 +286,7 @@ impl From<Document> for Launch {
             grant: document.grant,
             continues: document.continues,
             pass: document.pass.map(|Way { socket, ticket }| Pass { socket, ticket }),
-            // Plugins ask their models directly.
-            meter: None,
+            meter: document.meter.map(MeterPass::from),
         }
     }
 }

@@ -22,7 +22,14 @@ fn delegation() -> DelegationContext {
 
 fn launch() -> Launch {
     Launch {
-        meter: None,
+        meter: Some(MeterPass {
+            address: "http://127.0.0.1:1".into(),
+            ticket: "m".into(),
+            own_login: false,
+            key_variable: None,
+            protocols: MeterProtocols { anthropic: false, openai: true, gemini: false },
+            output_tokens: Some(500),
+        }),
         continues: true,
         run: RUN,
         root: RootId::new(RunId::from_uuid(Uuid::from_u128(8))),

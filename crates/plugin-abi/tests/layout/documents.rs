@@ -79,6 +79,14 @@ fn launch() -> Launch {
         grant: Arc::new(grant),
         continues: true,
         pass: Some(Pass { socket: Arc::new("/s".into()), ticket: "t".into() }),
+        meter: Some(MeterPass {
+            address: "http://127.0.0.1:1".into(),
+            ticket: "m".into(),
+            own_login: false,
+            key_variable: None,
+            protocols: MeterProtocols { anthropic: true, openai: true, gemini: true },
+            output_tokens: Some(500),
+        }),
         ..Launch::bare("count \"words\"\n")
     }
 }

@@ -144,6 +144,11 @@ impl Link {
         link
     }
 
+    /// Returns the process, while it lives.
+    pub(super) fn process(&self) -> Option<ProcessIdentity> {
+        self.process.get().copied().filter(|_| self.gone.get().is_none())
+    }
+
     /// Holds the process until it is gone: writes what it is told and hears what it says.
     async fn hold(
         self: Arc<Self>,

@@ -1,0 +1,188 @@
+//! Runs of plugins whose requests to models go through the meter: a program that works for several runs at once.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::Command;
+
+use offshoot_fake_model_api::{FakeModelApi, Reply, Rule, Script};
+use offshoot_test_support::named_pipe;
+
+use crate::command::{Outcome, Place};
+use crate::metered::{KEY, events, of_kind, prices};
+
+/// A runtime that asks a model twice for each run, for a longer answer the second time. It says nothing of the run before its first answer.
+/// The task `tell` is answered with the names of variables of its environment that lead to a provider; `hand out` writes down the address and
+/// the ticket, and waits.
+const ASKS: &str = r#"
+import json, os, sys, threading, urllib.error, urllib.request
+
+MANIFEST = {"v": 1, "name": "asks", "version": "0.1.0", "runtimes": [{"name": "asks", "abilities": {"cost": "estimated"}}]}
+lock = threading.Lock()
+
+def send(**line):
+    with lock:
+        print(json.dumps(line), flush=True)
+
+def ask(meter, limit):
+    body = {"model": "priced-1", "max_tokens": limit, "messages": [{"role": "user", "content": "greet"}]}
+    headers = {"authorization": "Bearer " + meter["ticket"], "content-type": "application/json"}
+    request = urllib.request.Request(meter["openai"] + "/chat/completions", json.dumps(body).encode(), headers)
+    return json.load(urllib.request.urlopen(request))["choices"][0]["message"]["content"]
+
+def work(id, launch):
+    meter, code, said = launch["meter"], 0, ""
+    if launch["task"] == "tell":
+        said = " ".join(name for name in os.environ if name.startswith(("OPENAI_", "ANTHROPIC_", "GEMINI_")))
+    elif launch["task"] == "hand out":
+        with open("told", "w") as told:
+            print(meter["openai"], meter["ticket"], file=told)
+        open("hold").read()
+    else:
+        try:
+            for limit in (100, 5000):
+                said += ask(meter, limit) + " "
+        except urllib.error.HTTPError as error:
+            code, said = 1, str(error.code) + error.read().decode()
+    reason = {"kind": "exit_code", "code": code} if code else {"kind": "completed", "exit_code": None}
+    send(id=id, ok={"v": 1, "reason": reason, "output": "text"}, body=said)
+
+for text in sys.stdin:
+    line = json.loads(text)
+    op, id = line.get("op"), line.get("id")
+    if op == "describe":
+        send(id=id, ok=MANIFEST)
+    elif op in ("init", "runtime"):
+        send(id=id, ok={"v": 1})
+    elif op == "start":
+        os.chdir(line["launch"]["workingFolder"])
+        threading.Thread(target=work, args=(id, line["launch"]), daemon=True).start()
+    elif id is not None:
+        send(id=id, error={"code": 5, "message": "unsupported: " + op})
+"#;
+
+struct Stage {
+    place: Place,
+    api: FakeModelApi,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let place = Place::new();
+        let about = "name = \"asks\"\nversion = \"0.1.0\"\nabi = \"1.0\"\nruntimes = [\"asks\"]\n";
+        let process = "[process]\ncommand = [\"python3\", \"asks.py\"]\n";
+        place.file("plugins/asks/plugin.toml", format!("{about}\n{process}"));
+        place.file("plugins/asks/asks.py", ASKS);
+        place.file("c.toml", format!("[runtimes.asks]\nmeter = \"on\"\n{}", prices()));
+        let api = FakeModelApi::start(Script::new([Rule::always(Reply::text("hello"))]));
+        Self { place, api: api.expect("a free port") }
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let plugin = ["--plugin-path", "plugins", "--runtime", "asks"];
+        let (command, rest) = words.split_first().expect("a command");
+        let words = [&["--config", "c.toml", "-q", command], &plugin[..], rest].concat();
+        let mut command = self.place.command(&words);
+        let url = format!("{}/v1", self.api.url());
+        command.env("OPENAI_API_KEY", KEY).env("OPENAI_BASE_URL", url);
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Outcome {
+        self.place.outcome(self.command(words), &[])
+    }
+}
+
+#[test]
+fn what_a_plugin_asks_is_counted_and_what_cannot_be_paid_does_not_leave() {
+    let stage = Stage::new();
+    let outcome = stage.run(&["run", "--budget-usd", "1", "greet"]).expect_code(0);
+    assert_eq!(outcome.stdout(), "hello hello \n");
+    let of_two = events(&stage.place);
+    assert_eq!(of_kind(&of_two, "request_settled").len(), 2);
+    let shows = format!("Bearer {KEY}");
+    assert!(stage.api.requests().iter().all(|it| it.authorization.as_deref() == Some(&*shows)));
+    let shown = stage.place.run(&["show", "last"]).expect_code(0);
+    assert!(shown.stdout().contains(" metered"), "{}", shown.text());
+    // An answer of 5,000 tokens can cost 0.075 dollars.
+    let outcome = stage.run(&["run", "--budget-usd", "0.02", "greet"]).expect_code(4);
+    assert!(outcome.stderr.contains("budget"), "{}", outcome.text());
+    assert_eq!(of_kind(&events(&stage.place), "request_reserved").len(), 1);
+    assert_eq!(stage.api.conversations().len(), 3, "it has not left");
+    stage.place.run(&["audit", "last"]).expect_code(0);
+}
+
+#[test]
+fn a_plugin_that_works_for_several_runs_charges_each_its_own() {
+    let stage = Stage::new();
+    let tasks = ["--task", "one", "--task", "two", "--task", "three"];
+    let words = [&["fanout", "--budget-usd", "3", "--merge", "concatenate"][..], &tasks].concat();
+    stage.run(&words).expect_code(0);
+    let events = events(&stage.place);
+    let mut runs: Vec<&str> = events
+        .iter()
+        .filter(|event| event["kind"]["type"] == "request_settled")
+        .map(|event| event["run"].as_str().expect("an event has a run"))
+        .collect();
+    assert_eq!(runs.len(), 6);
+    runs.sort_unstable();
+    runs.dedup();
+    assert_eq!(runs.len(), 3, "two of each");
+    stage.place.run(&["audit", "last"]).expect_code(0);
+}
+
+#[test]
+fn a_metered_plugin_has_no_key_and_a_stranger_with_its_ticket_hears_no() {
+    let stage = Stage::new();
+    let told = stage.run(&["run", "--budget-usd", "1", "tell"]).expect_code(0);
+    assert_eq!(told.stdout().trim(), "", "no way to a provider is in its environment");
+    let shown = stage.place.run(&["show", "last", "--json"]).expect_code(0).json();
+    assert_eq!(shown["cost"]["unknownRuns"], 1, "it has asked nothing through the meter: {shown}");
+
+    for name in ["told", "hold"] {
+        named_pipe(stage.place.path().join(name));
+    }
+    let mut tree = stage.command(&["run", "--budget-usd", "1", "hand out"]).spawn().expect("built");
+    let told = fs::read_to_string(stage.place.path().join("told")).expect("the plugin tells");
+    let (address, ticket) = told.trim().split_once(' ').expect("two words");
+    let address = address.strip_prefix("http://").expect("an address of this machine");
+    let address = address.strip_suffix("/v1").expect("the version of OpenAI's");
+    let body = r#"{"model":"priced-1","max_tokens":1,"messages":[]}"#;
+    let mut connection = TcpStream::connect(address).expect("the meter listens");
+    let request = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\nauthorization: Bearer {ticket}\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    connection.write_all(request.as_bytes()).expect("it is read");
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).expect("an answer is text");
+    let why = "the process that sent it does not belong to the agent of its ticket";
+    assert!(answer.contains("unknown_caller") && answer.contains(why), "{answer}");
+    fs::write(stage.place.path().join("hold"), "").expect("the plugin waits for its end");
+    assert!(tree.wait().expect("it ends").success());
+    assert_eq!(stage.api.conversations().len(), 0);
+}
+
+#[test]
+fn a_plugin_that_is_not_metered_keeps_its_environment() {
+    let stage = Stage::new();
+    stage.place.file("c.toml", prices());
+    stage.place.file(
+        "plugins/asks/asks.py",
+        ASKS.replace("launch[\"meter\"], 0", "launch.get(\"meter\", \"none\"), 0"),
+    );
+    let told = stage.run(&["run", "tell"]).expect_code(0);
+    assert!(told.stdout().contains("OPENAI_API_KEY"), "{}", told.text());
+}
+
+#[test]
+fn a_metered_plugin_without_a_provider_says_what_to_export() {
+    let stage = Stage::new();
+    let mut command = stage.command(&["run", "greet"]);
+    command.env_remove("OPENAI_API_KEY");
+    let outcome = stage.place.outcome(command, &[]);
+    assert_ne!(outcome.code, 0);
+    let said = "runtimes.asks.meter is on, and no variable holds the key of a provider";
+    assert!(outcome.text().contains(said), "{}", outcome.text());
+    assert!(outcome.text().contains("export ANTHROPIC_API_KEY"), "{}", outcome.text());
+}
