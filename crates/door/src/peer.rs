@@ -65,7 +65,8 @@ pub(crate) fn listener_has_ended(stream: &UnixStream) -> bool {
             pid.is_some_and(|pid| process_identity(pid).is_none())
         }
         // The process has ended, and was waited for.
-        Err(_) => true,
+        Err(Errno::ESRCH | Errno::ENODATA | Errno::EINVAL) => true,
+        Err(_) => false,
     }
 }
 

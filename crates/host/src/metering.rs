@@ -1,6 +1,7 @@
 //! The runtimes whose requests to models go through the meter, as the configuration has them.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use offshoot_meter::{
 use offshoot_model::{MicroUsd, ProcessIdentity};
 use offshoot_plugin_host::{Plugin, PluginRuntime};
 use offshoot_process::{Identity, Processes, ProgramError, resolve_program};
-use offshoot_runtime::{MeterProtocols, Runtime, Variable, leads_to_provider};
+use offshoot_runtime::{MeterProtocols, Runtime, Variable, leads_to_provider, past_proxies};
 
 use crate::environment::Environment;
 use crate::runtimes::{self, BUILT_IN, BuiltInRuntime};
@@ -100,11 +101,11 @@ impl MeteringError {
             Self::KeyFile { .. } => "write the whole path, from / on",
             Self::NoKey { .. } => "export it, or name another variable",
             Self::KeyOfPrograms { .. } => {
-                "remove keyEnv, keyFile and keyCommand from there, set meter = \"on\", and export \
-                 ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY; programs get a ticket in their place"
+                "set meter = \"on\" in place of keyEnv, keyFile and keyCommand, and export ANTHROPIC_API_KEY, \
+                 OPENAI_API_KEY or GEMINI_API_KEY; programs and plugins get a ticket in their place"
             }
             Self::NoProvider { .. } => {
-                "export ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY; programs get a ticket in their place"
+                "export ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY; programs and plugins get a ticket in their place"
             }
         }
     }
@@ -160,13 +161,19 @@ pub fn is_metered(config: &Config, runtime: &str) -> bool {
     }
 }
 
-/// Returns the environment of plugins that are programs: no key and no other way to a provider, where a runtime that is not built in is
-/// metered.
+/// Returns the environment of plugins that are programs. Where a runtime of a plugin is metered it has no key, no other way to a provider,
+/// and no proxy between them and the meter.
 pub(crate) fn environment_of_plugins(config: &Config, environment: &Environment) -> Vec<Variable> {
     let is_of_plugin = |name: &str| BuiltInRuntime::of(name).is_none();
-    let hides = config.runtimes().any(|name| is_of_plugin(name) && is_metered(config, name));
-    let keeps = |(name, _): &&Variable| !hides || !leads_to_provider(name);
-    environment.variables.iter().filter(keeps).cloned().collect()
+    if !config.runtimes().any(|name| is_of_plugin(name) && is_metered(config, name)) {
+        return environment.variables.clone();
+    }
+    let key_of = |name: &str| config.runtime(name)?.key_env.as_ref().map(|key| key.value.clone());
+    let of_endpoint = runtimes::openai_endpoint(config).1;
+    let keys: Vec<String> = config.runtimes().filter_map(key_of).chain(of_endpoint).collect();
+    let is_key = |name: &OsStr| keys.iter().any(|key| name == &**key);
+    let keeps = |(name, _): &Variable| !leads_to_provider(name) && !is_key(name);
+    past_proxies(environment.variables.iter().filter(|it| keeps(it)).cloned().collect())
 }
 
 /// Returns the price of a million tokens that a model reads in an ordinary request; none where the configuration has no price of it.

@@ -175,7 +175,7 @@ impl Plugins {
             processes: self.processes()?,
             program: self.environment.offshoot.clone(),
             args: vec![OsString::from(mode)],
-            environment: self.environment.variables.clone(),
+            environment: environment_of_plugins(&self.config, &self.environment),
         })
     }
 

@@ -114,15 +114,28 @@ impl BuiltInRuntime {
     /// Fails if the runtime cannot be used, or has nothing to run.
     pub fn check(&self, request: &CheckRequest<'_>) -> Result<CheckedRuntime, HostError> {
         let checked = (self.check)(request)?;
-        metering::check(request.config, request.environment, self.name).map_err(|error| {
-            let hint = error.hint();
-            RuntimeError::new(error, hint)
-        })?;
-        match is_metered(request.config, self.name) {
+        match check_meter(request.config, request.environment, self.name)? {
             true => Ok(CheckedRuntime { cost: CostKnowledge::Metered, ..checked }),
             false => Ok(checked),
         }
     }
+}
+
+/// Returns whether the runs of a runtime are metered, and checks that they can be. Asks no program for a key.
+///
+/// # Errors
+///
+/// Fails if the configuration wants the meter, and names no provider that it can ask.
+pub fn check_meter(
+    config: &Config,
+    environment: &Environment,
+    runtime: &str,
+) -> Result<bool, HostError> {
+    metering::check(config, environment, runtime).map_err(|error| {
+        let hint = error.hint();
+        RuntimeError::new(error, hint)
+    })?;
+    Ok(is_metered(config, runtime))
 }
 
 /// Builds the runtimes that can be used here. `wanted` is the one of the tree, in this folder.

@@ -20,21 +20,31 @@ pub(crate) struct Ends {
     pub(crate) ours: SocketAddr,
 }
 
-/// True if one of the processes of a run, or of the plugin that works for it, holds the other end of a connection.
-pub(crate) async fn belongs(ends: Ends, start: Start, plugin: Option<PluginProcesses>) -> bool {
+/// True if this process, or one of the processes of the plugin that works for a run, holds the other end of a connection.
+pub(crate) async fn is_of_plugin(ends: Ends, plugin: PluginProcesses) -> bool {
+    let holds = move |inode| {
+        this_process_holds_socket(inode)
+            || plugin().into_iter().any(|leader| holds_socket(leader, inode))
+    };
+    looks(ends, holds).await
+}
+
+/// True if one of the processes of a run holds the other end of a connection.
+pub(crate) async fn belongs(ends: Ends, start: Start) -> bool {
+    let holds = move |inode| match start {
+        Start::Expected => false,
+        Start::Inside => this_process_holds_socket(inode),
+        Start::Process(leader) => holds_socket(leader, inode),
+    };
+    looks(ends, holds).await
+}
+
+async fn looks(ends: Ends, holds: impl Fn(u64) -> bool + Send + 'static) -> bool {
     // Reading `/proc` takes microseconds for a few processes, and milliseconds where all of them have to be looked at.
     let looked = tokio::task::spawn_blocking(move || {
         let Some(inode) = socket::inode(ends.theirs, ends.ours) else { return false };
-        let run_holds = || match start {
-            Start::Expected => false,
-            Start::Inside => this_process_holds_socket(inode),
-            Start::Process(leader) => holds_socket(leader, inode),
-        };
-        let of_plugin = || plugin.as_ref().map(|processes| processes()).unwrap_or_default();
-        let holds =
-            || run_holds() || of_plugin().into_iter().any(|leader| holds_socket(leader, inode));
         // Once more, because a process may have handed its place to another while it was looked for.
-        holds() || holds()
+        holds(inode) || holds(inode)
     });
     looked.await.unwrap_or(false)
 }

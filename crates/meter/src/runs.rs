@@ -15,7 +15,7 @@ use crate::protocol::Provider;
 use crate::ticket::{Ticket, TicketDigest};
 use crate::upstream::Upstream;
 
-/// Returns the processes of a plugin that is a program; none for a plugin that is a library of this process.
+/// A look for the processes of a plugin that is a program; none for a plugin that is a library of this process.
 pub type PluginProcesses = Arc<dyn Fn() -> Vec<Identity> + Send + Sync>;
 
 /// The rules for the requests of a run.
@@ -126,15 +126,10 @@ impl Runs {
         Some((run, table.entries.get(&run)?.clone()))
     }
 
-    /// Returns the place of a run, as soon as it is reported; none once the run is over. A plugin may ask for its run before it reports a
-    /// start.
+    /// Returns the place of a run, as soon as it is reported; none once the run is over.
     pub(crate) async fn start_of(&self, run: RunId) -> Option<Start> {
         let mut watched = self.0.subscribe();
-        let start = |table: &Table| {
-            let entry = table.entries.get(&run)?;
-            let is_of_plugin = entry.terms.plugin.is_some() && entry.start == Start::Expected;
-            Some(if is_of_plugin { Start::Inside } else { entry.start })
-        };
+        let start = |table: &Table| table.entries.get(&run).map(|entry| entry.start);
         let table = watched.wait_for(|table| start(table) != Some(Start::Expected)).await.ok()?;
         start(&table)
     }

@@ -69,7 +69,7 @@ pub use host::{Host, RunEvent, RunHost, ToolOffer, WaitAnswer, WaitFor};
 pub use launch::{ContextFile, Input, Launch};
 pub use memory_meter::MemoryMeter;
 pub use merge::{Merge, MergeFault, MergeInput, MergeJob, MergeValue};
-pub use meter_pass::{MeterPass, MeterProtocols, leads_to_provider};
+pub use meter_pass::{MeterPass, MeterProtocols, leads_to_provider, past_proxies};
 pub use pass::Pass;
 pub use pressure::{Pressure, PressureBoard};
 pub use prompt::{MANIFEST_ABOVE, prompt};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::Variable;
 
-/// The address of the meter, and the ticket that stands in place of a key. It is good for the processes of one run, while it lives.
+/// The address of the meter, and the ticket that stands in place of a key. It is good for the processes of one run, and for the
+/// plugin that works for it, while the run lives.
 #[derive(Clone, PartialEq, Eq, derive_more::Debug)]
 pub struct MeterPass {
     /// The address, such as `http://127.0.0.1:40123`.
@@ -92,24 +93,40 @@ impl MeterPass {
             add("GOOGLE_GEMINI_BASE_URL", &self.base());
             key.into_iter().for_each(|key| add("GEMINI_API_KEY", key));
         }
-        // With a proxy in the environment a program would ask the proxy for the meter.
-        let mut direct: OsString = "127.0.0.1,localhost".into();
-        if let Some(no_proxy) = no_proxy.filter(|no_proxy| !no_proxy.is_empty()) {
-            direct.push(",");
-            direct.push(no_proxy);
-        }
-        variables.extend(["NO_PROXY", "no_proxy"].map(|name| (name.into(), direct.clone())));
+        variables.extend(direct(no_proxy));
         variables
     }
 
     /// Returns what a metered run inherits of these variables, with those that lead it to the meter.
     pub fn environment(&self, inherited: Vec<Variable>) -> Vec<Variable> {
-        let is_direct = |name: &OsStr| name == "NO_PROXY" || name == "no_proxy";
-        let no_proxy = inherited.iter().find(|(name, _)| is_direct(name));
-        let more = self.variables(no_proxy.map(|(_, value)| value.as_os_str()));
-        let keeps = |(name, _): &Variable| !self.hides(name) && !is_direct(name);
+        let more = self.variables(no_proxy(&inherited));
+        let keeps = |(name, _): &Variable| !self.hides(name) && !is_no_proxy(name);
         inherited.into_iter().filter(keeps).chain(more).collect()
     }
+}
+
+/// Returns these variables with a rule by which no proxy is asked for the meter.
+pub fn past_proxies(variables: Vec<Variable>) -> Vec<Variable> {
+    let more = direct(no_proxy(&variables));
+    variables.into_iter().filter(|(name, _)| !is_no_proxy(name)).chain(more).collect()
+}
+
+fn is_no_proxy(name: &OsStr) -> bool {
+    name == "NO_PROXY" || name == "no_proxy"
+}
+
+fn no_proxy(variables: &[Variable]) -> Option<&OsStr> {
+    variables.iter().find(|(name, _)| is_no_proxy(name)).map(|(_, value)| value.as_os_str())
+}
+
+/// The rule for addresses without a proxy, given that of the environment. With a proxy a program would ask the proxy for the meter.
+fn direct(no_proxy: Option<&OsStr>) -> [Variable; 2] {
+    let mut direct: OsString = "127.0.0.1,localhost".into();
+    if let Some(no_proxy) = no_proxy.filter(|no_proxy| !no_proxy.is_empty()) {
+        direct.push(",");
+        direct.push(no_proxy);
+    }
+    ["NO_PROXY", "no_proxy"].map(|name| (name.into(), direct.clone()))
 }
 
 #[cfg(test)]

@@ -55,13 +55,15 @@ impl Runtimes {
         }
     }
 
-    /// The same of a runtime whose runs may also ask a model elsewhere. Of one that has asked nothing through the meter the cost is not known,
-    /// unless the runtime calls none.
-    pub(crate) fn may_meter(&mut self, name: &str) {
+    /// The meter counts what the runs of this runtime use, which may also ask a model elsewhere. Of a run that has asked nothing through the
+    /// meter the cost is not known, unless the configuration says that runs of the runtime cost nothing.
+    pub(crate) fn may_meter(&mut self, name: &str, config: &Config) {
         if let Some(Known { facts, .. }) = self.by_name.get_mut(name) {
+            let said = config.runtime(name).and_then(|settings| settings.cost.as_ref());
+            let costs_nothing = said.is_some_and(|said| said.value == CostKnowledge::None);
+            let unasked_cost =
+                if costs_nothing { CostKnowledge::None } else { CostKnowledge::Unknown };
             let facts = Arc::make_mut(facts);
-            let costs_nothing = facts.cost == CostKnowledge::None;
-            let unasked_cost = if costs_nothing { facts.cost } else { CostKnowledge::Unknown };
             (facts.cost, facts.unasked_cost) = (CostKnowledge::Metered, unasked_cost);
         }
     }

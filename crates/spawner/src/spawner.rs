@@ -63,6 +63,7 @@ pub struct SpawnerBuilder {
     workspaces: Option<Arc<dyn Workspaces>>,
     account_board: Option<Arc<dyn AccountBoard>>,
     account_key: Option<[u8; 32]>,
+    metered_if_asked: Vec<String>,
     host_memory: Option<HostMemorySource>,
     host_slots: Option<Arc<dyn HostSlots>>,
 }
@@ -414,11 +415,14 @@ impl SpawnerBuilder {
         self
     }
 
-    /// The same for runtimes whose runs may also ask their models elsewhere. Of a run that has asked nothing through the meter it is not known
-    /// what it cost, unless its runtime says that its runs cost nothing.
+    /// The meter counts what the runs of these runtimes ask through it, and they may also ask their models elsewhere. Of a run that has asked
+    /// nothing through the meter it is not known what it cost, unless `runtimes.NAME.cost` is `none`.
     #[must_use]
-    pub fn metered_if_asked(mut self, runtimes: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
-        runtimes.into_iter().for_each(|name| self.runtimes.may_meter(name.as_ref()));
+    pub fn metered_if_asked(
+        mut self,
+        runtimes: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        self.metered_if_asked.extend(runtimes.into_iter().map(Into::into));
         self
     }
 
@@ -426,7 +430,8 @@ impl SpawnerBuilder {
     pub fn build(self) -> Result<Spawner, SpawnerError> {
         let Self { config, store, folder, mut runtimes, clock, .. } = self;
         let Self { ticket_issuer, workspaces, account_board, account_key, .. } = self;
-        let Self { host_memory, host_slots, .. } = self;
+        let Self { host_memory, host_slots, metered_if_asked, .. } = self;
+        metered_if_asked.iter().for_each(|name| runtimes.may_meter(name, &config));
         if let Some(key) = account_key {
             runtimes.tell_accounts(&key);
         }

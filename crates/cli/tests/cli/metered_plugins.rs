@@ -33,8 +33,9 @@ def ask(meter, limit):
 def work(id, launch):
     meter, code, said = launch["meter"], 0, ""
     if launch["task"] == "tell":
-        said = " ".join(name for name in os.environ if name.startswith(("OPENAI_", "ANTHROPIC_", "GEMINI_")))
+        said = " ".join(name for name in os.environ if name.startswith(("OPENAI_", "ANTHROPIC_", "GEMINI_", "OPERATOR_")))
     elif launch["task"] == "hand out":
+        send(op="event", of=id, kind=5, payload={"v": 1, "status": "started"})
         with open("told", "w") as told:
             print(meter["openai"], meter["ticket"], file=told)
         open("hold").read()
@@ -73,7 +74,9 @@ impl Stage {
         let process = "[process]\ncommand = [\"python3\", \"asks.py\"]\n";
         place.file("plugins/asks/plugin.toml", format!("{about}\n{process}"));
         place.file("plugins/asks/asks.py", ASKS);
-        place.file("c.toml", format!("[runtimes.asks]\nmeter = \"on\"\n{}", prices()));
+        // A key of another runtime is none of the plugin's.
+        let other = "[runtimes.claude]\nkeyEnv = \"OPERATOR_KEY\"\n";
+        place.file("c.toml", format!("{other}[runtimes.asks]\nmeter = \"on\"\n{}", prices()));
         let api = FakeModelApi::start(Script::new([Rule::always(Reply::text("hello"))]));
         Self { place, api: api.expect("a free port") }
     }
@@ -84,7 +87,9 @@ impl Stage {
         let words = [&["--config", "c.toml", "-q", command], &plugin[..], rest].concat();
         let mut command = self.place.command(&words);
         let url = format!("{}/v1", self.api.url());
-        command.env("OPENAI_API_KEY", KEY).env("OPENAI_BASE_URL", url);
+        // A proxy that is not there: the meter is asked past it.
+        command.env("HTTP_PROXY", "http://127.0.0.1:9").env("http_proxy", "http://127.0.0.1:9");
+        command.env("OPENAI_API_KEY", KEY).env("OPENAI_BASE_URL", url).env("OPERATOR_KEY", KEY);
         command
     }
 
@@ -163,6 +168,33 @@ fn a_metered_plugin_has_no_key_and_a_stranger_with_its_ticket_hears_no() {
     assert_eq!(stage.api.conversations().len(), 0);
 }
 
+/// Without a budget of its own a tree of a metered plugin has the built-in one, as one of any paid runtime.
+#[test]
+fn a_tree_of_a_metered_plugin_has_a_budget_where_none_is_given() {
+    let stage = Stage::new();
+    let outcome = stage.run(&["run", "greet"]).expect_code(0);
+    assert_eq!(outcome.stdout(), "hello hello \n");
+    let shown = stage.place.run(&["show", "last", "--json"]).expect_code(0).json();
+    assert!(shown["grant"]["budget"]["usd"].is_number(), "{shown}");
+    let planned = stage.run(&["run", "--dry-run", "greet"]).expect_code(0);
+    let said = "requests of asks to models are reserved before they leave";
+    assert!(planned.stdout().contains(said), "{}", planned.text());
+    assert!(!planned.text().contains("what this costs is not known"), "{}", planned.text());
+}
+
+/// A run whose request was refused may have asked elsewhere then: that it cost nothing is not known.
+#[test]
+fn a_run_of_which_nothing_has_left_has_an_unknown_cost() {
+    let stage = Stage::new();
+    let asks = ASKS.replace("\"priced-1\"", "\"unpriced\"").replace("code, said = 1,", "said =");
+    stage.place.file("plugins/asks/asks.py", asks);
+    stage.run(&["run", "--budget-usd", "1", "greet"]).expect_code(0);
+    let all = events(&stage.place);
+    assert_eq!(of_kind(&all, "request_refused").len(), 1);
+    let shown = stage.place.run(&["show", "last", "--json"]).expect_code(0).json();
+    assert_eq!(shown["cost"]["unknownRuns"], 1, "{shown}");
+}
+
 #[test]
 fn a_plugin_that_is_not_metered_keeps_its_environment() {
     let stage = Stage::new();
@@ -181,7 +213,7 @@ fn a_metered_plugin_without_a_provider_says_what_to_export() {
     let mut command = stage.command(&["run", "greet"]);
     command.env_remove("OPENAI_API_KEY");
     let outcome = stage.place.outcome(command, &[]);
-    assert_ne!(outcome.code, 0);
+    assert_eq!(outcome.code, 5, "{}", outcome.text());
     let said = "runtimes.asks.meter is on, and no variable holds the key of a provider";
     assert!(outcome.text().contains(said), "{}", outcome.text());
     assert!(outcome.text().contains("export ANTHROPIC_API_KEY"), "{}", outcome.text());

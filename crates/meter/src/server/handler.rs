@@ -23,7 +23,7 @@ use super::Shared;
 use super::body::{Taken, drain, take};
 use crate::ask::{Ask, Refused, RequestId, Seen, Verdict};
 use crate::bound::{Bound, OUTPUT_TOKENS};
-use crate::caller::{Ends, belongs};
+use crate::caller::{Ends, belongs, is_of_plugin};
 use crate::credential::{CredentialError, KEY_HEADERS};
 use crate::protocol::{Protocol, Provider, Route};
 use crate::reader::Reader;
@@ -226,12 +226,16 @@ impl Connection {
         let belongs = match known {
             Some(belongs) => belongs,
             None => {
-                let start = runs
-                    .start_of(run)
-                    .await
-                    .ok_or_else(|| unknown("the agent of its ticket has ended"))?;
-                let plugin = entry.terms.plugin.clone();
-                let found = belongs(self.ends, start, plugin).await;
+                // A plugin may ask before it reports a start, and beside a program that it has reported.
+                let of_plugin = match entry.terms.plugin.clone() {
+                    Some(plugin) => is_of_plugin(self.ends, plugin).await,
+                    None => false,
+                };
+                let found = of_plugin || {
+                    let start = runs.start_of(run).await;
+                    let ended = || unknown("the agent of its ticket has ended");
+                    belongs(self.ends, start.ok_or_else(ended)?).await
+                };
                 self.belongs.lock().insert(run, found);
                 found
             }

@@ -311,7 +311,8 @@ impl Machine {
         let live =
             self.runs[run.get()].live().filter(|live| live.cost == CostKnowledge::Metered)?;
         let is_silent = reported.is_none_or(|(usage, _)| usage.total().lower_bound() == 0);
-        if live.requests.is_none() && is_silent && !never_started(reason) {
+        let has_asked = live.requests.as_ref().is_some_and(|requests| requests.last() > 0);
+        if !has_asked && is_silent && !never_started(reason) {
             return Some(live.unasked());
         }
         let (usage, cost) =

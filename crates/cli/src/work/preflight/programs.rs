@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use offshoot_config::Config;
-use offshoot_host::runtimes::{BuiltInRuntime, CheckRequest, CheckedRuntime};
+use offshoot_host::runtimes::{BuiltInRuntime, CheckRequest, CheckedRuntime, check_meter};
 use offshoot_host::{HostError, Plugins};
 use offshoot_model::{AgentId, BudgetGrant, Grant, SpawnRequest};
 use offshoot_plugin_host::{Checked, PluginError};
@@ -85,11 +85,13 @@ impl<'a> Programs<'a> {
             }
             None => {
                 let checked = find_plugin(&self.plugins, runtime)?;
+                let is_metered = check_meter(self.config, &self.cx.environment.of_host(), runtime)?;
                 // A dry run loads no plugin.
-                let cost = match self.dry_run {
+                let own = match self.dry_run {
                     true => CostKnowledge::None,
                     false => self.plugins.load_runtime(runtime, &checked)?.abilities().cost,
                 };
+                let cost = if is_metered { CostKnowledge::Metered } else { own };
                 let name = [runtime.to_owned()];
                 CheckedRuntime {
                     command: if command.is_empty() { &name } else { command }.into(),
