@@ -161,8 +161,8 @@ pub fn is_metered(config: &Config, runtime: &str) -> bool {
     }
 }
 
-/// Returns the environment of plugins that are programs. Where a runtime of a plugin is metered it has no key, no other way to a provider,
-/// and no proxy between them and the meter.
+/// Returns the environment of plugins that are programs. Where a runtime of a plugin is metered, it has no key and no address of a provider,
+/// and no proxy is asked for the meter.
 pub(crate) fn environment_of_plugins(config: &Config, environment: &Environment) -> Vec<Variable> {
     let is_of_plugin = |name: &str| BuiltInRuntime::of(name).is_none();
     if !config.runtimes().any(|name| is_of_plugin(name) && is_metered(config, name)) {

@@ -57,7 +57,7 @@ impl Runtimes {
 
     /// The meter counts what the runs of this runtime use, which may also ask a model elsewhere. Of a run that has asked nothing through the
     /// meter the cost is not known, unless the configuration says that runs of the runtime cost nothing.
-    pub(crate) fn may_meter(&mut self, name: &str, config: &Config) {
+    pub(crate) fn meter_if_asked(&mut self, name: &str, config: &Config) {
         if let Some(Known { facts, .. }) = self.by_name.get_mut(name) {
             let said = config.runtime(name).and_then(|settings| settings.cost.as_ref());
             let costs_nothing = said.is_some_and(|said| said.value == CostKnowledge::None);

@@ -431,7 +431,7 @@ impl SpawnerBuilder {
         let Self { config, store, folder, mut runtimes, clock, .. } = self;
         let Self { ticket_issuer, workspaces, account_board, account_key, .. } = self;
         let Self { host_memory, host_slots, metered_if_asked, .. } = self;
-        metered_if_asked.iter().for_each(|name| runtimes.may_meter(name, &config));
+        metered_if_asked.iter().for_each(|name| runtimes.meter_if_asked(name, &config));
         if let Some(key) = account_key {
             runtimes.tell_accounts(&key);
         }

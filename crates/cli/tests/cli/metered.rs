@@ -191,6 +191,20 @@ fn unknown_cost_is_not_free() {
     assert_eq!(stage.api.requests().iter().filter(|it| it.is_message()).count(), 0);
 }
 
+/// Asks the meter at this address for a message, from the process of the test. Returns the whole answer.
+pub(crate) fn ask_as_a_stranger(address: &str, ticket: &str) -> String {
+    let body = r#"{"model":"m","max_tokens":1,"messages":[]}"#;
+    let mut connection = TcpStream::connect(address).expect("the meter listens");
+    let request = format!(
+        "POST /v1/messages HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\nx-api-key: {ticket}\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    connection.write_all(request.as_bytes()).expect("it is read");
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).expect("an answer is text");
+    answer
+}
+
 /// A program that is no run of the tree has the address and a ticket, and hears no.
 #[test]
 fn a_strangers_request_is_refused() {
@@ -208,18 +222,7 @@ fn a_strangers_request_is_refused() {
     let (address, ticket) = told.trim().split_once(' ').expect("two words");
     assert_ne!(ticket, KEY);
     let address = address.strip_prefix("http://").expect("an address of this machine");
-    let ask = |ticket: &str| {
-        let body = r#"{"model":"m","max_tokens":1,"messages":[]}"#;
-        let mut connection = TcpStream::connect(address).expect("the meter listens");
-        let request = format!(
-            "POST /v1/messages HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\nx-api-key: {ticket}\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        connection.write_all(request.as_bytes()).expect("it is read");
-        let mut answer = String::new();
-        connection.read_to_string(&mut answer).expect("an answer is text");
-        answer
-    };
+    let ask = |ticket: &str| ask_as_a_stranger(address, ticket);
     for (ticket, why) in [
         (ticket, "the process that sent it does not belong to the agent of its ticket"),
         (

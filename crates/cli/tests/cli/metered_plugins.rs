@@ -1,15 +1,13 @@
 //! Runs of plugins whose requests to models go through the meter: a program that works for several runs at once.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::process::Command;
 
 use offshoot_fake_model_api::{FakeModelApi, Reply, Rule, Script};
 use offshoot_test_support::named_pipe;
 
 use crate::command::{Outcome, Place};
-use crate::metered::{KEY, events, of_kind, prices};
+use crate::metered::{KEY, ask_as_a_stranger, events, of_kind, prices};
 
 /// A runtime that asks a model twice for each run, for a longer answer the second time. It says nothing of the run before its first answer.
 /// The task `tell` is answered with the names of variables of its environment that lead to a provider; `hand out` writes down the address and
@@ -152,15 +150,7 @@ fn a_metered_plugin_has_no_key_and_a_stranger_with_its_ticket_hears_no() {
     let (address, ticket) = told.trim().split_once(' ').expect("two words");
     let address = address.strip_prefix("http://").expect("an address of this machine");
     let address = address.strip_suffix("/v1").expect("the version of OpenAI's");
-    let body = r#"{"model":"priced-1","max_tokens":1,"messages":[]}"#;
-    let mut connection = TcpStream::connect(address).expect("the meter listens");
-    let request = format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\nauthorization: Bearer {ticket}\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    connection.write_all(request.as_bytes()).expect("it is read");
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).expect("an answer is text");
+    let answer = ask_as_a_stranger(address, ticket);
     let why = "the process that sent it does not belong to the agent of its ticket";
     assert!(answer.contains("unknown_caller") && answer.contains(why), "{answer}");
     fs::write(stage.place.path().join("hold"), "").expect("the plugin waits for its end");
