@@ -34,6 +34,9 @@ const WHOLE: u64 = 4 << 20;
 /// The number of bytes that hashing a file reads at once.
 const BUFFER: usize = 256 << 10;
 
+/// The same of a small file, which may grow meanwhile.
+const SMALL_BUFFER: usize = 4 << 10;
+
 /// The hashes of so many large values are remembered. Each takes an eight-thousandth of its value.
 const REMEMBERED: usize = 64;
 
@@ -197,7 +200,10 @@ fn changed() -> io::Error {
 
 /// Hashes a file from its beginning, by position: the writer of the file is not disturbed.
 pub(crate) fn hash_file(file: &File) -> io::Result<(ContentHash, u64, Groups)> {
-    let mut hasher = FileHasher::new(file);
+    // Most values are small, and a large buffer takes longer than reading them.
+    let bytes = file.metadata()?.len().saturating_add(1);
+    let buffer = usize::try_from(bytes).unwrap_or(BUFFER).clamp(SMALL_BUFFER, BUFFER);
+    let mut hasher = FileHasher::with_buffer(file, buffer);
     hasher.take_in(u64::MAX)?;
     Ok(hasher.finish())
 }
@@ -294,7 +300,12 @@ pub(crate) struct FileHasher<'a> {
 
 impl<'a> FileHasher<'a> {
     pub(crate) fn new(file: &'a File) -> Self {
-        Self { file, at: 0, state: GroupHasher::new(), buffer: vec![0; BUFFER].into() }
+        Self::with_buffer(file, BUFFER)
+    }
+
+    /// The same, where so many bytes are read at once.
+    fn with_buffer(file: &'a File, buffer: usize) -> Self {
+        Self { file, at: 0, state: GroupHasher::new(), buffer: vec![0; buffer].into() }
     }
 
     /// Takes in the next bytes, at most so many and not beyond the end.
