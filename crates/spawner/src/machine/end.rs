@@ -181,7 +181,7 @@ impl Machine {
             false => None,
         };
         let notices = self.books.ledger.settle(id, ending);
-        let needed_by = self.no_longer_needed(run);
+        let needed_by = self.no_longer_needed(run, live.may_repeat());
         Some(ClosedRun { live, notices, breaker, needed_by })
     }
 

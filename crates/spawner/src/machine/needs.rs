@@ -40,7 +40,7 @@ struct Needing {
     on_failed: OnNeedFailed,
     /// The number of these that are not over.
     open: usize,
-    /// The number of the last event that ended one of these; 0 where none has ended since it needs them.
+    /// The number of the last event that ended one of these which may not repeat; 0 where there is none.
     over_at: u64,
 }
 
@@ -109,14 +109,17 @@ impl Machine {
         self.needs.of.insert(run, Needing { needs, on_failed, open: open.len(), over_at });
     }
 
-    /// Forgets what a run that is over needs, and returns the runs that need it: for each, one thing less is open.
-    pub(super) fn no_longer_needed(&mut self, run: RunIndex) -> Vec<RunIndex> {
+    /// Forgets what a run that is over needs, and returns the runs that need it: for each, one thing less is open. Where the run may
+    /// repeat, its end may be lost together with the start of a run that needs it: both are done again.
+    pub(super) fn no_longer_needed(&mut self, run: RunIndex, may_repeat: bool) -> Vec<RunIndex> {
         self.needs.of.remove(&run);
         let needed_by = self.needs.needed_by.remove(&run).unwrap_or_default();
         for next in &needed_by {
             if let Some(needing) = self.needs.of.get_mut(next) {
                 needing.open -= 1;
-                needing.over_at = self.seq;
+                if !may_repeat {
+                    needing.over_at = self.seq;
+                }
             }
         }
         needed_by
@@ -190,7 +193,8 @@ impl Machine {
         !self.needs.of.is_empty()
     }
 
-    /// Returns the number up to which the record has to be durable, so that all answers that a run needs are in it.
+    /// Returns the number up to which the record has to be durable before a run starts: all answers that it needs are in it, but those
+    /// that are made again where they are lost.
     pub(super) fn answers_recorded_at(&self, run: RunIndex) -> u64 {
         self.needs.of.get(&run).map_or(0, |needing| needing.over_at)
     }

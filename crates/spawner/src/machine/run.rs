@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use offshoot_config::OnInterrupt;
 use offshoot_model::{
     Account, AgentId, Cleanup, Cost, CostKnowledge, Grant, Origin, Reason, RunId, RunStatus,
     SessionKey, Timestamp, Usage,
@@ -228,6 +229,11 @@ impl Run {
 }
 
 impl Live {
+    /// True if the work of the run is done again where a supervisor dies under it.
+    pub(super) fn may_repeat(&self) -> bool {
+        self.under.on_interrupt(self.origin) == OnInterrupt::Rerun
+    }
+
     /// Returns usage and cost of all attempts, given those of the last one.
     pub(crate) fn in_all(&self, usage: Usage, cost: Cost) -> (Usage, Cost) {
         let add = |sum: (Usage, Cost), earlier: &AttemptUse| {

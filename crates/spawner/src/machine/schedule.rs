@@ -1,6 +1,5 @@
 //! Handing out slots: the end of every step.
 
-use offshoot_config::OnInterrupt;
 use offshoot_model::{BudgetGrant, EventKind, RunStatus};
 use offshoot_policy::breaker::Gate;
 use offshoot_policy::budget::Draw;
@@ -133,9 +132,7 @@ impl Machine {
         self.reserve_memory(run);
         let live = self.runs[run.get()].live().expect("a run that was given a slot is over");
         // A supervisor that dies before this is on record leaves a run that stands in line, and is started by the next one.
-        // What another run answered is read from the record of its end.
-        let may_be_lost = live.under.on_interrupt(live.origin) == OnInterrupt::Rerun;
-        let ahead = may_be_lost.then(|| self.answers_recorded_at(run));
+        let ahead = live.may_repeat().then(|| self.answers_recorded_at(run));
         self.out.push(Effect::Start { run, ahead });
     }
 

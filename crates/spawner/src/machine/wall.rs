@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_config::{OnInterrupt, OnWall};
+use offshoot_config::OnWall;
 use offshoot_model::{Account, Ending, EventKind, Reason, Timestamp, TokenCount, Usage};
 use offshoot_policy::quota::Gate;
 
@@ -21,10 +21,9 @@ use super::timer::Due;
 
 /// True if a run stands in line again where it meets a wall whose reset is known: it goes on where it was, or may be repeated.
 pub(super) fn may_wait(live: &Live) -> bool {
-    let may_be_repeated = live.under.on_interrupt(live.origin) == OnInterrupt::Rerun;
     live.account.is_some()
         && live.under.quota.on_wall() != OnWall::Fail
-        && (live.resumes || may_be_repeated)
+        && (live.resumes || live.may_repeat())
 }
 
 impl Machine {

@@ -77,12 +77,18 @@ impl Supervisor {
                     let admitted = record.last().map_or(0, |event| event.seq);
                     released.answers.push(self.answered(reply, answer, admitted));
                 }
+                Effect::Ended { run, envelope } => {
+                    // A run that needs this answer may start before the record of it is durable.
+                    if self.machine.has_needs() {
+                        self.tree.answers.keep(&envelope);
+                    }
+                    released.effects.push(Effect::Ended { run, envelope });
+                }
                 later @ (Effect::Start { .. }
                 | Effect::Resolve { .. }
                 | Effect::NoTurn { .. }
                 | Effect::Recorded { .. }
                 | Effect::AnswerRequest { .. }
-                | Effect::Ended { .. }
                 | Effect::Remove { .. }) => released.effects.push(later),
             }
         }
@@ -200,9 +206,7 @@ impl Supervisor {
                     }
                 }
                 Effect::Ended { run, envelope } => {
-                    if self.machine.has_needs() {
-                        self.tree.answers.keep(&envelope);
-                    }
+                    self.tree.answers.recorded(envelope.run_id);
                     self.tree.kept_values.forget(envelope.run_id);
                     self.discard_folder(envelope.run_id);
                     match self.runs.remove(run).map(|entry| entry.follower) {

@@ -104,7 +104,7 @@ fn answers(
             None => {
                 let envelope = read.next().expect("each was asked for")?;
                 let envelope =
-                    envelope.expect("the end of a needed run is durable before the start");
+                    envelope.expect("an answer that is not held is durable before the start");
                 let Ok(answer) = envelope.into_result() else { continue };
                 answer
             }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use offshoot_merge::{OnFailure, Values};
-use offshoot_model::{Event, Payload, Reason};
-use offshoot_runtime::{Finished, FnRuntime};
-use offshoot_spawner::{FanOut, Piece, RootSpec, Spawner, SpawnerError};
+use offshoot_model::{Event, EventKind, Payload, Reason};
+use offshoot_runtime::{Finished, FnRuntime, Output};
+use offshoot_spawner::{FanOut, Piece, PieceNeed, RootSpec, Spawner, SpawnerError};
 use offshoot_store::{Commit, DataFolder, MemoryStore, SqliteStore, Store, StoreError, Urgency};
 use tokio::sync::{Semaphore, oneshot};
 
@@ -214,4 +214,70 @@ async fn pieces_are_told_of_as_they_end() {
     let answer = fan.answer().await.expect("an answer");
     assert_eq!((answer.completed, answer.missing()), (2, 1), "what was told is in the answer too");
     session.conclude(&answer).await.expect("a whole record");
+}
+
+/// A store in which no end of a run, nor what is written after it, is durable before it is let go.
+fn holding_ends(inner: Arc<MemoryStore>, let_go: Arc<Mutex<Option<Vec<HeldWrite>>>>) -> impl Store {
+    let append = move |inner: &MemoryStore, events: &[Arc<Event>]| {
+        let written = inner.record(events, Urgency::Now);
+        let ends = events.iter().any(|event| matches!(event.kind, EventKind::Ended(_)));
+        match &mut *let_go.lock().expect("no test panics with it") {
+            Some(held) if ends || !held.is_empty() => {
+                let (answer, commit) = oneshot::channel();
+                held.push(answer);
+                Commit::waiting(commit)
+            }
+            _ => written,
+        }
+    };
+    Intercept::new(inner, append)
+}
+
+type HeldWrite = oneshot::Sender<Result<(), StoreError>>;
+
+/// Runs a chain of two, of which the second reads what the first has answered while the record of that is not durable.
+async fn reads_ahead_of_the_record(answer_of_first: Option<String>) {
+    let home = tempfile::tempdir().expect("a folder");
+    let folder = Arc::new(DataFolder::open(home.path()).expect("a data folder"));
+    let held = Arc::new(Mutex::new(Some(Vec::new())));
+    let store = holding_ends(Arc::new(MemoryStore::new()), Arc::clone(&held));
+    let (read, let_go, answer) = (Arc::new(Mutex::new(None)), Arc::clone(&held), answer_of_first);
+    let (seen, first) = (Arc::clone(&read), answer.clone());
+    let runtime = FnRuntime::new("chain", move |launch, _cx| {
+        if let Some(needed) = launch.context.first() {
+            let text = std::fs::read_to_string(&needed.path).expect("it is there");
+            *seen.lock().expect("no test panics with it") = Some(text);
+            // What was written waits until here.
+            let writes = let_go.lock().expect("no test panics with it").take();
+            writes.expect("an end was held").into_iter().for_each(|write| drop(write.send(Ok(()))));
+        }
+        let answer = first.clone();
+        async move {
+            match answer {
+                Some(text) => Finished::text(text),
+                None => Finished { output: Output::None, ..Finished::text("") },
+            }
+        }
+    });
+    let builder = Spawner::builder().store(Arc::new(store)).folder(folder).runtime(runtime);
+    let session = builder.build().expect("a spawner").open(RootSpec::new("all")).await;
+    let session = session.expect("a root");
+    let needs = vec![PieceNeed { name: "first".into(), place: 0 }];
+    let chain = [Piece::task("first"), Piece { needs, ..Piece::task("second") }];
+    let fan = session.fan_out(FanOut::new(chain)).await.expect("pieces");
+    let ended = tokio::time::timeout(Duration::from_secs(60), fan.answer()).await;
+    let ended = ended.expect("the second does not wait for the disk").expect("an answer");
+    assert_eq!(ended.completed, 2);
+    let read = read.lock().expect("no test panics with it").clone();
+    assert_eq!(read, Some(answer.unwrap_or_default()));
+    session.conclude(&ended).await.expect("a whole record");
+}
+
+#[tokio::test]
+async fn what_needs_an_answer_does_not_wait_until_that_is_durable() {
+    reads_ahead_of_the_record(Some("short".into())).await;
+    // Stored as a value.
+    reads_ahead_of_the_record(Some("long ".repeat(100_000))).await;
+    // It says nothing.
+    reads_ahead_of_the_record(None).await;
 }

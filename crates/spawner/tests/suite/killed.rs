@@ -9,7 +9,7 @@ use offshoot_config::Loader;
 use offshoot_merge::OnFailure;
 use offshoot_model::{Event, EventKind, Payload, RootId, RunId};
 use offshoot_runtime::{Finished, FnRuntime, NextTurn, WaitFor};
-use offshoot_spawner::{FanOut, Piece, RootSpec, Session, Spawner, SpawnerError};
+use offshoot_spawner::{FanOut, Piece, PieceNeed, RootSpec, Session, Spawner, SpawnerError};
 use offshoot_store::{Commit, DataFolder, MemoryStore, Store, StoreError, Urgency};
 use tokio::sync::{Notify, oneshot};
 
@@ -68,6 +68,10 @@ fn agents(starts: &Starts) -> FnRuntime {
                 .or_default() += 1;
             let task = launch.task.to_string();
             let mut answer = task.clone();
+            for given in &launch.context {
+                let needed = std::fs::read_to_string(&given.path).expect("an answer on record");
+                answer = format!("{answer} of {needed}");
+            }
             let children = || ["x", "y"].map(|part| format!("leaf {part} of {task}"));
             if task.starts_with("wait") {
                 for child in children() {
@@ -121,8 +125,18 @@ fn order() -> FanOut {
     FanOut::new(["plain", "wait a", "turn b", "plain c", "wait d"].map(Piece::task))
 }
 
-async fn answered(session: Session) -> Result<Payload, SpawnerError> {
-    let answer = session.fan_out(order()).await?.answer().await?;
+/// Each piece needs the one before it.
+fn chain() -> FanOut {
+    let needs = |place: u32| {
+        let need = |place| PieceNeed { name: "last".into(), place };
+        place.checked_sub(1).map(need).into_iter().collect()
+    };
+    let piece = |(place, task)| Piece { needs: needs(place), ..Piece::task(task) };
+    FanOut::new((0..).zip(["a", "b", "wait c", "d"]).map(piece))
+}
+
+async fn answered(session: Session, order: FanOut) -> Result<Payload, SpawnerError> {
+    let answer = session.fan_out(order).await?.answer().await?;
     session.conclude(&answer).await?;
     Ok(answer.answer.to_payload().expect("a short text"))
 }
@@ -132,7 +146,7 @@ fn world() -> tokio::runtime::Runtime {
 }
 
 /// Runs the tree, kills it at this write and goes on. Answers whether it got that far.
-fn killed_at(write: i64, last: Last, expected: &Payload) -> bool {
+fn killed_at(write: i64, last: Last, order: fn() -> FanOut, expected: &Payload) -> bool {
     let home = tempfile::tempdir().expect("a folder for the test");
     let folder = Arc::new(DataFolder::open(home.path()).expect("a data folder"));
     let inner = Arc::new(MemoryStore::new());
@@ -145,7 +159,7 @@ fn killed_at(write: i64, last: Last, expected: &Payload) -> bool {
         let session = spawner.open(RootSpec::new("all")).await.expect("a root");
         let root = session.root();
         let survived = tokio::select! {
-            answer = answered(session) => Some(answer.expect("a whole record")),
+            answer = answered(session, order()) => Some(answer.expect("a whole record")),
             () = dead.notified() => None,
         };
         (root, survived)
@@ -164,7 +178,7 @@ fn killed_at(write: i64, last: Last, expected: &Payload) -> bool {
     let answer = world().block_on(async {
         let spawner = spawner(Arc::<MemoryStore>::clone(&inner), &folder, &after, &[]);
         match spawner.resume(root, RootSpec::new("all")).await {
-            Ok(session) => answered(session).await.expect("a whole record"),
+            Ok(session) => answered(session, order()).await.expect("a whole record"),
             Err(SpawnerError::Over) => {
                 let ending = inner.ending(root, root.run()).expect("a record").expect("it is over");
                 ending.output.expect("an answer")
@@ -201,8 +215,18 @@ fn a_tree_survives_its_supervisor_at_every_write() {
          wait d, leaf x of wait d, leaf y of wait d",
     );
     for last in [Last::Lost, Last::Untold] {
-        let killed = (1..).take_while(|&write| killed_at(write, last, &expected)).count();
+        let killed = (1..).take_while(|&write| killed_at(write, last, order, &expected)).count();
         assert!(killed > 10, "a tree of eleven runs has more writes than {killed}");
+    }
+}
+
+#[test]
+fn what_needs_an_answer_survives_its_supervisor_at_every_write() {
+    let (b, c) = ("b of a", "wait c of b of a, leaf x of wait c, leaf y of wait c");
+    let expected = Payload::text(format!("a\n---\n{b}\n---\n{c}\n---\nd of {c}"));
+    for last in [Last::Lost, Last::Untold] {
+        let killed = (1..).take_while(|&write| killed_at(write, last, chain, &expected)).count();
+        assert!(killed > 6, "a chain of four has more writes than {killed}");
     }
 }
 

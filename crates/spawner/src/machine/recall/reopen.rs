@@ -14,7 +14,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use offshoot_config::OnInterrupt;
 use offshoot_model::{
     CancelledBy, Changes, Cost, CostKnowledge, Ending, EventKind, Origin, Reason, Timestamp, Usage,
 };
@@ -181,7 +180,7 @@ fn fates(machine: &Machine, about: &HashMap<RunIndex, About>) -> HashMap<RunInde
             !matches!(fate, Some(Fate::Holds | Fate::WaitsInLine | Fate::Again { continues: true }))
         });
         let resumes = facts.as_ref().is_some_and(|facts| facts.resumes);
-        let rerun = live.under.on_interrupt(live.origin) == OnInterrupt::Rerun;
+        let rerun = live.may_repeat();
         let fate = match () {
             () if live.stopping.is_some() || orphaned => Fate::Ends,
             () if facts.is_none() => Fate::WithoutRuntime,

@@ -111,6 +111,13 @@ impl World {
         spawned.expect("pieces of the operator are admitted")
     }
 
+    /// A child of the root that pieces may need.
+    pub(super) fn spawn_at_place(&mut self, origin: Origin) -> RunIndex {
+        let place = Some(self.minted as u32 + 1);
+        let spawned = self.spawn_at(RunIndex::ROOT, origin, SpawnRequest::default(), place, None);
+        spawned.expect("children of the operator are admitted")
+    }
+
     /// The piece at this place is going to need some that were asked for before it, whether or not they were admitted.
     fn need_some(&mut self, place: u32) {
         let asked: Vec<u32> = self.asked_places.iter().copied().collect();

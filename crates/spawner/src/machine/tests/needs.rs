@@ -1,7 +1,8 @@
 //! Pieces that need others: when they start, when they are skipped, and what a crash leaves of that.
 
 use offshoot_audit::Audit;
-use offshoot_model::{CancelledBy, OnNeedFailed, PiecesAgain, Reason, RunStatus};
+use offshoot_config::OnInterrupt;
+use offshoot_model::{CancelledBy, OnNeedFailed, Origin, PiecesAgain, Reason, RunStatus};
 
 use super::super::{Effect, Input, Reach, RunIndex};
 use super::crash::GoOn;
@@ -165,23 +166,41 @@ fn with_the_piece_that_failed_what_needs_it_runs_again() {
     end(world);
 }
 
-#[test]
-fn the_start_of_what_needs_an_answer_stands_behind_the_record_of_it() {
-    let mut world = World::one_slot();
-    let (a, b) = pair(&mut world, OnNeedFailed::Skip);
-    world.actors.remove(&a);
+/// Ends a run, and returns how its end stands in the record, and how that which needed it starts.
+fn ahead_of_end(world: &mut World, run: RunIndex) -> (Option<u64>, Option<u64>) {
+    world.actors.remove(&run);
     let mut effects = Vec::new();
     let ending = offshoot_model::Ending::of(Reason::Completed { exit_code: None });
-    let finished = Input::Finished { run: a, outcome: Box::new(ending.into()) };
+    let finished = Input::Finished { run, outcome: Box::new(ending.into()) };
     world.machine.step(world.now, finished, &mut effects);
     let start = effects.iter().find_map(|effect| match effect {
-        Effect::Start { run, ahead } => Some((*run, *ahead)),
+        Effect::Start { ahead, .. } => Some(*ahead),
         _ => None,
     });
     let end = effects.iter().find_map(|effect| match effect {
-        Effect::Record(event) if event.run == world.id(a) => Some(event.seq),
+        Effect::Record(event) if event.run == world.id(run) => Some(event.seq),
         _ => None,
     });
-    assert_eq!(start, Some((b, end)));
-    assert!(end.is_some());
+    (Some(end.expect("its end is recorded")), start.expect("its answer is all that was needed"))
+}
+
+#[test]
+fn what_needs_an_answer_starts_ahead_of_the_record_of_it_where_both_may_repeat() {
+    let mut world = World::one_slot();
+    let (a, _) = pair(&mut world, OnNeedFailed::Skip);
+    assert_eq!(ahead_of_end(&mut world, a).1, Some(0));
+
+    // A run whose end must not be lost.
+    let mut world = World::one_slot();
+    let once = world.spawn_at_place(Origin::Agent);
+    world.spawn_needing(&[once], OnNeedFailed::Skip);
+    let (end, ahead) = ahead_of_end(&mut world, once);
+    assert_eq!(ahead, end);
+
+    // One that must not be started twice.
+    let limits =
+        Limits { max_concurrent: 1, on_interrupt: Some(OnInterrupt::Lost), ..Limits::default() };
+    let mut world = World::quiet(limits);
+    let (a, _) = pair(&mut world, OnNeedFailed::Skip);
+    assert_eq!(ahead_of_end(&mut world, a).1, None);
 }
