@@ -36,8 +36,8 @@ use crate::runtimes::Runtimes;
 use crate::supervisor::{Entering, RecordedPieces, Supervisor};
 use crate::ticket_issuer::TicketIssuer;
 use crate::tree_context::{
-    Answers, Contexts, Gauge, HostMemorySource, KnownTree, MergeThreads, PROGRESS_LINES, PastTasks,
-    READS, TreeContext,
+    Answers, Contexts, Copies, Gauge, HostMemorySource, KnownTree, MergeThreads, PROGRESS_LINES,
+    PastTasks, READS, TreeContext,
 };
 use crate::workspaces::{Workplaces, Workspaces};
 
@@ -247,6 +247,7 @@ impl Spawner {
             contexts: Contexts::default(),
             shared_contexts: SharedContexts::new(&around.folder, root),
             answers: Answers::default(),
+            copies: Copies::default(),
             kept_values: KeptValues::default(),
             past_tasks: PastTasks::default(),
             known: KnownTree::default(),

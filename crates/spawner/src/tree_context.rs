@@ -1,6 +1,7 @@
 //! Parts that all modules of one tree share: record, folder, clock, configuration.
 
 mod answers;
+mod copies;
 mod known_tree;
 mod merge_threads;
 mod past_tasks;
@@ -34,6 +35,7 @@ use crate::ticket_issuer::TicketIssuer;
 use crate::workspaces::{Workplaces, Workspaces};
 
 pub(crate) use answers::Answers;
+pub(crate) use copies::Copies;
 pub(crate) use known_tree::KnownTree;
 pub(crate) use merge_threads::MergeThreads;
 pub(crate) use past_tasks::PastTasks;
@@ -80,6 +82,8 @@ pub(crate) struct TreeContext {
     pub(crate) shared_contexts: SharedContexts,
     /// Answers for runs that need them.
     pub(crate) answers: Answers,
+    /// The values that answers were stored as.
+    pub(crate) copies: Copies,
     pub(crate) kept_values: KeptValues,
     /// Observations, where tasks are handed on by them.
     pub(crate) past_tasks: PastTasks,

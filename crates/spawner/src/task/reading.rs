@@ -1,7 +1,8 @@
 //! The data that a run reads: its context values, the answers that it needs, and its input.
 //!
-//! All of it is looked up, put in its place and opened by one visit to a thread that may block: a run that needs a small answer starts
-//! about as fast as one that needs none.
+//! All of it is looked up, put in its place and opened by one visit to a thread that may block. Where all is in its place already, as for
+//! most pieces of a map, it is small files that are read before the start: a run that needs a small answer starts about as fast as one
+//! that needs none.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -54,6 +55,9 @@ impl Reading {
             input: input.map(|input| *input),
             reads_need: prepared.reads_need,
         };
+        if let Some(reading) = wanted.known(tree, run) {
+            return Ok(reading);
+        }
         let tree = Arc::clone(tree);
         let read = tokio::task::spawn_blocking(move || wanted.read(&tree, run));
         read.await.expect("reading does not panic")
@@ -67,6 +71,28 @@ impl Reading {
 }
 
 impl Wanted {
+    /// Returns what is in its place already, and small.
+    fn known(&self, tree: &Arc<TreeContext>, run: RunId) -> Option<Reading> {
+        if self.input.is_some() || self.reads_need {
+            return None;
+        }
+        let (mut context, now) = (self.context.clone(), tree.clock.now());
+        for (name, needed) in &self.needs {
+            let value = match tree.answers.get(*needed)? {
+                Payload::Stored(value) => value,
+                Payload::Text(text) => tree.copies.get(ValueKind::Text, text.as_bytes(), now)?,
+                Payload::Json(json) => {
+                    tree.copies.get(ValueKind::Result, json.as_str().as_bytes(), now)?
+                }
+            };
+            context.push(ContextEntry { name: Need::variable(name).into(), value });
+        }
+        let shared = tree.shared_contexts.known(&context)?;
+        let given = Given::to(tree, run, &context);
+        let (context, manifest) = (files_of(context, shared.files), Some(shared.manifest));
+        Some(Reading { context, manifest, piece: None, _given: given })
+    }
+
     fn read(self, tree: &Arc<TreeContext>, run: RunId) -> Result<Reading, Reason> {
         let Self { needs, mut context, mut input, reads_need } = self;
         let mut answers = answers(tree, needs).map_err(cannot_start)?;
@@ -109,7 +135,11 @@ fn answers(
                 answer
             }
         };
-        let copy = |kind, text: &str| tree.store.put_copy(kind, &text.as_bytes().into());
+        let copy = |kind, text: &str| {
+            let copied = tree.store.put_copy(kind, &text.as_bytes().into())?;
+            tree.copies.made(copied, tree.clock.now());
+            Ok::<_, StoreError>(copied)
+        };
         let value = match answer {
             Payload::Stored(value) => value,
             Payload::Text(text) => copy(ValueKind::Text, &text)?,
@@ -147,11 +177,15 @@ fn link(
         return Ok((Vec::new(), None));
     }
     let SharedContext { files, manifest } = tree.shared_contexts.of(&*tree.store, &context)?;
-    let files = context.into_iter().zip(files).map(|(entry, path)| {
+    Ok((files_of(context, files), Some(manifest)))
+}
+
+fn files_of(context: Vec<ContextEntry>, paths: Vec<PathBuf>) -> Vec<ContextFile> {
+    let file = |(entry, path)| {
         let ContextEntry { name, value } = entry;
         ContextFile { name, path, value }
-    });
-    Ok((files.collect(), Some(manifest)))
+    };
+    context.into_iter().zip(paths).map(file).collect()
 }
 
 /// Context values that a run holds until it ends, in whatever way it ends.
