@@ -330,7 +330,12 @@ impl Audit {
                 let late = self.check_deadline(parent);
                 let admitted = &self.runs[&event.run].admitted;
                 let runtime = admitted.runtime.as_deref().unwrap_or_default();
-                let parked = self.walls.start(runtime, event.run, event.at);
+                let works = |run: RunId| {
+                    let Run { state, live_children, admitted, .. } = &self.runs[&run];
+                    let is_of_runtime = admitted.runtime.as_deref() == Some(runtime);
+                    *state == SlotState::Holding && *live_children == 0 && is_of_runtime
+                };
+                let parked = self.walls.start(runtime, (event.run, event.at), works);
                 let needs = needs::check_start(admitted, |run| self.runs.get(&run)?.ended);
                 self.life.begin();
                 for (rule, message) in tired
@@ -436,8 +441,11 @@ impl Audit {
                 None
             }
             (EventKind::Ended(ending), _) => return self.ended(event, ending),
-            (EventKind::Parked { account, until, .. }, _) => {
-                self.walls.parked(account, *until);
+            (
+                kind @ (EventKind::Parked { .. } | EventKind::Unparked { .. } | EventKind::Paced { .. }),
+                _,
+            ) => {
+                self.walls.told(kind);
                 self.rest_at_walls();
                 None
             }
@@ -445,11 +453,6 @@ impl Audit {
                 kind @ (EventKind::MemoryShort(_) | EventKind::HostBound { .. } | EventKind::HostFull),
                 _,
             ) => self.slots.of_host(kind),
-            (EventKind::Unparked { account }, _) => {
-                self.walls.unparked(account);
-                self.rest_at_walls();
-                None
-            }
             (EventKind::Refused { times, .. }, _) => {
                 self.refusals = self.refusals.saturating_add(times.unwrap_or(1));
                 None

@@ -35,7 +35,8 @@ pub enum Rule {
     Cycles,
     /// After too many faults in a row no run of that agent is admitted or starts until the wait is over.
     Breaker,
-    /// No run of an account starts before the reset of a quota that is used up, and then one, until it gives a sign or has ended.
+    /// No run of an account starts before the reset of a quota that is used up, and then one, until it gives a sign or has ended; and none
+    /// starts while as many of the account work as its pace allows.
     Quota,
     /// Runs wait for memory only while another one holds a slot, and where it is short by the numbers on record.
     Memory,

@@ -1,7 +1,7 @@
 //! The reasons why a run, or its whole tree, is held back, as JSON has them.
 
 use offshoot_display::Hold;
-use offshoot_model::{Node, OpenBreaker, Parked, Timestamp, Tree, Wall};
+use offshoot_model::{Node, OpenBreaker, Pace, Parked, Timestamp, Tree, Wall};
 use serde::Serialize;
 
 /// The reasons that hold a run back; of a root, those that hold its tree back.
@@ -26,6 +26,9 @@ pub(crate) struct HeldRun {
     /// The accounts of which no run starts before the reset of a quota, at the root.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     walls: Vec<Wall>,
+    /// The accounts of which a bounded number of runs works at once, at the root.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    paces: Vec<Pace>,
     /// The other attempt that it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     parked: Option<Parked>,
@@ -40,6 +43,7 @@ impl HeldRun {
                 Hold::Paused(since) => held.paused_since = Some(since),
                 Hold::Breaker(open) => held.open_breakers.push(open.clone()),
                 Hold::Wall(wall) => held.walls.push(wall.clone()),
+                Hold::Pace(pace) => held.paces.push(pace.clone()),
                 Hold::Memory(since) => held.memory_short_since = Some(since),
                 Hold::Host(since) => held.host_full_since = Some(since),
                 Hold::Cap(since) => held.at_cap_since = Some(since),

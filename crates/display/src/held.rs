@@ -1,6 +1,6 @@
 //! The reasons why a tree or a run is held back, in words.
 
-use offshoot_model::{Node, OpenBreaker, Parked, RunStatus, Timestamp, Tree, Wall};
+use offshoot_model::{Node, OpenBreaker, Pace, Parked, RunStatus, Timestamp, Tree, Wall};
 
 use crate::{neutral, number};
 
@@ -15,6 +15,8 @@ pub enum Hold<'a> {
     Breaker(&'a OpenBreaker),
     /// No run of an account starts before a reset.
     Wall(&'a Wall),
+    /// A bounded number of runs of an account works at once.
+    Pace(&'a Pace),
     /// Runs in line wait for memory since this time.
     Memory(Timestamp),
     /// Runs in line wait for a slot of the host since this time.
@@ -45,6 +47,8 @@ impl<'a> Hold<'a> {
         let waits = is_root || node.status == RunStatus::Queued;
         let memory = tree.memory_short(node.root).filter(|_| waits).map(Self::Memory);
         let host = tree.host_full(node.root).filter(|_| waits).map(Self::Host);
+        let paces = tree.paces(node.root).filter(|_| is_root).map(Self::Pace);
+        let walls = walls.chain(paces);
         let of_host = memory.into_iter().chain(host).chain(cap);
         walls.chain(of_host).chain(parked.map(Self::Parked)).chain(breakers).collect()
     }
@@ -56,6 +60,7 @@ impl<'a> Hold<'a> {
             Self::Parked(parked) => parked.since,
             Self::Breaker(open) => open.since,
             Self::Wall(wall) => wall.since,
+            Self::Pace(pace) => pace.since,
             Self::Memory(since) | Self::Host(since) | Self::Cap(since) => since,
         }
     }
@@ -65,7 +70,9 @@ impl<'a> Hold<'a> {
         match self {
             Self::Paused(_) => "paused",
             Self::Parked(_) | Self::Wall(_) => "parked",
-            Self::Breaker(_) | Self::Memory(_) | Self::Host(_) | Self::Cap(_) => "held",
+            Self::Breaker(_) | Self::Memory(_) | Self::Host(_) | Self::Cap(_) | Self::Pace(_) => {
+                "held"
+            }
         }
     }
 
@@ -76,6 +83,7 @@ impl<'a> Hold<'a> {
             Self::Parked(it) => parked(it.since, it.until, it.attempt, &it.after.to_string()),
             Self::Breaker(open) => breaker(open),
             Self::Wall(it) => wall(it),
+            Self::Pace(it) => pace(it),
             Self::Memory(since) => memory(since),
             Self::Host(since) => host(since),
             Self::Cap(since) => cap(since),
@@ -113,6 +121,9 @@ impl<'a> Hold<'a> {
                     false => format!("next try in {}", in_time(open.until)),
                 };
                 format!("for {so_long} by the breaker of {}, {when}", open.agent)
+            }
+            Self::Pace(pace) => {
+                format!("for {so_long}: at most {} runs of {} at once", pace.most, pace.account)
             }
             Self::Wall(wall) => {
                 let when = match is_due(wall.until) {
@@ -170,6 +181,12 @@ pub fn breaker(open: &OpenBreaker) -> String {
         number::faults(open.faults),
         number::moment(open.until)
     )
+}
+
+/// Says that a bounded number of runs of an account works at once.
+pub fn pace(pace: &Pace) -> String {
+    let since = number::moment(pace.since);
+    format!("held to {}, since {since}", number::pace(&pace.account, Some(pace.most)))
 }
 
 /// Says that runs of an account wait for the reset of a quota.

@@ -188,6 +188,7 @@ impl Story {
             | EventKind::Used { .. }
             | EventKind::RequestReserved { .. }
             | EventKind::QuotaSeen { .. }
+            | EventKind::Paced { .. }
             | EventKind::Kept { .. }
             | EventKind::Waiting
             | EventKind::Returned => {}

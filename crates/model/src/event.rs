@@ -230,6 +230,14 @@ pub enum EventKind {
         /// The account.
         account: Account,
     },
+    /// At most so many runs of the account work at once from here on, because its service had too much to do, or a quota has begun anew; none
+    /// is no bound. Runs with children that live are not counted. Recorded of the root.
+    Paced {
+        /// The account.
+        account: Account,
+        /// The most runs.
+        most: Option<u32>,
+    },
     /// Memory of the computer is short: a run that has a slot waits, and so do all behind it, until a run has ended or memory is free
     /// again. Recorded of the root.
     MemoryShort(MemoryShortage),
@@ -522,6 +530,7 @@ table! {
         number::moment(*until),
     );
     Self::Unparked { account } => "unparked", format!("runs of {account} start again");
+    Self::Paced { account, most } => "paced", number::pace(account, *most);
     Self::MemoryShort(shortage) => "memory_short",
         format!("further runs wait for memory: {shortage}");
     Self::MemoryEnough => "memory_enough", "no run waits for memory any more";

@@ -23,6 +23,8 @@ pub struct Holds {
     host: HashMap<RootId, Timestamp>,
     /// The accounts of each tree of which a quota is used up.
     walls: Vec<(RootId, Wall)>,
+    /// The accounts of each tree of which a bounded number of runs works at once.
+    paces: Vec<(RootId, Pace)>,
 }
 
 /// The breaker of an agent, while it is open: the runtime has failed too often in a row, and no run of the agent starts for a while.
@@ -39,6 +41,19 @@ pub struct OpenBreaker {
     pub until: Timestamp,
     /// The faults in a row.
     pub faults: u32,
+}
+
+/// An account of which a bounded number of runs works at once, because its service had too much to do, or a quota has begun anew.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pace {
+    /// The account.
+    pub account: Account,
+    /// The most runs at once.
+    pub most: u32,
+    /// The time since which there is a bound.
+    #[serde(serialize_with = "crate::rfc3339", deserialize_with = "crate::from_rfc3339")]
+    pub since: Timestamp,
 }
 
 /// An account while no run of it starts, because a quota of it is used up.
@@ -109,6 +124,16 @@ impl Holds {
                     }
                 }
             }
+            EventKind::Paced { account, most } => {
+                let is_it =
+                    |(root, pace): &(RootId, Pace)| *root == event.root && pace.account == *account;
+                let known = self.paces.iter().position(is_it);
+                let known = known.map(|place| self.paces.swap_remove(place).1.since);
+                if let Some(most) = *most {
+                    let since = known.unwrap_or(event.at);
+                    self.paces.push((event.root, Pace { account: account.clone(), most, since }));
+                }
+            }
             EventKind::Unparked { account } => {
                 self.walls.retain(|(root, wall)| *root != event.root || wall.account != *account);
             }
@@ -135,6 +160,11 @@ impl Holds {
     /// Returns the breakers of a tree that are open.
     pub fn open_breakers(&self, root: RootId) -> impl Iterator<Item = &OpenBreaker> {
         self.breakers.iter().filter(move |(of, _)| *of == root).map(|(_, open)| open)
+    }
+
+    /// Returns the accounts of a tree of which a bounded number of runs works at once.
+    pub fn paces(&self, root: RootId) -> impl Iterator<Item = &Pace> {
+        self.paces.iter().filter(move |(of, _)| *of == root).map(|(_, pace)| pace)
     }
 
     /// Returns the accounts of a tree of which a quota is used up.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Cost, MicroUsd, Timestamp, TokenCount, Usage};
+use crate::{Account, Cost, MicroUsd, Timestamp, TokenCount, Usage};
 
 /// Formats a number as `12,340`.
 pub fn count(number: u64) -> String {
@@ -119,6 +119,14 @@ pub fn quota(window: Option<&str>, left: Option<u32>) -> String {
     match left {
         None => format!("a quota{window} is used up"),
         Some(left) => format!("{} % of a quota{window} are left, and kept", left / 10_000),
+    }
+}
+
+/// `at most 4 runs of claude at once, until more are answered`, or that there is no bound any more.
+pub fn pace(account: &Account, most: Option<u32>) -> String {
+    match most {
+        Some(most) => format!("at most {most} runs of {account} at once, until more are answered"),
+        None => format!("any number of runs of {account} at once"),
     }
 }
 

@@ -11,7 +11,7 @@ use offshoot_session_key::{AgentId, SessionKey};
 use serde::Serialize;
 
 use crate::{
-    Cleanup, Cost, Event, EventKind, Holds, Need, OpenBreaker, Origin, Reason, RootId, RunId,
+    Cleanup, Cost, Event, EventKind, Holds, Need, OpenBreaker, Origin, Pace, Reason, RootId, RunId,
     RunStatus, Timestamp, TraceStep, Usage, Wall, Window, Windows,
 };
 
@@ -81,6 +81,9 @@ pub struct TreeNode {
     /// The accounts of which no run starts, because a quota is used up, at the root.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub walls: Vec<Wall>,
+    /// The accounts of which a bounded number of runs works at once, at the root.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub paces: Vec<Pace>,
     /// The other attempt that the run waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parked: Option<Parked>,
@@ -307,6 +310,11 @@ impl Tree {
         self.holds.open_breakers(root).filter(move |_| !self.is_over(root))
     }
 
+    /// Returns the accounts of a tree of which a bounded number of runs works at once; none where the tree is over.
+    pub fn paces(&self, root: RootId) -> impl Iterator<Item = &Pace> {
+        self.holds.paces(root).filter(move |_| !self.is_over(root))
+    }
+
     /// Returns the accounts of a tree of which a quota is used up; none where the tree is over.
     pub fn walls(&self, root: RootId) -> impl Iterator<Item = &Wall> {
         self.holds.walls(root).filter(move |_| !self.is_over(root))
@@ -388,6 +396,7 @@ impl Tree {
             host_full_since: if is_root { self.host_full(node.root) } else { None },
             open_breakers: if is_root { open() } else { Vec::new() },
             walls: if is_root { self.walls(node.root).cloned().collect() } else { Vec::new() },
+            paces: if is_root { self.paces(node.root).cloned().collect() } else { Vec::new() },
             parked: node.parked.clone().filter(|_| !node.status.is_terminal()),
             id: node.run,
             session_key: node.key.clone(),

@@ -6,6 +6,7 @@ use crate::admission::Admission;
 use crate::breaker::Breakers;
 use crate::budget::Ledger;
 use crate::memory::Memory;
+use crate::pace::Paces;
 use crate::quota::Quotas;
 use crate::rate::Window;
 
@@ -21,6 +22,8 @@ pub struct Books {
     pub breakers: Breakers,
     /// The walls of quotas, by account.
     pub quotas: Quotas,
+    /// The bounds of runs that work at once, by account.
+    pub paces: Paces,
     /// The memory that is reserved for live runs.
     pub memory: Memory,
     /// The amounts that are reserved and used.

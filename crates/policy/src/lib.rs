@@ -58,6 +58,7 @@ pub mod host_share;
 mod lineage;
 pub mod memory;
 pub mod needs;
+pub mod pace;
 pub mod quota;
 pub mod rate;
 mod rights;

@@ -27,6 +27,7 @@ mod memory;
 mod metered;
 mod needs;
 mod observation;
+mod pace;
 mod pool;
 mod queue;
 mod recall;
@@ -81,6 +82,7 @@ use deadline::Deadlines;
 use host_slots::HostSlots;
 use memory::MemoryWait;
 use needs::Needs;
+use pace::PacedLine;
 use queue::Queue;
 use run::{AttemptUse, Body, Live, Run, SlotState};
 use slots::{Caps, Position, Slots};
@@ -121,6 +123,8 @@ pub(crate) struct Machine {
     at_cap: BTreeSet<RunIndex>,
     /// True if runs of an account may start again, or the next one may probe, since runs were held back for it.
     walls_changed: bool,
+    /// Runs that wait because as many of their account work as may.
+    paced_lines: BTreeMap<Account, PacedLine>,
     /// Walls that other trees have met and of which no run of this one has asked yet, with their resets.
     told_walls: BTreeMap<Account, (Option<Arc<str>>, Timestamp)>,
     paused: bool,
@@ -168,6 +172,7 @@ impl Machine {
             waiting_requests: BTreeSet::new(),
             at_cap: BTreeSet::new(),
             walls_changed: false,
+            paced_lines: BTreeMap::new(),
             told_walls: BTreeMap::new(),
             paused: false,
             held: false,

@@ -168,7 +168,9 @@ fn map(script: &mut Script) {
     script.say(root, seen);
     let left = None;
     script.say(root, EventKind::Parked { account: account.clone(), window, until, left });
-    script.say(root, EventKind::Unparked { account });
+    script.say(root, EventKind::Unparked { account: account.clone() });
+    script.say(root, EventKind::Paced { account: account.clone(), most: Some(2) });
+    script.say(root, EventKind::Paced { account, most: None });
     script.say(root, EventKind::Merged(Box::new(summary)));
     let reason = Reason::PiecesFailed { failed: 3, total: 7 };
     script.end(root, Ending { output: Some(output), ..Ending::of(reason) });

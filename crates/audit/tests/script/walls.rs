@@ -40,6 +40,39 @@ fn no_run_starts_between_a_wall_and_its_reset_but_one_probe() {
 }
 
 #[test]
+fn no_more_runs_of_an_account_work_at_once_than_its_pace_allows() {
+    let three = |most: Option<u32>, between: fn(&mut Script)| {
+        move |script: &mut Script| {
+            for number in 1..4 {
+                script.child(number, 1, 0, "b", 1);
+            }
+            script.starts(1, 1);
+            script.starts(2, 1);
+            let account = Account::of_runtime("exec");
+            script.at(0, 2, EventKind::Paced { account: account.clone(), most: Some(2) });
+            if most != Some(2) {
+                script.at(0, 3, EventKind::Paced { account, most });
+            }
+            between(script);
+            script.starts(3, 4);
+        }
+    };
+    let nothing: fn(&mut Script) = |_| {};
+    let ends: fn(&mut Script) = |script| {
+        script.ends(1, 3, fault(false));
+        script.deliver(1, 3);
+    };
+    let is_parent: fn(&mut Script) = |script| script.child(4, 3, 1, "b", 2);
+    let dies: fn(&mut Script) = |script| script.at(0, 3, EventKind::Reopened);
+    tell("a third", said(), three(Some(2), nothing), &[Rule::Quota]);
+    tell("after one has ended", said(), three(Some(2), ends), &[]);
+    tell("beside a parent", said(), three(Some(2), is_parent), &[]);
+    tell("a wider bound", said(), three(Some(3), nothing), &[]);
+    tell("no bound any more", said(), three(None, nothing), &[]);
+    tell("another supervisor", said(), three(Some(2), dies), &[]);
+}
+
+#[test]
 fn a_wall_uses_up_no_attempt_and_is_on_record() {
     let rules = Rules { retries: Some(1), ..Rules::default() };
     let attempts = |attempts: &'static [u32], is_told: bool, acts: bool| {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use offshoot_display::number::{self, count, milliseconds};
 use offshoot_display::{
-    Branch, RunLine, Style, breaker, host, memory, name, neutral, parked, paused, reason_beside,
-    used, wall,
+    Branch, RunLine, Style, breaker, host, memory, name, neutral, pace, parked, paused,
+    reason_beside, used, wall,
 };
 use offshoot_door::WireTreeNode;
 
@@ -73,6 +73,7 @@ fn held(node: &WireTreeNode) -> impl Iterator<Item = String> {
         .map(paused)
         .into_iter()
         .chain(node.walls.iter().map(wall))
+        .chain(node.paces.iter().map(pace))
         .chain(node.memory_short_since.map(memory))
         .chain(node.host_full_since.map(host))
         .chain(parked)

@@ -42,6 +42,24 @@ fn spawns(tasks: &[&str]) -> Reply {
 }
 
 #[test]
+fn a_service_that_has_too_much_to_do_is_asked_by_half_as_many() {
+    let rules = [Rule::always(Reply::overloaded()).times(6), Rule::always(Reply::text("read"))];
+    let more = "[runtimes.openai.options.retries]\ncount = 0\n\
+                [agents.defaults.subagents.retries]\ncount = 3\nbackoffSeconds = 1\n";
+    let (place, _api) = stage(rules, more);
+    place.file("in", "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n");
+    let map = ["-q", "map", "--config", "c.toml", "--runtime", "openai", "--split", "lines:1"];
+    let rest = ["--merge", "concatenate", "--max-concurrent", "6", "--task", "read it", "in"];
+    let outcome = place.run(&[&map[..], &rest].concat()).expect_code(0);
+    assert_eq!(outcome.stdout().matches("read").count(), 12, "{}", outcome.text());
+    let events = place.run(&["events", "last"]).expect_code(0);
+    let bounds = events.stdout().lines().filter(|line| line.contains("  paced  "));
+    let first = bounds.map(str::to_owned).next().expect("too much was asked");
+    assert!(first.contains("at most 3 runs of openai"), "{first}");
+    place.run(&["audit", "last"]).expect_code(0);
+}
+
+#[test]
 fn each_answer_contains_the_answers_below_it() {
     let told = |name: &str| Reply::text(format!("{name}({{{{result:/outcome/data}}}})"));
     let rules = [

@@ -139,6 +139,30 @@ fn one_probe_at_the_reset() {
 }
 
 /// No retry is used up: none is allowed, and the piece has its second attempt all the same.
+/// After the reset two runs work at once, and one more each time that all have been answered; the audit counts it.
+#[test]
+fn after_the_reset_runs_follow_one_by_one() {
+    let rules = [
+        Rule::always(Reply::wall(Duration::from_secs(6))).times(4),
+        Rule::always(Reply::text("read")),
+    ];
+    let Some(stage) = stage("after_the_reset_runs_follow_one_by_one", rules) else { return };
+    stage.place.file("in", "1\n2\n3\n4\n5\n6\n");
+    let at_once: Vec<&str> =
+        MAP.iter().map(|word| if *word == "1" { "4" } else { *word }).collect();
+    let outcome = run(&stage, &at_once).expect_code(0);
+    assert_eq!(outcome.stdout().matches("read").count(), 6, "{}", outcome.text());
+    let events = events(&stage.place);
+    let unparked = events.iter().position(|(kind, _)| kind == "unparked").expect("it went on");
+    let (kind, paced) = &events[unparked + 1];
+    assert_eq!((&**kind, &paced["kind"]["most"]), ("paced", &json!(2)));
+    let next = events[unparked..].iter().skip(2);
+    let change = |kind: &str| matches!(kind, "paced" | "ended");
+    let started = next.take_while(|(kind, _)| !change(kind)).filter(|(kind, _)| kind == "starting");
+    assert!(started.count() <= 1, "{:?}", &events[unparked..]);
+    stage.place.run(&["audit", "last"]).expect_code(0);
+}
+
 #[test]
 fn a_wall_is_no_attempt() {
     let Some(stage) = stage("a_wall_is_no_attempt", at_the_second(1)) else { return };

@@ -1,7 +1,7 @@
 //! The limits that runs in line waited for.
 //!
 //! A run that stands in line is counted under what would have stopped it at that moment, the outermost first: a pause, the
-//! slots of the tree, those of its level, those below one of its parents, the quota of its account, the breaker of its agent, memory. The line of a parent that waits for its slot again is
+//! slots of the tree, those of its level, those below one of its parents, the quota of its account, the breaker of its agent, memory, the slots of the host, the pace of its account. The line of a parent that waits for its slot again is
 //! not counted: the record does not say when it began.
 
 use std::collections::{BTreeMap, HashMap};
@@ -35,6 +35,8 @@ pub enum Bound {
     Breaker,
     /// A quota of its account was used up.
     Quota,
+    /// As many runs of its account worked as may after its service had too much to do, or after the reset of a quota.
+    Pace,
     /// Memory of the computer was short.
     Memory,
     /// Other trees of the user held all slots of the host.
@@ -70,6 +72,8 @@ pub(super) struct Bounds {
     open_breakers: Vec<AgentId>,
     /// The runtimes of which a quota is used up.
     walls: Vec<Arc<str>>,
+    /// The runtimes of which a bounded number of runs works at once.
+    paces: Vec<Arc<str>>,
     /// The runtime of the runs of each agent.
     runtimes: HashMap<AgentId, Arc<str>>,
     paused: bool,
@@ -163,6 +167,10 @@ impl Bounds {
             EventKind::Unparked { account } => {
                 self.walls.retain(|runtime| *runtime != account.runtime);
             }
+            EventKind::Paced { account, most } => {
+                self.paces.retain(|runtime| *runtime != account.runtime);
+                self.paces.extend(most.map(|_| Arc::clone(&account.runtime)));
+            }
             EventKind::Reopened => self.reopen(),
             _ => {}
         }
@@ -236,6 +244,7 @@ impl Bounds {
             () if self.open_breakers.contains(agent) => Bound::Breaker,
             () if self.memory_short => Bound::Memory,
             () if self.host_full => Bound::Host,
+            () if runtime.is_some_and(|runtime| self.paces.contains(runtime)) => Bound::Pace,
             () => Bound::Other,
         }
     }
@@ -364,6 +373,7 @@ impl fmt::Display for Bound {
             Self::Memory => f.write_str("memory"),
             Self::Host => f.write_str("host.maxConcurrent"),
             Self::Quota => f.write_str("the quota of an account"),
+            Self::Pace => f.write_str("the pace of an account"),
             Self::Pause => f.write_str("the pause"),
             Self::Other => f.write_str("their start, once a slot was free"),
         }

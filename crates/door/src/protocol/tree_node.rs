@@ -1,8 +1,8 @@
 //! A run in a tree.
 
 use offshoot_model::{
-    AgentId, Cost, OpenBreaker, Reason, RunId, RunStatus, SessionKey, Timestamp, TreeNode, Usage,
-    Wall, from_rfc3339, rfc3339,
+    AgentId, Cost, OpenBreaker, Pace, Reason, RunId, RunStatus, SessionKey, Timestamp, TreeNode,
+    Usage, Wall, from_rfc3339, rfc3339,
 };
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +56,10 @@ pub struct WireTreeNode {
     /// earlier versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub walls: Vec<Wall>,
+    /// The accounts of which a bounded number of runs works at once, at the topmost run of an answer. Absent from the answers of earlier
+    /// versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paces: Vec<Pace>,
     /// The other attempt that the run waits for. Absent from the answers of earlier versions.
     pub parked: Option<WireParked>,
     /// Levels below the root.
@@ -153,6 +157,7 @@ impl From<&TreeNode> for WireTreeNode {
             host_full_since: node.host_full_since,
             open_breakers: node.open_breakers.clone(),
             walls: node.walls.clone(),
+            paces: node.paces.clone(),
             parked: node.parked.as_ref().map(|parked| WireParked {
                 since: parked.since,
                 until: parked.until,

@@ -306,6 +306,7 @@ impl Machine {
         let position = Position { part: entry.below, depth: entry.depth() + 1 };
         // Nothing stands in line where there is room, unless no run may start at all.
         let slot_free = self.slots.free_at(position) && (self.queue.is_empty() || !self.held);
+        let slot_free = slot_free && self.pace_allows(&facts.account);
         let load = Load { books: &self.books, now, slot_free, paused: self.paused };
         admit(&self.config, &about, &load, request, origin, facts)
     }

@@ -132,6 +132,7 @@ impl Machine {
             EventKind::QuotaSeen { account, window, left, until } => {
                 self.books.quotas.saw(account, window, *left, *until);
             }
+            EventKind::Paced { account, most } => self.paced(account, *most),
             EventKind::Unparked { account } => {
                 self.books.quotas.unparked(account);
                 self.walls_changed = true;
@@ -218,6 +219,7 @@ impl Machine {
         self.deadlines.age.go_on(until, self.now);
         self.books.breakers.interrupt();
         self.books.quotas.interrupt(self.now);
+        self.books.paces.interrupt();
         for live in self.runs.iter_mut().filter_map(Run::live_mut) {
             live.clock.pause(until);
         }

@@ -72,6 +72,7 @@ impl Machine {
             ending.reason = reason;
         }
         self.meets_wall(run, &mut ending, retry_after);
+        self.meets_pressure(run, &ending);
         if let Some(last_words) = last_words {
             self.say_last(run, &mut ending, last_words);
         }

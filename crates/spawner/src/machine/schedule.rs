@@ -14,6 +14,7 @@ impl Machine {
     /// Gives free slots to the next in line, until no slot is free or no run is left.
     pub(super) fn schedule(&mut self) {
         self.reconsider_walls();
+        self.reconsider_paces();
         self.give_back_host_slots();
         let mut all_tried = false;
         while self.slots.any_free() {
@@ -38,6 +39,9 @@ impl Machine {
             };
             let is_queued = self.runs[run.get()].status() == RunStatus::Queued;
             if !is_queued || self.waits_at_wall(run) || self.waits_at_cap(run) {
+                continue;
+            }
+            if self.waits_for_pace(run, turn) {
                 continue;
             }
             if self.waits_for_memory(run) {
@@ -71,13 +75,14 @@ impl Machine {
                 self.held_back.push(run);
             }
         }
+        self.end_paces();
         self.memory_wait_over(all_tried);
         self.claim_host_slots();
         self.watch_for_silence();
     }
 
     /// A run that was taken from its line, and cannot start now, gets its place back.
-    fn put_back_in_turn(&mut self, run: RunIndex, turn: Turn) {
+    pub(super) fn put_back_in_turn(&mut self, run: RunIndex, turn: Turn) {
         let entry = &self.runs[run.get()];
         self.queue.put_back(&self.slots, entry.position, entry.parent, run, turn);
     }

@@ -83,6 +83,11 @@ impl Slots {
         self.counter(Part::TREE).live()
     }
 
+    /// The number of runs that may hold a slot of the tree at once.
+    pub(crate) fn total(&self) -> u32 {
+        self.counter(Part::TREE).caps.total
+    }
+
     /// The number of runs that could start in the tree as far as its own cap says.
     pub(crate) fn room(&self) -> u32 {
         self.counter(Part::TREE).caps.total.saturating_sub(self.live())

@@ -31,7 +31,7 @@ impl Machine {
     /// Sets the time of the next search for a stall, where one may come: all slots are taken, by parents only, and a run is
     /// queued. A leaf among the holders ends the search at once, which is the ordinary case.
     pub(super) fn watch_for_stall(&mut self) {
-        if self.queue.is_empty() {
+        if self.queue.is_empty() && self.paced_lines.is_empty() {
             if let Some(at) = self.stall_looked_for.take() {
                 self.timers.disarm(at, Due::Stall);
             }
@@ -64,7 +64,8 @@ impl Machine {
                 entry.status() == RunStatus::Queued
                     && self.slots.is_within(entry.position.part, part)
             };
-            let in_line: Vec<RunIndex> = self.queue.entries().filter(is_queued).collect();
+            let in_line = self.queue.entries().chain(self.paced_runs());
+            let in_line: Vec<RunIndex> = in_line.filter(is_queued).collect();
             let above: HashSet<RunIndex> =
                 in_line.iter().flat_map(|&run| self.ancestors(run)).collect();
             if !self.slots.holders(part).iter().all(|run| above.contains(run)) {
@@ -93,7 +94,12 @@ impl Machine {
 
     /// One for each part that is full, in which runs stand in line, and of which each holder has a child that lives.
     fn silences(&self) -> impl Iterator<Item = Silence> {
-        let parts = self.full_parts().filter(|&part| self.queue.has_new(part));
+        let waits = |part| {
+            let is_within =
+                |run: RunIndex| self.slots.is_within(self.runs[run.get()].position.part, part);
+            self.queue.has_new(part) || self.paced_runs().any(is_within)
+        };
+        let parts = self.full_parts().filter(move |&part| waits(part));
         parts.filter_map(|part| self.silence(part))
     }
 

@@ -14,6 +14,7 @@ mod limits;
 mod memory;
 mod needs;
 mod observations;
+mod pace;
 mod reachable;
 mod recalls;
 mod reopened;
@@ -121,6 +122,7 @@ fn a_thousand_trees() {
         "measured runs",
         "told of a wall",
         "unparked",
+        "paced",
         "stands at a wall",
         "started after its wall",
         "probe",
@@ -146,6 +148,23 @@ fn a_thousand_trees() {
     }
     let what = "a simulated tree, with kills, walls, pressure, other trees and a clock that jumps";
     soak::write_down(what, wanted(), wanted());
+}
+
+#[test]
+fn many_runs_at_once_keep_the_pace_of_their_account() {
+    let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
+    for seed in 0..wanted() / 5 {
+        let mut world = World::wide(seed);
+        world.run_to_the_end();
+        assert_proven(&world, seed);
+        for (&what, &times) in &world.ledger.seen {
+            *seen.entry(what).or_default() += times;
+        }
+    }
+    for what in ["paced", "pace grows", "pace ends", "started at a pace", "reopened", "unparked"] {
+        let times = seen.get(what).copied().unwrap_or(0);
+        assert!(times > 50, "`{what}` happened {times} times in two hundred trees");
+    }
 }
 
 #[test]

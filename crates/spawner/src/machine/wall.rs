@@ -15,6 +15,7 @@ use offshoot_model::{Account, Ending, EventKind, Reason, Timestamp, TokenCount, 
 use offshoot_policy::quota::Gate;
 
 use super::Machine;
+use super::pace::is_pressure;
 use super::retry::chance;
 use super::run::{Live, Run, RunIndex};
 use super::timer::Due;
@@ -152,6 +153,11 @@ impl Machine {
 
     /// The attempt of a run has done something that only a service that answers lets it do: where it is a probe, the others follow.
     pub(super) fn shows_success(&mut self, run: RunIndex) {
+        self.is_answered(run);
+        self.proves_its_account(run);
+    }
+
+    fn proves_its_account(&mut self, run: RunIndex) {
         if self.books.quotas.is_empty() {
             return;
         }
@@ -162,6 +168,7 @@ impl Machine {
         };
         if self.is_open() {
             self.unpark(Account::clone(&account));
+            self.goes_on_slowly(&account);
         }
     }
 
@@ -177,7 +184,10 @@ impl Machine {
         );
         let met_wall = matches!(ending.reason, Reason::Quota { .. });
         if is_own || !met_wall && is_something(&ending.usage) {
-            self.shows_success(run);
+            self.proves_its_account(run);
+            if !is_pressure(&ending.reason) {
+                self.is_answered(run);
+            }
         }
     }
 
@@ -186,6 +196,7 @@ impl Machine {
         let entry = &self.runs[run.get()];
         if let Some(account) = entry.live().and_then(|live| live.account.as_deref()) {
             self.walls_changed |= self.books.quotas.over(account, entry.id);
+            self.books.paces.over(account, entry.id);
         }
     }
 

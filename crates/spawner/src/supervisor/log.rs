@@ -170,6 +170,7 @@ fn write(kind: &EventKind, ms: Option<u64>) {
             info!(%account, %window, left, %until, "what is left of a quota");
         }
         EventKind::Unparked { account } => info!(%account, "account is not parked any more"),
+        EventKind::Paced { account, most } => info!(%account, most, "pace of an account"),
         EventKind::Alive => debug!("nothing was recorded for a while"),
         EventKind::Reopened => info!("tree resumed"),
         EventKind::RootReopened(reopened) => {

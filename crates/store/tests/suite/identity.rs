@@ -215,6 +215,8 @@ fn other_kind() -> impl Strategy<Value = EventKind> {
             }
         ),
         Just(EventKind::Unparked { account: Account::of_runtime("claude") }),
+        option::of(any::<u32>())
+            .prop_map(|most| EventKind::Paced { account: Account::of_runtime("claude"), most }),
         (any::<bool>(), option::of(text()), [(); 3].map(|()| option::of(any::<u64>()))).prop_map(
             |(failed, only, [deadline_seconds, run_timeout_seconds, idle_timeout_seconds])| {
                 let only = only.map(Into::into);

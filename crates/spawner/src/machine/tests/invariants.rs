@@ -218,6 +218,7 @@ impl Ledger {
                 self.park(account, (at, *until), left.is_some());
             }
             EventKind::Unparked { account } => self.unpark(account, at),
+            EventKind::Paced { account, most } => self.pace(account, *most),
             EventKind::MemoryShort(shortage) => {
                 assert!(!self.holding.is_empty(), "one run may always run");
                 assert!(shortage.is_short(), "it is short by its numbers");

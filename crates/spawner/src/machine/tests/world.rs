@@ -212,6 +212,25 @@ impl World {
         world
     }
 
+    /// The same, with many pieces of which several run at once, and faults that open no breaker soon.
+    pub(super) fn wide(seed: u64) -> Self {
+        let own = Limits::random(&mut Seed(seed ^ 0xdead_beef));
+        let mut dice = Seed(seed ^ 0x0091_de5e);
+        let max_concurrent = 4 + dice.below(9) as u32;
+        let limits = Limits {
+            max_concurrent,
+            per_level: None,
+            breaker_failures: 50,
+            retries: 3,
+            budget_tokens: None,
+            deadline_seconds: 0,
+            ..own
+        };
+        let mut world = Self::new(seed, limits, Behaviour::Random);
+        world.pieces_left = 12 + dice.below(30);
+        world
+    }
+
     pub(super) fn is_answered(&self, wait: WaitId) -> bool {
         !self.open_waits.contains_key(&wait)
     }

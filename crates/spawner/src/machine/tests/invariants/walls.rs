@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use offshoot_model::{Account, Ending, Reason, RunId, Timestamp};
+use offshoot_model::{Account, Admitted, Ending, Reason, RunId, Timestamp};
 
 use super::Ledger;
 
@@ -11,6 +11,8 @@ use super::Ledger;
 #[derive(Default)]
 pub(super) struct Walls {
     by_runtime: BTreeMap<Arc<str>, Wall>,
+    /// The number of runs without children that may work at once.
+    paces: BTreeMap<Account, u32>,
     /// The runs of which the last attempt met a wall.
     met: BTreeSet<RunId>,
     /// The run that meets a wall in this step.
@@ -81,9 +83,41 @@ impl Ledger {
         self.rest(at);
     }
 
+    /// Takes in a bound, which grows by one at a time.
+    pub(super) fn pace(&mut self, account: &Account, most: Option<u32>) {
+        let before = match most {
+            Some(most) => self.walls.paces.insert(account.clone(), most),
+            None => self.walls.paces.remove(account),
+        };
+        assert!(before != most, "what is recorded changes something");
+        *self.seen.entry("pace ends").or_default() += u32::from(most.is_none());
+        if let Some(most) = most {
+            assert!(before.is_none_or(|before| most <= before + 1), "it grows by one");
+            let grows = before.is_some_and(|before| most > before);
+            *self.seen.entry("pace grows").or_default() += u32::from(grows);
+        }
+    }
+
+    /// Checks that no more runs of an account work than its pace allows, where one starts.
+    fn assert_pace(&mut self, runtime: &str) {
+        let bound = self.walls.paces.iter().find(|(account, _)| *account.runtime == *runtime);
+        let Some((_, &most)) = bound else { return };
+        let is_parent = |run: &RunId| {
+            let is_child = |(child, admitted): (&RunId, &Admitted)| {
+                admitted.parent == Some(*run) && !self.ended.contains_key(child)
+            };
+            self.admitted.iter().any(is_child)
+        };
+        let works = |run: &&RunId| *self.runtime(**run) == *runtime && !is_parent(run);
+        let working = self.holding.iter().filter(works).count();
+        assert!(working < most as usize, "{working} work, of {most} that may");
+        *self.seen.entry("started at a pace").or_default() += 1;
+    }
+
     /// Checks that a run that starts has no wall before it, or is the probe.
     pub(super) fn assert_no_wall(&mut self, run: RunId, at: Timestamp) {
         let runtime = self.runtime(run);
+        self.assert_pace(&runtime);
         if self.walls.met.remove(&run) {
             *self.seen.entry("started after its wall").or_default() += 1;
         }

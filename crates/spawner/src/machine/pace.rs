@@ -1,0 +1,160 @@
+//! The pace of an account: so many of its runs work at once after its service had too much to do, or after the reset of a quota.
+//!
+//! ```text
+//!   an attempt ends: too much to do ──▶ half of those that work ──as many were answered as work──▶ one more ──▶ …
+//!                                                               ──none is in line──▶ no bound
+//! ```
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use offshoot_model::{Account, Ending, EventKind, Reason, RunId, RunStatus};
+use offshoot_policy::pace::Paces;
+
+use super::Machine;
+use super::queue::Turn;
+use super::run::RunIndex;
+use super::slots::Part;
+
+/// Runs of an account that wait for its pace, beside the queue and in its order: the deeper first, then by the turns of their parents. A
+/// bound of two among ten thousand runs must not look at all of them at each end of one.
+pub(super) type PacedLine = BTreeMap<(Reverse<u32>, Turn), RunIndex>;
+
+impl Machine {
+    /// Takes in that an attempt has ended. Where its service had too much to do, fewer runs of its account work at once from here on, as
+    /// long as runs stand in line.
+    pub(super) fn meets_pressure(&mut self, run: RunIndex, ending: &Ending) {
+        let Some(account) = self.account_of(run).filter(|_| is_pressure(&ending.reason)) else {
+            return;
+        };
+        let working = self.working(&account).count() as u32;
+        let most = self.books.paces.bound_by_pressure(&account, self.id(run), working);
+        if let Some(most) = most.filter(|most| *most < self.slots.total() && self.queued > 0) {
+            self.pace(&account, Some(most));
+        }
+    }
+
+    /// Takes in that a quota of an account has begun anew, and that a run of it works: the others follow one by one.
+    pub(super) fn goes_on_slowly(&mut self, account: &Account) {
+        let least = Some(Paces::LEAST);
+        let is_news = self.books.paces.most(account) != least;
+        if is_news && self.queued > 0 && Paces::LEAST < self.slots.total() {
+            self.pace(account, least);
+        }
+    }
+
+    /// Takes in that the service of a run has answered it: where its account has a bound, that may grow.
+    pub(super) fn is_answered(&mut self, run: RunIndex) {
+        if self.books.paces.is_empty() {
+            return;
+        }
+        let Some(account) = self.account_of(run) else { return };
+        let (working, limit) = (self.working(&account).count() as u32, self.slots.total());
+        if let Some(most) = self.books.paces.answered(&account, self.id(run), (working, limit)) {
+            self.pace(&account, most);
+        }
+    }
+
+    /// Returns true if a run that was taken from the queue may not start yet, because as many of its account work as may. It waits beside
+    /// the queue then.
+    pub(super) fn waits_for_pace(&mut self, run: RunIndex, turn: Turn) -> bool {
+        if self.books.paces.is_empty() {
+            return false;
+        }
+        let Some(account) = self.account_of(run) else { return false };
+        // The operator has logged in to another account.
+        for other in self.books.paces.replaced_by(&account) {
+            self.pace(&other, None);
+        }
+        if self.pace_allows(&account) {
+            return false;
+        }
+        let depth = self.runs[run.get()].depth();
+        let line = self.paced_lines.entry(Account::clone(&account)).or_default();
+        line.insert((Reverse(depth), turn), run);
+        true
+    }
+
+    /// Returns true if another run of this account may start.
+    pub(super) fn pace_allows(&self, account: &Account) -> bool {
+        let paces = &self.books.paces;
+        paces.is_empty() || paces.may_start(account, self.working(account).count() as u32)
+    }
+
+    /// Puts as many runs that wait for a pace back into the queue as may start.
+    pub(super) fn reconsider_paces(&mut self) {
+        if self.paced_lines.is_empty() || !self.slots.any_free() {
+            return;
+        }
+        let mut lines = std::mem::take(&mut self.paced_lines);
+        lines.retain(|account, line| {
+            let most = self.books.paces.most(account).map_or(usize::MAX, |most| most as usize);
+            let mut room = most.saturating_sub(self.working(account).count());
+            let mut back = Vec::new();
+            while room > 0
+                && let Some(((_, turn), run)) = line.pop_first()
+            {
+                if self.is_in_line(run) {
+                    back.push((run, turn));
+                    room -= 1;
+                }
+            }
+            back.into_iter().rev().for_each(|(run, turn)| self.put_back_in_turn(run, turn));
+            !line.is_empty()
+        });
+        self.paced_lines = lines;
+    }
+
+    /// Ends all bounds where no run stands in line.
+    pub(super) fn end_paces(&mut self) {
+        if self.queued == 0 && !self.books.paces.is_empty() {
+            for account in self.books.paces.accounts() {
+                self.pace(&account, None);
+            }
+        }
+    }
+
+    /// Returns the runs that wait for a pace.
+    pub(super) fn paced_runs(&self) -> impl Iterator<Item = RunIndex> {
+        let runs = self.paced_lines.values().flat_map(BTreeMap::values).copied();
+        runs.filter(|run| self.is_in_line(*run))
+    }
+
+    /// Applies that so many runs of this account work at once at most.
+    pub(super) fn paced(&mut self, account: &Account, most: Option<u32>) {
+        let working: Vec<RunId> = self.working(account).collect();
+        self.books.paces.paced(account, most, working);
+    }
+
+    fn is_in_line(&self, run: RunIndex) -> bool {
+        self.runs[run.get()].status() == RunStatus::Queued
+    }
+
+    fn account_of(&self, run: RunIndex) -> Option<Arc<Account>> {
+        self.runs[run.get()].live()?.account.clone()
+    }
+
+    fn pace(&mut self, account: &Account, most: Option<u32>) {
+        // Of a tree whose root is over nothing more starts.
+        if self.runs[RunIndex::ROOT.get()].live().is_some() {
+            self.record(RunIndex::ROOT, EventKind::Paced { account: account.clone(), most });
+        }
+    }
+
+    /// Returns the runs of this account that hold a slot and have no children: a parent mostly waits for what has to start.
+    fn working(&self, account: &Account) -> impl Iterator<Item = RunId> {
+        let works = |run: &&RunIndex| {
+            let live = self.runs[run.get()].live();
+            live.is_some_and(|live| {
+                live.live_children.is_empty() && live.account.as_deref() == Some(account)
+            })
+        };
+        self.slots.holders(Part::TREE).iter().filter(works).map(|run| self.id(*run))
+    }
+}
+
+/// True if a service had too much to do, or was not there.
+pub(super) const fn is_pressure(reason: &Reason) -> bool {
+    matches!(reason, Reason::RuntimeError { retryable: true, .. })
+}
