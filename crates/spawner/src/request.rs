@@ -164,8 +164,13 @@ impl Unresolved<'_> {
         if let (Some(missing), None) = (tree.runtimes.missing_fallback(runs, &facts.name), chosen) {
             return Err(unfit(missing, tree));
         }
-        let command = command(&request, definition, &run_spec, &facts.name);
-        let facts = priced(facts, &request, runs, run_spec.plain, &tree.config);
+        // A command that the operator gives for this tree runs in place of that which the agent has in the configuration.
+        let is_given = decides && run_spec.plain && run_spec.command.is_some();
+        let own = definition.filter(|_| !is_given);
+        let command = command(&request, own, &run_spec, &facts.name);
+        let has_own = own.is_some_and(|agent| agent.command.is_some());
+        let plain = run_spec.plain && !has_own && request.command.is_none();
+        let facts = priced(facts, plain, &tree.config);
         match chosen {
             Some(Chosen { model, thinking, .. }) => {
                 (request.model, request.thinking) = (model.clone(), thinking.clone());

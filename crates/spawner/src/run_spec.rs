@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use offshoot_config::Config;
-use offshoot_model::{AgentId, CostKnowledge, SpawnRequest};
+use offshoot_model::{CostKnowledge, SpawnRequest};
 use offshoot_policy::RuntimeFacts;
 use offshoot_runtime::{EXEC, OutputFormat};
 
@@ -26,15 +26,9 @@ pub struct RunSpec {
     pub plain: bool,
 }
 
-/// Returns what is known of a runtime, with what a program of this kind costs. `plain` says whether a command of the tree's own,
-/// if there is one, costs nothing.
-pub(crate) fn priced(
-    facts: Arc<RuntimeFacts>,
-    request: &SpawnRequest,
-    agent: &AgentId,
-    plain: bool,
-    config: &Config,
-) -> Arc<RuntimeFacts> {
+/// Returns what is known of a runtime, with what a program costs. `plain` says whether the operator gave its command for this very
+/// tree.
+pub(crate) fn priced(facts: Arc<RuntimeFacts>, plain: bool, config: &Config) -> Arc<RuntimeFacts> {
     if &*facts.name != EXEC {
         return facts;
     }
@@ -43,8 +37,7 @@ pub(crate) fn priced(
         let unasked_cost = program_cost(config, false);
         return Arc::new(RuntimeFacts { unasked_cost, ..(*facts).clone() });
     }
-    let own = config.agent(agent).is_some_and(|agent| agent.command.is_some());
-    let cost = program_cost(config, plain && !own && request.command.is_none());
+    let cost = program_cost(config, plain);
     if cost == facts.cost { facts } else { Arc::new(RuntimeFacts { cost, ..(*facts).clone() }) }
 }
 

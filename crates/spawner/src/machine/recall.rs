@@ -392,8 +392,11 @@ impl Recall {
         };
         let holds = parent.is_none() && admitted.runtime.is_none();
         let facts = admitted.runtime.as_deref().and_then(|name| library.facts(name));
-        let facts =
-            facts.map(|facts| priced(facts, &request, &admitted.agent, true, &machine.config));
+        let facts = facts.map(|facts| {
+            let agent = machine.config.agent(&admitted.agent);
+            let has_own = agent.is_some_and(|agent| agent.command.is_some());
+            priced(facts, !has_own && request.command.is_none(), &machine.config)
+        });
         let on = admitted.runtime.as_deref();
         let fallbacks = on.and_then(|on| library.fallbacks(&admitted.agent, on));
         machine.admit(Entrant {
