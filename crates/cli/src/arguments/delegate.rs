@@ -21,9 +21,10 @@ use super::value::whole;
 /// outside of an agent the choice is made for the agent that --from names.
 #[derive(Debug, Args)]
 #[command(mut_arg("task", |task| {
-    let task = task.required(false).required_unless_present("done");
+    let task = task.index(1).required(false).required_unless_present("done");
     task.default_value_if("done", ArgPredicate::IsPresent, "")
 }))]
+#[command(mut_arg("command", |command| command.index(2)))]
 #[command(after_help = "\
 Examples:
   Hand a part of the work on, or do it here:

@@ -96,7 +96,7 @@ pub(crate) enum FailureCode {
     OnlyInsideAgents,
     /// `merge` is given a merge that only a tree can make.
     MergeNeedsTree,
-    /// `merge` inside an agent finds no run below it that is over.
+    /// `merge --children` finds no run that has a result, or none that is over.
     NothingBelow,
     /// A line of the file that `merge` reads is no result.
     BadResultLine,

@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::arguments::{AgentsCommand, LimitArguments};
+use crate::code::NoteCode;
 use crate::door::inside;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -44,6 +45,9 @@ pub(crate) fn run(command: &AgentsCommand, cx: &Invocation) -> Result<(), Failur
     let config = load::config(cx, &LimitArguments::default())?;
     match command {
         AgentsCommand::List(arguments) if arguments.capabilities => {
+            for undefined in load::undefined_children(&config, None) {
+                cx.output.warning(NoteCode::ChildNotDefined, undefined.text);
+            }
             capabilities::print(&config, cx)
         }
         AgentsCommand::List(_) => {

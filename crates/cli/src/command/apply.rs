@@ -70,10 +70,6 @@ pub(crate) fn run(arguments: &ApplyArguments, cx: &Invocation) -> Result<Exit, F
         Ok(bring(record.folder(), &cx.environment.of_host(), folder, &what).await?)
     })?;
     let named = |files: &[String]| files.join(", ");
-    let base = match &what {
-        Bring::Patch { base, .. } => base.as_deref(),
-        Bring::Commits { base, .. } => Some(base.as_str()),
-    };
     match brought {
         Brought::Done(files) => {
             if files.is_empty() {
@@ -94,11 +90,14 @@ pub(crate) fn run(arguments: &ApplyArguments, cx: &Invocation) -> Result<Exit, F
             Exit::AgentFailed,
             format_args!("others have changed the same lines since: {}", named(&files)),
         )
-        .hint(match base {
-            Some(base) => format!(
-                "nothing was changed; `git checkout {base}` brings the files that it was made of, or run it again on these"
+        .hint(match &what {
+            Bring::Patch { base: Some(_), .. } => format!(
+                "nothing was changed; `offshoot show {run} --patch | git apply --3way` leaves both in the files, for you to choose; or run it again on these files"
             ),
-            None => "nothing was changed; run it again on these files".to_owned(),
+            Bring::Commits { tip, .. } => format!(
+                "nothing was changed; `git merge {tip}` leaves both in the files, for you to choose; or run it again on these files"
+            ),
+            Bring::Patch { base: None, .. } => "nothing was changed; run it again on these files".to_owned(),
         })),
         Brought::Unfit(said) => {
             let message = format_args!("the patch does not fit here: {said}");
@@ -135,7 +134,11 @@ fn what(
         Some(Branch { branch: Some(_), base, commit, check, .. }) => {
             Ok((Bring::Commits { base, tip: commit }, check.filter(|check| !check.passes)))
         }
-        _ => Err(nothing("has made no branch")),
+        _ => Err(Failure::input(
+            FailureCode::NothingToApply,
+            format_args!("run {run} has made no branch: a piece of it did not complete"),
+        )
+        .hint("`--on-failure skip` makes a branch of those that did; `offshoot apply RUN` brings the changes of one run, and `offshoot list --tree last` names the runs")),
     }
 }
 

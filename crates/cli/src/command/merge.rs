@@ -280,6 +280,14 @@ fn below(record: &Record, text: &str, cx: &Invocation) -> Result<Vec<EarlierResu
             _ => others += 1,
         }
     }
+    if earlier.is_empty() {
+        let message = match others {
+            0 => format!("nothing runs below {text} that has a result"),
+            _ => format!("none of the {others} children of {text} has a result to merge"),
+        };
+        return Err(Failure::input(FailureCode::NothingBelow, message)
+            .hint("--children takes the root of a map or a fanout, --result one run; `offshoot list` shows both, and `last` may be a merge by now"));
+    }
     if others > 0 {
         let many = earlier.len() + others;
         cx.output.warning(

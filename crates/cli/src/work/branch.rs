@@ -72,9 +72,14 @@ fn tell(joined: &Joined, cx: &Invocation) {
             false => format!("{file} ({})", whose.join(", ")),
         };
         let files: Vec<String> = conflict.files.iter().map(file).collect();
-        let text =
-            format!("{} is not on the branch: {} {}", conflict.key, conflict.why, files.join(", "));
-        cx.output.warning(NoteCode::NotOnBranch, line(text.trim_end().to_owned()));
+        let text = format!(
+            "{} is not on the branch: {}: {}",
+            conflict.key,
+            conflict.why,
+            files.join(", ")
+        );
+        cx.output
+            .warning(NoteCode::NotOnBranch, line(text.trim_end_matches([' ', ':']).to_owned()));
     }
     for left in &joined.left_out {
         let text = format!("{} is not on the branch: with it the check {}", left.key, left.why);

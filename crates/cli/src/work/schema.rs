@@ -32,7 +32,7 @@ pub(crate) fn read(file: &Path, cx: &Invocation) -> Result<JsonText, Failure> {
     read.map_err(|error| Failure::file(FailureCode::CannotRead, "read", file, &error))?;
     let wrong = |why: String| {
         Failure::input(FailureCode::BadSchema, format_args!("{}: {why}", file.display()))
-            .hint("docs/agents.md shows which parts of JSON Schema are understood; the smallest is {\"type\":\"object\"}")
+            .hint("docs/results.md shows which parts of JSON Schema are understood; the smallest is {\"type\":\"object\"}")
     };
     if text.len() > SCHEMA_BYTES {
         return Err(wrong(format!("a schema has {SCHEMA_BYTES} bytes at most")));

@@ -70,7 +70,9 @@ pub(crate) fn read(file: &Path, input: impl BufRead) -> Result<Vec<Task>, Failur
         let keys = KEYS.join(", ");
         let at = |text: &dyn Display, is_of_keys: bool| {
             let text = format_args!("{}, line {number}{text}", file.display());
-            let hint = format!("a line is an object with these keys: {keys}");
+            let hint = format!(
+                "each line is JSON, such as {{\"task\": \"sum up\"}}, with these keys: {keys}"
+            );
             Failure::input(FailureCode::BadTaskLine, text).maybe_hint(is_of_keys.then_some(hint))
         };
         let value = serde_json::from_slice(&line).map_err(|error| {

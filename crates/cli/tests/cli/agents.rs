@@ -73,3 +73,15 @@ fn a_cycle_that_the_settings_allow_is_said_to_be() {
     let none = place.run(&["agents", "list", "--capabilities"]).expect_code(0);
     assert_eq!(none.stdout().lines().last(), Some("no cycles"));
 }
+
+/// A name that is misspelt is missing from the table, so that it is said.
+#[test]
+fn an_agent_that_is_not_defined_is_named_beside_the_table() {
+    let place = Place::new();
+    let agents =
+        "[[agents.list]]\nid = \"lead\"\npreferredSubagents = [{ ghost = \"hauntings\" }]\n";
+    place.file("team.toml", agents);
+    let listed = ["agents", "list", "--capabilities", "--config", "team.toml"];
+    let listed = place.run(&listed).expect_code(0);
+    assert!(listed.stderr.contains("`ghost`"), "{}", listed.text());
+}

@@ -186,6 +186,8 @@ fn a_judge_chooses_and_says_why() {
     let seen = fs::read_to_string(place.path().join("seen")).expect("the judge has written it");
     assert!(seen.starts_with("[Result 1 from stdin:1]:\n1\n\n[Result 2 from stdin:2]:"), "{seen}");
     assert_eq!(asked(&place), completed(&["judge 1.1"]));
+    let one = merged(&place, 1, "best-of -- sh judge").expect_code(0);
+    assert!(!one.stderr.contains("judge"), "of one none is chosen: {}", one.stderr);
     let json = ["--json", "fanout", "--merge", "best-of -- sh judge", "--task", "a", "--task", "b"];
     let json = place.run(&[&json[..], &["--", "cat"]].concat()).expect_code(0).json();
     assert_eq!(json["data"], "b");

@@ -46,6 +46,40 @@ fn as_lead(place: &Place, more: &[&str], script: &str) -> String {
 }
 
 #[test]
+fn a_command_stands_behind_the_task() {
+    let script = r#""$OFFSHOOT" -q delegate --wait --agent git-coordinator "write" -- sh -c 'echo "wrote $(cat)"'"#;
+    let place = place();
+    assert_eq!(as_lead(&place, &[], script), "wrote write\n");
+    let script = r#""$OFFSHOOT" delegate 2>&1 | grep Usage"#;
+    assert_eq!(
+        as_lead(&place, &[], script).trim_end(),
+        "Usage: offshoot delegate <TASK> [-- <COMMAND>...]"
+    );
+}
+
+/// A command after `--` is for this one time, in place of that which the agent has in the configuration.
+#[test]
+fn a_command_of_the_operator_runs_in_place_of_the_configured_one() {
+    let place = place();
+    let agent = ["--config", "team.toml", "--agent", "stranger"];
+    let with = |first: &[&str], last: &[&str]| {
+        let outcome = place.run(&[first, &agent, last].concat()).expect_code(0);
+        assert!(!outcome.text().contains("is not known"), "it costs nothing: {}", outcome.text());
+        outcome.stdout().to_owned()
+    };
+    let mine = ["--", "echo", "mine"];
+    assert_eq!(with(&["run", "x"], &mine), "mine\n");
+    assert_eq!(with(&["fanout", "--task", "x"], &mine), "mine\n");
+    let configured = ["-q", "run", "x", "--config", "team.toml", "--agent", "stranger"];
+    assert_eq!(place.run(&configured).expect_code(0).stdout(), "a stranger\n");
+    // One that a task names runs what it has.
+    place.file("tasks.jsonl", "{\"task\":\"x\",\"agent\":\"stranger\"}\n");
+    let tasks = ["-q", "fanout", "--config", "team.toml", "--tasks", "tasks.jsonl"];
+    let outcome = place.run(&[&tasks[..], &mine].concat()).expect_code(0);
+    assert_eq!(outcome.stdout(), "a stranger\n");
+}
+
+#[test]
 fn a_task_goes_to_the_agent_that_fits_and_else_stays() {
     let place = place();
     let answers = as_lead(

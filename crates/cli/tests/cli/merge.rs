@@ -31,6 +31,26 @@ fn every_strategy_has_its_output() {
     );
 }
 
+/// The answer of no runs is no number: a merge of a merge, and of a run without children, is refused.
+#[test]
+fn a_run_without_children_has_nothing_to_merge() {
+    let place = Place::new();
+    place.run(&["-q", "fanout", "--task", "3", "--task", "4", "--", "cat"]).expect_code(0);
+    let sum = ["merge", "--children", "last", "--strategy", "sum"];
+    assert_eq!(place.run(&sum).expect_code(0).stdout(), "7\n");
+    let asks = ["-q", "merge", "--children", "last", "--strategy", "command:cat"];
+    place.run(&asks).expect_code(0);
+    // The newest tree is that of the merge now.
+    let again = place.run(&sum).expect_code(2);
+    assert!(again.stderr.contains("nothing runs below last that has a result"), "{}", again.stderr);
+    place.run(&["-q", "run", "5", "--", "cat"]).expect_code(0);
+    place.run(&sum).expect_code(2);
+    let fails = ["-q", "fanout", "--task", "3", "--task", "4", "--", "sh", "-c", "exit 9"];
+    place.run(&fails).expect_code(1);
+    let none = place.run(&sum).expect_code(2);
+    assert!(none.stderr.contains("none of the 2 children of last"), "{}", none.stderr);
+}
+
 #[test]
 fn results_come_from_a_file_or_standard_input() {
     let place = Place::new();

@@ -152,7 +152,7 @@ impl AskedMerge {
     /// Fails if a run is refused, does not complete or gives an answer that is none, or if what it is to read cannot be written.
     pub(super) async fn finish(mut self) -> Result<Made, MergeError> {
         let mut items: Vec<Named> = std::mem::take(&mut self.results).into_values().collect();
-        let mut reason = None;
+        let (mut reason, mut was_asked) = (None, false);
         for level in 1.. {
             let tokens = self.tokens(&items).await?;
             let groups = self.asking.groups(level, &tokens);
@@ -160,6 +160,7 @@ impl AskedMerge {
             let asked: Vec<About> = asked
                 .map(|(number, group)| About { level, number, members: group.members.clone() })
                 .collect();
+            was_asked |= !asked.is_empty();
             let mut answers = match self.asking.chooses() {
                 true => self.chosen(&items, &asked, &mut reason).await?,
                 false => self.merged(&items, &asked).await?,
@@ -176,7 +177,8 @@ impl AskedMerge {
         }
         Ok(match items.pop() {
             Some((winner, answer)) => Made {
-                chosen: self.asking.chooses().then(|| Chosen {
+                // Of one result none was chosen.
+                chosen: (self.asking.chooses() && was_asked).then(|| Chosen {
                     winner: winner.to_string(),
                     reason: reason.unwrap_or_default(),
                 }),
