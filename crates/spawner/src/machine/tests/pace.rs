@@ -81,6 +81,22 @@ fn a_service_that_has_too_much_to_do_is_asked_by_half_as_many() {
 }
 
 #[test]
+fn a_fault_of_the_service_is_no_answer_whatever_was_used_before() {
+    let (mut world, runs) = world(6, 9);
+    world.finish_because(runs[0], OVERLOADED);
+    world.finish(runs[1]);
+    world.finish(runs[2]);
+    assert_eq!((bounds(&world), world.holding().len()), (vec![Some(3)], 3));
+    // What it has used is told with its end.
+    world.actors.get_mut(&runs[3]).expect("it runs").used = 5;
+    world.finish_because(runs[3], OVERLOADED);
+    assert_eq!(bounds(&world), [Some(3)], "two of three were answered");
+    world.finish(runs[4]);
+    assert_eq!(bounds(&world), [Some(3), Some(4)]);
+    end(world);
+}
+
+#[test]
 fn a_run_alone_has_no_bound() {
     let (mut world, runs) = world(8, 1);
     world.finish_because(runs[0], OVERLOADED);
@@ -118,13 +134,15 @@ fn silent_parents_lend_their_slots_to_children_that_wait_for_the_pace() {
     let (mut world, runs) = world(5, 6);
     world.finish_because(runs[4], OVERLOADED);
     assert_eq!((bounds(&world), world.holding()), (vec![Some(2)], runs[..4].to_vec()));
-    let children = [0, 1, 2].map(|at| world.ask(runs[at]).expect("it is admitted"));
+    // The requests show that the service answers: there is room for one more, and the child of the second still waits.
+    let children = [0, 0, 1, 2].map(|at| world.ask(runs[at]).expect("it is admitted"));
     let holding = world.holding();
     assert_eq!(holding, [runs[0], runs[1], runs[2], runs[3], children[0]], "one has room");
     for parent in [runs[3], children[0]] {
         world.ask(parent).expect("it is admitted");
     }
     assert_eq!(world.holding(), holding, "all slots are taken by parents");
+    assert!(world.machine.paced_runs().any(|run| run == children[2]));
     world.advance(31_000);
     assert_eq!(world.times("stall_lent"), 1);
 }
