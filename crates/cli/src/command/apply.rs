@@ -134,7 +134,8 @@ fn what(
         Some(Branch { branch: Some(_), base, commit, check, .. }) => {
             Ok((Bring::Commits { base, tip: commit }, check.filter(|check| !check.passes)))
         }
-        _ => Err(Failure::input(
+        Some(_) => Err(nothing("has made no branch: there was no change to put on one")),
+        None => Err(Failure::input(
             FailureCode::NothingToApply,
             format_args!("run {run} has made no branch: a piece of it did not complete"),
         )
