@@ -1,11 +1,11 @@
-//! Quotas of accounts, counted again: who may start while one is used up.
+//! Accounts, counted again: which of their runs may start while a quota is used up, or while a bounded number of them works.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use offshoot_model::{Account, EventKind, Reason, RunId, Timestamp};
 
-/// The accounts of a tree of which a quota is used up, by the name of their runtime: in one life of a tree a runtime has one
-/// account.
+/// The accounts of a tree of which a quota is used up, or a bounded number of runs works at once. They are found by the name of their
+/// runtime: in one life of a tree a runtime has one account.
 #[derive(Default)]
 pub(crate) struct Walls {
     walls: BTreeMap<Account, Wall>,

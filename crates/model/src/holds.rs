@@ -1,5 +1,5 @@
-//! Reasons why trees are held back: the pauses of the operator, breakers that are open, quotas that are used up, memory that is short, and slots
-//! that other trees hold.
+//! Reasons why trees are held back: the pauses of the operator, breakers that are open, quotas that are used up, paces of accounts, memory that is
+//! short, and slots that other trees hold.
 
 use std::collections::HashMap;
 use std::sync::Arc;

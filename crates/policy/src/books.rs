@@ -1,4 +1,4 @@
-//! The books of one tree: spawns, reservations, breakers, walls of quotas and memory, over all its sessions.
+//! The books of one tree: spawns, reservations, breakers, walls of quotas, paces of accounts and memory, over all its sessions.
 
 use offshoot_model::{Origin, RunId, Timestamp};
 

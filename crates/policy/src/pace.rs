@@ -7,7 +7,8 @@
 //!     └───────────none is in line, or all may work───────┘
 //! ```
 //!
-//! A bound grows by one each time that as many runs were answered as work: slowly while few do, and never faster than the service answers. The owner of the tree counts the runs that work, without those that have children: a parent mostly waits, and what it waits
+//! A bound grows by one each time that as many runs were answered as work: slowly while few do, and never faster than the service
+//! answers. The owner of the tree counts the runs that work, without those that have children: a parent mostly waits, and what it waits
 //! for must be able to start.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +24,7 @@ pub struct Paces(BTreeMap<Account, Pace>);
 struct Pace {
     /// The most runs that work at once.
     most: u32,
-    /// The runs that worked when the bound was set: that they find too much to do is no news.
+    /// The runs that worked when the bound was set: a fault of the service that one of them meets is no news.
     before: BTreeSet<RunId>,
     /// The runs that were answered since the bound was set.
     answered: BTreeSet<RunId>,
@@ -50,8 +51,8 @@ impl Paces {
         }
     }
 
-    /// Returns the bound that follows where the service had too much to do for a run of this account while so many worked; none where that
-    /// is no news.
+    /// Returns the bound that follows where the service had too much to do for a run of this account while so many worked; none where the
+    /// run began before the bound that there is, or the bound is the least one.
     pub fn bound_by_pressure(&self, account: &Account, run: RunId, working: u32) -> Option<u32> {
         let Some(pace) = self.0.get(account) else { return Some((working / 2).max(Self::LEAST)) };
         let less = (working.min(pace.most) / 2).max(Self::LEAST);
