@@ -1,6 +1,7 @@
 //! The events of a tree, in the order in which they happened.
 
 mod admitted;
+mod merge_summary;
 mod process;
 mod request_ending;
 mod root_reopened;
@@ -19,6 +20,7 @@ use crate::{
 };
 
 pub use admitted::{Admitted, InputRange, Origin, Particulars};
+pub use merge_summary::{Chosen, MergeSummary};
 pub use process::{BootId, ProcessIdentity};
 pub use request_ending::RequestEnding;
 pub use root_reopened::{PiecesAgain, RootReopened};
@@ -382,40 +384,6 @@ impl KeeperFault {
             Self::Stopped => "was stopped",
             Self::Silent => "gave no sign of life",
         }
-    }
-}
-
-/// The result of a merge.
-#[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct MergeSummary {
-    /// The strategy, as written on the command line.
-    pub strategy: String,
-    /// The number of results that went in.
-    pub merged: u32,
-    /// The number of runs that did not complete.
-    pub failed: u32,
-    /// The answer.
-    pub output: Payload,
-    /// Name of the result that a judge chose, and the reason; none where no judge was asked.
-    pub chosen: Option<Chosen>,
-}
-
-/// A result that a judge chose among others.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Chosen {
-    /// The name of the result.
-    pub winner: String,
-    /// The reason in the words of the judge; empty where it gave none.
-    pub reason: String,
-}
-
-impl fmt::Display for Chosen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.winner)?;
-        if self.reason.is_empty() { Ok(()) } else { write!(f, ", because: {}", self.reason) }
     }
 }
 
