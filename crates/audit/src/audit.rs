@@ -528,6 +528,8 @@ impl Audit {
                 | EventKind::BreakerOpened { .. }
                 | EventKind::BreakerClosed { .. }
                 | EventKind::QuotaSeen { .. }
+                | EventKind::Priming { .. }
+                | EventKind::Primed { .. }
                 | EventKind::Merged(_)
                 | EventKind::StrayEnded { .. }
                 | EventKind::KeeperFailed { .. },

@@ -1,7 +1,7 @@
 //! The reasons why a run, or its whole tree, is held back, as JSON has them.
 
 use offshoot_display::Hold;
-use offshoot_model::{Node, OpenBreaker, Pace, Parked, Timestamp, Tree, Wall};
+use offshoot_model::{Node, OpenBreaker, Pace, Parked, Priming, Timestamp, Tree, Wall};
 use serde::Serialize;
 
 /// The reasons that hold a run back; of a root, those that hold its tree back.
@@ -29,6 +29,9 @@ pub(crate) struct HeldRun {
     /// The accounts of which a bounded number of runs works at once, at the root.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     paces: Vec<Pace>,
+    /// The runs for whose first answer others wait that send the same prompt, at the root.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    primings: Vec<Priming>,
     /// The other attempt that it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     parked: Option<Parked>,
@@ -44,6 +47,7 @@ impl HeldRun {
                 Hold::Breaker(open) => held.open_breakers.push(open.clone()),
                 Hold::Wall(wall) => held.walls.push(wall.clone()),
                 Hold::Pace(pace) => held.paces.push(pace.clone()),
+                Hold::Priming(priming) => held.primings.push(priming.clone()),
                 Hold::Memory(since) => held.memory_short_since = Some(since),
                 Hold::Host(since) => held.host_full_since = Some(since),
                 Hold::Cap(since) => held.at_cap_since = Some(since),

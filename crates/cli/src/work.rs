@@ -32,6 +32,7 @@ pub(crate) mod recorded_settings;
 pub(crate) mod report;
 pub(crate) mod resume;
 mod resume_dry_run;
+mod same_prompts;
 pub(crate) mod schema;
 pub(crate) mod single;
 pub(crate) mod stages;

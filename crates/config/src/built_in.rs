@@ -4,7 +4,9 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use offshoot_model::{Cleanup, MicroUsd};
 
-use crate::{Fraction, MaxDepth, OnCap, OnInterrupt, OnParentEnd, OnRepeat, OnWall, Share};
+use crate::{
+    Fraction, MaxDepth, OnCap, OnInterrupt, OnParentEnd, OnRepeat, OnWall, PrimeCache, Share,
+};
 
 /// Recursion is asked for, never found by accident.
 pub const ALLOW_RECURSIVE_SPAWN: bool = false;
@@ -50,6 +52,8 @@ pub const ON_INTERRUPT: OnInterrupt = OnInterrupt::Lost;
 pub const ON_INTERRUPT_OF_PIECES: OnInterrupt = OnInterrupt::Rerun;
 /// An agent may poll: a repeated tool is named, and the operator decides.
 pub const ON_REPEAT: OnRepeat = OnRepeat::Warn;
+/// A prompt costs a tenth where it is read from a cache; the wait for it is that for a first answer.
+pub const PRIME_CACHE: PrimeCache = PrimeCache::Auto;
 /// A spawn without an amount of its own reserves half of what is left.
 pub const BUDGET_PART: Fraction = Fraction::from_millionths(500_000).expect("a half is at most 1");
 /// The same as a setting. Pieces of a map or a fanout draw from a pool where it is not set.

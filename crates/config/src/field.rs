@@ -13,8 +13,8 @@ use crate::problem::{Place, Problem, ProblemKind};
 use crate::reader::Reader;
 use crate::section::{Section, section_schema};
 use crate::setting::{
-    Fraction, MaxChildren, MaxDepth, OnCap, OnInterrupt, OnParentEnd, OnRepeat, OnWall, Setting,
-    Share,
+    Fraction, MaxChildren, MaxDepth, OnCap, OnInterrupt, OnParentEnd, OnRepeat, OnWall, PrimeCache,
+    Setting, Share,
 };
 use crate::template::Template;
 
@@ -160,6 +160,7 @@ plain! {
     OnCap as OnCap, |word| word;
     OnRepeat as OnRepeat, |word| word;
     OnWall as OnWall, |word| word;
+    PrimeCache as PrimeCache, |word| word;
 }
 
 /// Keys with their values, collected for `config show` and `config resolve`.

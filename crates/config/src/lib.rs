@@ -158,7 +158,7 @@ pub use schema::schema;
 pub use setting::{
     AllowAgents, Command, Date, Factor, Fallback, FilePath, Fraction, FreeForm, HeadsTarget,
     MaxChildren, MaxDepth, MeterMode, ModelChoice, Occasion, OnCap, OnInterrupt, OnParentEnd,
-    OnRepeat, OnWall, Park, PreferredSubagents, RuntimeFallback, Share, ToolList,
+    OnRepeat, OnWall, Park, PreferredSubagents, PrimeCache, RuntimeFallback, Share, ToolList,
 };
 pub use source::{Format, Source, SourceKind};
 pub use subagents::{

@@ -30,7 +30,7 @@ use crate::reader::Reader;
 
 pub use allow_agents::AllowAgents;
 pub use bounded::{MaxChildren, MaxDepth};
-pub use choice::{MeterMode, OnCap, OnInterrupt, OnParentEnd, OnRepeat, OnWall, Park};
+pub use choice::{MeterMode, OnCap, OnInterrupt, OnParentEnd, OnRepeat, OnWall, Park, PrimeCache};
 pub use command::Command;
 pub use date::Date;
 pub use factor::Factor;

@@ -20,7 +20,7 @@ use crate::origin::Valued;
 use crate::section::{Section, section};
 use crate::setting::{
     AllowAgents, Fraction, MaxChildren, MaxDepth, ModelChoice, OnCap, OnInterrupt, OnParentEnd,
-    OnRepeat, OnWall, Share, ToolList,
+    OnRepeat, OnWall, PrimeCache, Share, ToolList,
 };
 
 section! {
@@ -104,6 +104,10 @@ section! {
         /// The treatment of a run that uses one tool with the same input ten times in a row.
         pub on_repeat: Option<Valued<OnRepeat>> = "onRepeat",
             built_in built_in::ON_REPEAT, limit greater_is_stricter();
+        /// The order in which runs begin that send the same prompt of 4,096 tokens or more first. `auto`: one begins, and the others when its
+        /// service has begun to answer it, after half a minute at the latest; `off`: all at once.
+        pub prime_cache: Option<Valued<PrimeCache>> = "primeCache",
+            built_in built_in::PRIME_CACHE, limit the_first_holds();
         /// Rights of sub-agents.
         pub tools: Option<Valued<ToolList>> = "tools",
             built_in ToolList::default(), bound tools();

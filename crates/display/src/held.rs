@@ -1,6 +1,6 @@
 //! The reasons why a tree or a run is held back, in words.
 
-use offshoot_model::{Node, OpenBreaker, Pace, Parked, RunStatus, Timestamp, Tree, Wall};
+use offshoot_model::{Node, OpenBreaker, Pace, Parked, Priming, RunStatus, Timestamp, Tree, Wall};
 
 use crate::{neutral, number};
 
@@ -17,6 +17,8 @@ pub enum Hold<'a> {
     Wall(&'a Wall),
     /// A bounded number of runs of an account works at once.
     Pace(&'a Pace),
+    /// Runs wait for the first answer of one that sends the same prompt.
+    Priming(&'a Priming),
     /// Runs in line wait for memory since this time.
     Memory(Timestamp),
     /// Runs in line wait for a slot of the host since this time.
@@ -48,7 +50,8 @@ impl<'a> Hold<'a> {
         let memory = tree.memory_short(node.root).filter(|_| waits).map(Self::Memory);
         let host = tree.host_full(node.root).filter(|_| waits).map(Self::Host);
         let paces = tree.paces(node.root).filter(|_| is_root).map(Self::Pace);
-        let walls = walls.chain(paces);
+        let primings = tree.primings(node.root).filter(|_| is_root).map(Self::Priming);
+        let walls = walls.chain(paces).chain(primings);
         let of_host = memory.into_iter().chain(host).chain(cap);
         walls.chain(of_host).chain(parked.map(Self::Parked)).chain(breakers).collect()
     }
@@ -61,6 +64,7 @@ impl<'a> Hold<'a> {
             Self::Breaker(open) => open.since,
             Self::Wall(wall) => wall.since,
             Self::Pace(pace) => pace.since,
+            Self::Priming(priming) => priming.since,
             Self::Memory(since) | Self::Host(since) | Self::Cap(since) => since,
         }
     }
@@ -70,9 +74,12 @@ impl<'a> Hold<'a> {
         match self {
             Self::Paused(_) => "paused",
             Self::Parked(_) | Self::Wall(_) => "parked",
-            Self::Breaker(_) | Self::Memory(_) | Self::Host(_) | Self::Cap(_) | Self::Pace(_) => {
-                "held"
-            }
+            Self::Breaker(_)
+            | Self::Memory(_)
+            | Self::Host(_)
+            | Self::Cap(_)
+            | Self::Pace(_)
+            | Self::Priming(_) => "held",
         }
     }
 
@@ -84,6 +91,7 @@ impl<'a> Hold<'a> {
             Self::Breaker(open) => breaker(open),
             Self::Wall(it) => wall(it),
             Self::Pace(it) => pace(it),
+            Self::Priming(it) => priming(it),
             Self::Memory(since) => memory(since),
             Self::Host(since) => host(since),
             Self::Cap(since) => cap(since),
@@ -125,6 +133,7 @@ impl<'a> Hold<'a> {
             Self::Pace(pace) => {
                 format!("for {so_long}: at most {} runs of {} at once", pace.most, pace.account)
             }
+            Self::Priming(priming) => format!("for {so_long} until {} is answered", priming.run),
             Self::Wall(wall) => {
                 let when = match is_due(wall.until) {
                     true => "one run is tried now".to_owned(),
@@ -187,6 +196,15 @@ pub fn breaker(open: &OpenBreaker) -> String {
 pub fn pace(pace: &Pace) -> String {
     let since = number::moment(pace.since);
     format!("held to {}, since {since}", number::pace(&pace.account, Some(pace.most)))
+}
+
+/// Says that runs wait for the first answer of another one.
+pub(crate) fn priming(priming: &Priming) -> String {
+    let Priming { run, tokens, since } = priming;
+    let (tokens, since) = (number::count(*tokens), number::moment(*since));
+    format!(
+        "held until {run} is answered (primeCache: the same prompt of about {tokens} tokens), since {since}"
+    )
 }
 
 /// Says that runs of an account wait for the reset of a quota.

@@ -189,6 +189,8 @@ impl Story {
             | EventKind::RequestReserved { .. }
             | EventKind::QuotaSeen { .. }
             | EventKind::Paced { .. }
+            | EventKind::Priming { .. }
+            | EventKind::Primed { .. }
             | EventKind::Kept { .. }
             | EventKind::Waiting
             | EventKind::Returned => {}

@@ -181,6 +181,14 @@ pub fn input_price(config: &Config, model: &str) -> Option<MicroUsd> {
     PriceTable::of(config.prices()).find(model).map(|price| price.rates.input)
 }
 
+/// Returns what a million tokens cost less where a model reads them from its cache than where it writes them there; none where the
+/// configuration has no price of it.
+pub fn cache_saving(config: &Config, model: &str) -> Option<MicroUsd> {
+    let rates = PriceTable::of(config.prices()).find(model)?.rates;
+    let saving = rates.cache_write.as_micros().saturating_sub(rates.cache_read.as_micros());
+    Some(MicroUsd::from_micros(saving))
+}
+
 /// Checks that the runs of a runtime can be metered, if they are to be. Asks no program for a key.
 pub(crate) fn check(
     config: &Config,

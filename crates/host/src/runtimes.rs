@@ -13,7 +13,7 @@ use futures_util::future::BoxFuture;
 use offshoot_config::{Config, FreeForm, Valued, built_in};
 use offshoot_model::{AgentId, MicroUsd};
 use offshoot_process::Processes;
-use offshoot_runtime::{CostKnowledge, Launch, Runtime};
+use offshoot_runtime::{CostKnowledge, Launch, Runtime, SharedPrompt};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ use crate::environment::Environment;
 use crate::error::HostError;
 use crate::metering::{self, Asks};
 
-pub use crate::metering::{input_price, is_metered};
+pub use crate::metering::{cache_saving, input_price, is_metered};
 pub use agent_setting::{AgentSetting, Effect, Ineffective, runtime_of, without_effect};
 pub use claude::CLAUDE;
 pub use exec::EXEC;
@@ -45,6 +45,7 @@ pub struct BuiltInRuntime {
     /// The provider that its runs ask.
     pub(crate) asks: Asks,
     effect: fn(AgentSetting) -> Effect,
+    shared_prompt: fn(&Config) -> Option<SharedPrompt>,
     check: fn(&CheckRequest<'_>) -> Result<CheckedRuntime, HostError>,
     build: for<'a> fn(RuntimeParts<'a>) -> BoxFuture<'a, Result<Built, HostError>>,
 }
@@ -105,6 +106,11 @@ impl BuiltInRuntime {
     /// Returns the effect that a setting of an agent has with it.
     pub fn effect(&self, setting: AgentSetting) -> Effect {
         (self.effect)(setting)
+    }
+
+    /// Returns the beginning of their prompts that its runs have in common, as the configuration has it.
+    pub fn shared_prompt(&self, config: &Config) -> Option<SharedPrompt> {
+        (self.shared_prompt)(config)
     }
 
     /// Finds what it would start. Opens and starts nothing.

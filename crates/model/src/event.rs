@@ -256,6 +256,19 @@ pub enum EventKind {
     HostFull,
     /// No run of the tree waits for the runs of other trees any more. Recorded of the root.
     HostFree,
+    /// Further runs that send the same long prompt first wait until the service answers this run: then they read it from its cache. Recorded
+    /// of the root, when the first of them waits.
+    Priming {
+        /// The run that goes first.
+        run: RunId,
+        /// An estimate of the length of the prompt, in tokens.
+        tokens: u64,
+    },
+    /// The runs that have waited for the first answer of this run wait no longer: it is answered or over, or took too long. Recorded of the root.
+    Primed {
+        /// The run that went first.
+        run: RunId,
+    },
     /// The supervisor lives, and runs hold slots; nothing else was recorded for a while. Recorded of the root.
     Alive,
     /// A new supervisor holds the tree: nothing of it runs at this moment, and slots begin anew. Recorded of the root.
@@ -504,6 +517,9 @@ table! {
     Self::MemoryEnough => "memory_enough", "no run waits for memory any more";
     Self::HostBound { max_concurrent } => "host_bound",
         format!("at most {max_concurrent} at once over all trees of the user");
+    Self::Priming { run, tokens } => "priming",
+        format!("runs with the same prompt of about {} tokens wait for the first answer of {run}", number::count(*tokens));
+    Self::Primed { run } => "primed", format!("no run waits for the first answer of {run} any more");
     Self::HostFull => "host_full", "further runs wait for a slot, which the trees of the user share";
     Self::HostFree => "host_free", "no run waits for a slot of the host any more";
     Self::Ended(ending) => "ended", ending.reason.to_string();

@@ -1,5 +1,5 @@
-//! Reasons why trees are held back: the pauses of the operator, breakers that are open, quotas that are used up, paces of accounts, memory that is
-//! short, and slots that other trees hold.
+//! Reasons why trees are held back: the pauses of the operator, breakers that are open, quotas that are used up, paces of accounts, prompts that one
+//! run sends first, memory that is short, and slots that other trees hold.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use offshoot_session_key::AgentId;
 use serde::{Deserialize, Serialize};
 
-use crate::{Account, Event, EventKind, RootId, Timestamp};
+use crate::{Account, Event, EventKind, RootId, RunId, Timestamp};
 
 /// The reasons why trees are held back, as their events tell.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +25,8 @@ pub struct Holds {
     walls: Vec<(RootId, Wall)>,
     /// The accounts of each tree of which a bounded number of runs works at once.
     paces: Vec<(RootId, Pace)>,
+    /// The runs of each tree for whose first answer others wait.
+    primings: Vec<(RootId, Priming)>,
 }
 
 /// The breaker of an agent, while it is open: the runtime has failed too often in a row, and no run of the agent starts for a while.
@@ -52,6 +54,19 @@ pub struct Pace {
     /// The most runs at once.
     pub most: u32,
     /// The time since which there is a bound.
+    #[serde(serialize_with = "crate::rfc3339", deserialize_with = "crate::from_rfc3339")]
+    pub since: Timestamp,
+}
+
+/// A run for whose first answer others wait, because they send the same long prompt and then read it from the cache of the service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Priming {
+    /// The run that goes first.
+    pub run: RunId,
+    /// An estimate of the length of the prompt, in tokens.
+    pub tokens: u64,
+    /// The time since which the others wait.
     #[serde(serialize_with = "crate::rfc3339", deserialize_with = "crate::from_rfc3339")]
     pub since: Timestamp,
 }
@@ -88,7 +103,16 @@ impl Holds {
     pub fn apply(&mut self, event: &Event) -> bool {
         match &event.kind {
             EventKind::Paused => drop(self.paused.insert(event.root, event.at)),
-            EventKind::Unpaused | EventKind::Reopened => drop(self.paused.remove(&event.root)),
+            EventKind::Unpaused => drop(self.paused.remove(&event.root)),
+            EventKind::Reopened => {
+                self.paused.remove(&event.root);
+                self.primings.retain(|(root, _)| *root != event.root);
+            }
+            EventKind::Priming { run, tokens } => {
+                let (run, tokens, since) = (*run, *tokens, event.at);
+                self.primings.push((event.root, Priming { run, tokens, since }));
+            }
+            EventKind::Primed { run } => self.primings.retain(|(_, it)| it.run != *run),
             EventKind::MemoryShort(_) => drop(self.memory.insert(event.root, event.at)),
             EventKind::MemoryEnough => drop(self.memory.remove(&event.root)),
             EventKind::HostFull => drop(self.host.insert(event.root, event.at)),
@@ -165,6 +189,11 @@ impl Holds {
     /// Returns the accounts of a tree of which a bounded number of runs works at once.
     pub fn paces(&self, root: RootId) -> impl Iterator<Item = &Pace> {
         self.paces.iter().filter(move |(of, _)| *of == root).map(|(_, pace)| pace)
+    }
+
+    /// Returns the runs of a tree for whose first answer others wait.
+    pub fn primings(&self, root: RootId) -> impl Iterator<Item = &Priming> {
+        self.primings.iter().filter(move |(of, _)| *of == root).map(|(_, priming)| priming)
     }
 
     /// Returns the accounts of a tree of which a quota is used up.

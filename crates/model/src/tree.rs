@@ -11,8 +11,8 @@ use offshoot_session_key::{AgentId, SessionKey};
 use serde::Serialize;
 
 use crate::{
-    Cleanup, Cost, Event, EventKind, Holds, Need, OpenBreaker, Origin, Pace, Reason, RootId, RunId,
-    RunStatus, Timestamp, TraceStep, Usage, Wall, Window, Windows,
+    Cleanup, Cost, Event, EventKind, Holds, Need, OpenBreaker, Origin, Pace, Priming, Reason,
+    RootId, RunId, RunStatus, Timestamp, TraceStep, Usage, Wall, Window, Windows,
 };
 
 pub use node::{Node, Parked};
@@ -84,6 +84,9 @@ pub struct TreeNode {
     /// The accounts of which a bounded number of runs works at once, at the root.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paces: Vec<Pace>,
+    /// The runs for whose first answer others wait that send the same prompt, at the root.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub primings: Vec<Priming>,
     /// The other attempt that the run waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parked: Option<Parked>,
@@ -315,6 +318,11 @@ impl Tree {
         self.holds.paces(root).filter(move |_| !self.is_over(root))
     }
 
+    /// Returns the runs of a tree for whose first answer others wait; none where the tree is over.
+    pub fn primings(&self, root: RootId) -> impl Iterator<Item = &Priming> {
+        self.holds.primings(root).filter(move |_| !self.is_over(root))
+    }
+
     /// Returns the accounts of a tree of which a quota is used up; none where the tree is over.
     pub fn walls(&self, root: RootId) -> impl Iterator<Item = &Wall> {
         self.holds.walls(root).filter(move |_| !self.is_over(root))
@@ -397,6 +405,11 @@ impl Tree {
             open_breakers: if is_root { open() } else { Vec::new() },
             walls: if is_root { self.walls(node.root).cloned().collect() } else { Vec::new() },
             paces: if is_root { self.paces(node.root).cloned().collect() } else { Vec::new() },
+            primings: if is_root {
+                self.primings(node.root).cloned().collect()
+            } else {
+                Vec::new()
+            },
             parked: node.parked.clone().filter(|_| !node.status.is_terminal()),
             id: node.run,
             session_key: node.key.clone(),

@@ -92,7 +92,10 @@ impl Host for InOrder {
             }
             RunEvent::Progress(line) => self.host.said_line(Stream::Stderr, line),
             RunEvent::ToolUsed(used) => self.host.said_line(Stream::Stderr, &used.to_string()),
-            RunEvent::Started(_) | RunEvent::StrayEnded { .. } | RunEvent::QuotaLeft { .. } => {}
+            RunEvent::Started(_)
+            | RunEvent::Answers
+            | RunEvent::StrayEnded { .. }
+            | RunEvent::QuotaLeft { .. } => {}
         }
         self.host.tell(event);
     }

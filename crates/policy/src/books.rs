@@ -1,4 +1,4 @@
-//! The books of one tree: spawns, reservations, breakers, walls of quotas, paces of accounts and memory, over all its sessions.
+//! The books of one tree: spawns, reservations, breakers, walls of quotas, paces of accounts, shared prompts and memory, over all its sessions.
 
 use offshoot_model::{Origin, RunId, Timestamp};
 
@@ -7,6 +7,7 @@ use crate::breaker::Breakers;
 use crate::budget::Ledger;
 use crate::memory::Memory;
 use crate::pace::Paces;
+use crate::prefix::Prefixes;
 use crate::quota::Quotas;
 use crate::rate::Window;
 
@@ -24,6 +25,8 @@ pub struct Books {
     pub quotas: Quotas,
     /// The bounds of runs that work at once, by account.
     pub paces: Paces,
+    /// The prompts that runs have in common.
+    pub prefixes: Prefixes,
     /// The memory that is reserved for live runs.
     pub memory: Memory,
     /// The amounts that are reserved and used.

@@ -59,6 +59,7 @@ mod lineage;
 pub mod memory;
 pub mod needs;
 pub mod pace;
+pub mod prefix;
 pub mod quota;
 pub mod rate;
 mod rights;

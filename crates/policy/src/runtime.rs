@@ -22,6 +22,11 @@ pub struct RuntimeFacts {
     pub resumes: bool,
     /// The memory that the processes of one run take, in bytes, as far as the runtime knows it before any has run.
     pub memory: u64,
+    /// An estimate of its own instructions and tools, in tokens, which each of its runs sends first; none where no cache of its service
+    /// is known.
+    pub own_prompt: Option<u64>,
+    /// The most bytes of values that it sends in front of the task.
+    pub inline_bytes: u64,
     /// The account under which it calls its service, whose quotas its runs share.
     pub account: Arc<Account>,
     /// The other runtimes that there are, for the advice where this one cannot keep a right from a session.
@@ -70,6 +75,8 @@ impl RuntimeFacts {
             turns: false,
             resumes: false,
             memory: Self::COMMAND_MEMORY,
+            own_prompt: None,
+            inline_bytes: 0,
             others: Arc::default(),
         }
     }

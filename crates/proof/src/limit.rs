@@ -206,6 +206,16 @@ pub const LIMITS: &[Limit] = &[
         ),
     ),
     limit(
+        "primeCache",
+        AtLimit::Manner(
+            "of runs with the same long prompt one begins, and the others when it is answered",
+        ),
+        None,
+        Proof::Test(
+            "crates/spawner/src/machine/tests/priming.rs::one_begins_and_the_others_when_it_is_answered",
+        ),
+    ),
+    limit(
         "budget.tokens",
         AtLimit::Ended("budget"),
         Some(Rule::Budget),

@@ -52,29 +52,36 @@ const MOST_READ: u64 = 64 * 1024;
 /// The name of the piece of a map, beside the names of context variables.
 const PIECE: &str = "the input";
 
-/// The first prompt of a run, and what is left to be read by the tool. `inline` bytes of values become part of it.
+/// The first prompt of a run, and what is left to be read by the tool. `inline` bytes of values become part of it. Values stand in front of
+/// the task: a service that keeps prompts in a cache reads them once for all runs that have them.
 pub(crate) fn first(launch: &Launch, inline: u64) -> io::Result<(String, Sources)> {
-    let mut prompt = launch.task.to_string();
+    let (mut in_front, mut behind) = (String::new(), launch.task.to_string());
     let mut sources = Sources::default();
     let mut room = inline;
     for source in sources_of(launch) {
-        prompt.push_str("\n\n");
         let text = source.short_text(room)?;
-        if text.is_none() || !source.is_piece {
-            source.head(&mut prompt);
+        if text.is_some() {
+            room -= source.length;
         }
         match text {
+            Some(text) if source.is_piece => {
+                behind.push_str("\n\n");
+                behind.push_str(&text);
+            }
             Some(text) => {
-                room -= source.length;
-                prompt.push_str(&text);
+                source.head(&mut in_front);
+                in_front.push_str(&text);
+                in_front.push_str("\n\n");
             }
             None => {
-                prompt.push_str("Read it with the tool context_read.");
+                behind.push_str("\n\n");
+                source.head(&mut behind);
+                behind.push_str("Read it with the tool context_read.");
                 sources.0.push(source);
             }
         }
     }
-    Ok((prompt, sources))
+    Ok((in_front + &behind, sources))
 }
 
 impl Sources {

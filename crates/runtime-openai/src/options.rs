@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use offshoot_model::AgentId;
+use offshoot_runtime::SharedPrompt;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -108,6 +109,11 @@ impl Default for OpenAiOptions {
 }
 
 impl OpenAiOptions {
+    /// Returns the beginning of their prompts that all runs have in common: values, and none of the runtime's own.
+    pub fn shared_prompt(&self) -> SharedPrompt {
+        SharedPrompt { own_tokens: 0, inline_bytes: self.inline_bytes }
+    }
+
     /// The models that stand in for an agent's own.
     pub(crate) fn fallback_models(&self, agent: &AgentId) -> &[String] {
         let own = self.agents.get(agent.as_str()).and_then(|agent| agent.fallback_models.as_ref());

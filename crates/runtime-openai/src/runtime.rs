@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use offshoot_model::{JsonText, Reason};
 use offshoot_runtime::{
     Abilities, CostKnowledge, Credential, Finished, Launch, Pressure, RunContext, Runtime, Secrets,
-    system_prompt,
+    SharedPrompt, system_prompt,
 };
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -129,6 +129,10 @@ impl Runtime for OpenAiRuntime {
     /// Returns the room of a conversation, which the supervisor keeps: no process is started.
     fn memory(&self) -> u64 {
         4 << 20
+    }
+
+    fn shared_prompt(&self) -> Option<SharedPrompt> {
+        Some(self.inner.options.shared_prompt())
     }
 
     fn abilities(&self) -> Abilities {

@@ -320,6 +320,7 @@ impl Session<'_> {
     async fn attempt(&mut self, request: Vec<u8>, purpose: Purpose) -> Result<Reply, Failure> {
         let mut reply = Reply::default();
         let mut line = 0;
+        let mut began = false;
         let mut words = Words::new(self);
         let service = self.service;
         let mut answer = service.call(request).await?;
@@ -333,6 +334,9 @@ impl Session<'_> {
                 None => break false,
                 Some(Chunk::Done) => break true,
                 Some(Chunk::Delta(delta)) => {
+                    if !std::mem::replace(&mut began, true) {
+                        self.host.answers();
+                    }
                     self.counted = delta.usage.or(self.counted);
                     if let Some(odd) = &delta.odd_usage {
                         self.tell(format!("what it used is unknown: the service says {odd}"));

@@ -36,6 +36,8 @@ pub enum RunEvent {
         /// The reset.
         until: Timestamp,
     },
+    /// The model has begun to answer.
+    Answers,
     /// The usage so far. Cumulative.
     Used {
         /// The tokens used.
@@ -177,6 +179,11 @@ impl RunHost {
     /// Tells that the run runs.
     pub fn started(&self, process: Option<ProcessIdentity>) {
         self.0.hear(RunEvent::Started(process));
+    }
+
+    /// Tells that the model has begun to answer.
+    pub fn answers(&self) {
+        self.0.hear(RunEvent::Answers);
     }
 
     /// Shows that the run is at work, as often as that is seen; nothing is told.

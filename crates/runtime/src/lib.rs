@@ -110,8 +110,23 @@ pub trait Runtime: Send + Sync + 'static {
         32 << 20
     }
 
+    /// Returns the beginning of their prompts that its runs have in common; none where its service is not known to keep prompts in a cache.
+    fn shared_prompt(&self) -> Option<SharedPrompt> {
+        None
+    }
+
     /// Starts one run. Returns at once; the work happens in the future.
     fn start(&self, launch: Launch, cx: RunContext) -> BoxFuture<'static, Finished>;
+}
+
+/// The beginning of the prompts of a runtime, which its service keeps in a cache once it has read it. The instructions of the agent belong to
+/// it in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SharedPrompt {
+    /// An estimate of the runtime's own instructions and tools, in tokens.
+    pub own_tokens: u64,
+    /// The most bytes of values that stand in front of the task.
+    pub inline_bytes: u64,
 }
 
 /// The context of a running agent, besides its launch.

@@ -29,6 +29,7 @@ mod needs;
 mod observation;
 mod pace;
 mod pool;
+mod priming;
 mod queue;
 mod recall;
 mod refusals;
@@ -57,6 +58,7 @@ use offshoot_model::{
     Account, AgentId, BudgetGrant, Cleanup, CostKnowledge, DelegationContext, Event, EventKind,
     RootId, RunId, Timestamp, TraceStep,
 };
+use offshoot_policy::prefix::PrefixId;
 use offshoot_policy::{Books, Lineage, Terms};
 use offshoot_runtime::RunEvent;
 use thin_vec::ThinVec;
@@ -82,7 +84,8 @@ use deadline::Deadlines;
 use host_slots::HostSlots;
 use memory::MemoryWait;
 use needs::Needs;
-use pace::PacedLine;
+use pace::Aside;
+
 use queue::Queue;
 use run::{AttemptUse, Body, Live, Run, SlotState};
 use slots::{Caps, Position, Slots};
@@ -124,7 +127,9 @@ pub(crate) struct Machine {
     /// True if runs of an account may start again, or the next one may probe, since runs were held back for it.
     walls_changed: bool,
     /// Runs that wait because as many of their account work as may.
-    paced_lines: BTreeMap<Account, PacedLine>,
+    paced_lines: BTreeMap<Account, Aside>,
+    /// Runs that wait for the first answer to a prompt that they share.
+    unprimed: BTreeMap<PrefixId, Aside>,
     /// Walls that other trees have met and of which no run of this one has asked yet, with their resets.
     told_walls: BTreeMap<Account, (Option<Arc<str>>, Timestamp)>,
     paused: bool,
@@ -173,6 +178,7 @@ impl Machine {
             at_cap: BTreeSet::new(),
             walls_changed: false,
             paced_lines: BTreeMap::new(),
+            unprimed: BTreeMap::new(),
             told_walls: BTreeMap::new(),
             paused: false,
             held: false,
@@ -393,6 +399,7 @@ impl Machine {
                 self.record(run, EventKind::Started { process });
             }
             RunEvent::Progress(text) => self.show(run, text),
+            RunEvent::Answers => self.shows_success(run),
             RunEvent::ToolUsed(used) => {
                 self.shows_success(run);
                 self.tool_used(run, used);
@@ -426,7 +433,7 @@ impl Machine {
     fn told_late(&mut self, run: RunIndex, attempt: u32, event: RunEvent) {
         let Some(live) = self.runs[run.get()].live_mut() else { return };
         match event {
-            RunEvent::Started(_) | RunEvent::QuotaLeft { .. } => {}
+            RunEvent::Started(_) | RunEvent::QuotaLeft { .. } | RunEvent::Answers => {}
             RunEvent::ToolUsed(used) => self.show(run, used.line().into()),
             RunEvent::Progress(text) => self.show(run, text),
             RunEvent::StrayEnded { pid, name } => {
@@ -462,6 +469,7 @@ impl Machine {
                 Due::Park => self.park_limit(),
                 Due::Memory => self.look_at_memory_again(),
                 Due::Alive => self.may_say_alive(),
+                Due::FirstAnswer => self.first_answers_run_out(),
                 Due::Reconsider => self.reconsider(),
             }
         }

@@ -136,6 +136,7 @@ impl Runtimes {
 fn facts(name: &Arc<str>, runtime: &dyn Runtime) -> RuntimeFacts {
     let Abilities { cost, turns, resumes, enforces } = runtime.abilities();
     let account = Arc::new(Account::of_runtime(Arc::clone(name)));
+    let prompt = runtime.shared_prompt();
     RuntimeFacts {
         name: Arc::clone(name),
         cost,
@@ -144,6 +145,8 @@ fn facts(name: &Arc<str>, runtime: &dyn Runtime) -> RuntimeFacts {
         turns,
         resumes,
         memory: runtime.memory(),
+        own_prompt: prompt.map(|prompt| prompt.own_tokens),
+        inline_bytes: prompt.map_or(0, |prompt| prompt.inline_bytes),
         account,
         others: Arc::default(),
     }

@@ -19,6 +19,7 @@ fn print(event: &RunEvent) {
         RunEvent::Started(None)
         | RunEvent::ToolUsed(_)
         | RunEvent::Used { .. }
+        | RunEvent::Answers
         | RunEvent::QuotaLeft { .. }
         | RunEvent::StrayEnded { .. } => {}
     }

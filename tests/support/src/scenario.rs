@@ -171,6 +171,8 @@ fn map(script: &mut Script) {
     script.say(root, EventKind::Unparked { account: account.clone() });
     script.say(root, EventKind::Paced { account: account.clone(), most: Some(2) });
     script.say(root, EventKind::Paced { account, most: None });
+    script.say(root, EventKind::Priming { run: root, tokens: 9_000 });
+    script.say(root, EventKind::Primed { run: root });
     script.say(root, EventKind::Merged(Box::new(summary)));
     let reason = Reason::PiecesFailed { failed: 3, total: 7 };
     script.end(root, Ending { output: Some(output), ..Ending::of(reason) });

@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &FanoutArguments, cx: &Invocation) -> Result<Exit, 
     let files = context::look(&work.context, cx)?;
     let own_files = tasks.iter().map(|task| context::look(&task.files, cx));
     let own_files = own_files.collect::<Result<Vec<_>, _>>()?;
-    let plan =
+    let mut plan =
         Plan { tasks, ..Plan::of("fanout", &prepared, &config, &work.limits, cx).merging(&terms) };
     if work.dry_run {
         let needed = needs::places(&plan.tasks.iter().map(Task::named).collect::<Vec<_>>());
@@ -63,6 +63,10 @@ pub(crate) fn run(arguments: &FanoutArguments, cx: &Invocation) -> Result<Exit, 
             let (bytes, needs) = (Some(task.task.len() as u64), task.needs.clone());
             PlannedAgent { label, bytes, runs: Some(runs), wave: wave + 1, needs }
         };
+        plan.context = context::read(&files)?;
+        for (task, files) in plan.tasks.iter_mut().zip(&own_files) {
+            task.context = context::read(files)?;
+        }
         let agents: Vec<_> = (1..).zip(&plan.tasks).zip(waves).map(agent).collect();
         return nested::dry_run(&plan, &agents, "", &config, &prepared, cx);
     }

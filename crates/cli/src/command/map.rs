@@ -85,7 +85,9 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
                 needs: Vec::new(),
             })
             .collect();
-        let plan = Plan { stages, ..plan(&prepared, &config, how, &cut, &terms, work, cx) };
+        let context = context::read(&files)?;
+        let plan =
+            Plan { context, stages, ..plan(&prepared, &config, how, &cut, &terms, work, cx) };
         let agents = stages::planned(agents, &plan);
         return nested::dry_run(&plan, &agents, &task, &config, &prepared, cx);
     }

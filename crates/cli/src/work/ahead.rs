@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::dry_run::PlannedAgent;
 use super::plan::Plan;
+use super::same_prompts::SamePrompt;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::Record;
@@ -36,6 +37,9 @@ pub(crate) struct Ahead {
     /// The windows of quotas that have not begun anew since they were last told of, as the newest tree here heard of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     windows: Vec<Window>,
+    /// The prompts that one agent sends first, and others after its first answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    same_prompts: Vec<SamePrompt>,
     /// The runtimes whose requests to models are reserved before they leave.
     metered: Vec<Arc<str>>,
 }
@@ -120,9 +124,11 @@ impl Ahead {
                 until: wall.until,
             });
         let windows = windows(&runtimes, now, cx).unwrap_or_default();
+        let at_once = first.map_or(all, |(_, most)| most);
         Self {
             windows,
-            at_once: first.map_or(all, |(_, most)| most),
+            same_prompts: SamePrompt::of(plan, agents, at_once, config),
+            at_once,
             bound_by: first.map(|(key, _)| key),
             host,
             memory,
@@ -151,6 +157,7 @@ impl Ahead {
             let [available, kept] = [available, kept].map(number::bytes);
             lines.push(format!("memory: {available} available, {kept} kept{is_short}"));
         }
+        lines.extend(self.same_prompts.iter().map(SamePrompt::line));
         if !self.metered.is_empty() {
             let names = self.metered.join(", ");
             lines.push(format!(

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::path::PathBuf;
 
-use offshoot_model::{ContextEntry, ValueKind};
+use offshoot_model::{ContentHash, ContextEntry, ValueKind, VariableRef};
 use offshoot_store::{NAME_LIMIT, NewValue, Store, kind_of};
 
 use crate::arguments::ContextArgument;
@@ -50,6 +50,20 @@ pub(crate) fn look(
         files.push(ContextFile { name: name.clone(), path, kind });
     }
     Ok(files)
+}
+
+/// Returns the values as they would be stored, for a dry run.
+pub(crate) fn read(files: &[ContextFile]) -> Result<Vec<ContextEntry>, Failure> {
+    let entry = |ContextFile { name, path, kind }: &ContextFile| {
+        let mut hasher = blake3::Hasher::new();
+        File::open(path)
+            .and_then(|file| hasher.update_reader(file).map(drop))
+            .map_err(|error| Failure::file(FailureCode::CannotRead, "read", path, &error))?;
+        let hash = ContentHash::from_bytes(*hasher.finalize().as_bytes());
+        let value = VariableRef { hash, size: hasher.count(), kind: *kind };
+        Ok(ContextEntry { name: name.as_str().into(), value })
+    };
+    files.iter().map(entry).collect()
 }
 
 /// Stores them all.

@@ -76,7 +76,7 @@ impl InputTokens {
 }
 
 /// Returns the model that all agents ask; none where it is not known, or where they ask several.
-fn model(plan: &Plan, config: &Config) -> Option<String> {
+pub(super) fn model(plan: &Plan, config: &Config) -> Option<String> {
     let is_one = plan
         .tasks
         .iter()

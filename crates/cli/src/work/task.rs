@@ -155,6 +155,18 @@ fn first_words(text: &str) -> String {
     if label.is_empty() { "task".to_owned() } else { label }
 }
 
+impl Task {
+    /// Returns the values that it may read: those of all tasks, but for names of its own and of answers that it needs, and then its own.
+    pub(crate) fn context(&self, plan: &Plan) -> Vec<ContextEntry> {
+        let answers: Vec<String> = self.needs.iter().map(|id| Need::variable(id)).collect();
+        let is_shared = |entry: &&ContextEntry| {
+            let own = self.context.iter().map(|own| &*own.name);
+            own.chain(answers.iter().map(String::as_str)).all(|own| own != &*entry.name)
+        };
+        plan.context.iter().filter(is_shared).chain(&self.context).cloned().collect()
+    }
+}
+
 /// The pieces of a planned fanout. `all` are the settings of those that have none of their own.
 ///
 /// # Errors
@@ -165,12 +177,7 @@ pub(crate) fn pieces(plan: &Plan, all: &RunSpec) -> Result<Vec<Piece>, NeedsErro
     let needed = needs::places(&named)?;
     let piece = |((place, task), needed): ((u32, &Task), Vec<usize>)| {
         let key: Arc<str> = task.name(place).into();
-        let answers: Vec<String> = task.needs.iter().map(|id| Need::variable(id)).collect();
-        let is_shared = |entry: &&ContextEntry| {
-            let own = task.context.iter().map(|own| &*own.name);
-            own.chain(answers.iter().map(String::as_str)).all(|own| own != &*entry.name)
-        };
-        let context = plan.context.iter().filter(is_shared).chain(&task.context).cloned().collect();
+        let context = task.context(plan);
         let need = |(name, place): (&String, usize)| PieceNeed {
             name: name.as_str().into(),
             place: u32::try_from(place).expect("a plan has fewer than 2^32 tasks"),

@@ -73,6 +73,7 @@ mod results;
 mod resume;
 mod retries;
 mod run;
+mod same_prompts;
 mod sandbox;
 mod security;
 mod sessions;

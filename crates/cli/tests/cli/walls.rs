@@ -123,8 +123,10 @@ fn one_probe_at_the_reset() {
         Rule::always(Reply::text("read")),
     ];
     let Some(stage) = stage("one_probe_at_the_reset", rules) else { return };
-    let at_once: Vec<&str> =
-        MAP.iter().map(|word| if *word == "1" { "3" } else { *word }).collect();
+    // All three begin at once, without a first answer that the others wait for.
+    stage.place.file("c.toml", "[agents.defaults.subagents]\nprimeCache = \"off\"\n");
+    let at_once = MAP.iter().map(|word| if *word == "1" { "3" } else { *word });
+    let at_once: Vec<&str> = at_once.chain(["--config", "c.toml"]).collect();
     let outcome = run(&stage, &at_once).expect_code(0);
     assert_eq!(outcome.stdout().matches("read").count(), 3, "{}", outcome.text());
     let events = events(&stage.place);

@@ -117,6 +117,16 @@ choice! {
 }
 
 choice! {
+    /// The order in which runs begin that send the same long prompt first.
+    PrimeCache {
+        /// One of them begins, and the others when the service has begun to answer it: they read the prompt from its cache.
+        Auto = "auto",
+        /// All of them begin at once.
+        Off = "off",
+    }
+}
+
+choice! {
     /// The treatment of a run that is refused because a quota of its account is used up.
     OnWall {
         // The strictest is the last.

@@ -1,7 +1,8 @@
 //! The limits that runs in line waited for.
 //!
 //! A run that stands in line is counted under what would have stopped it at that moment, the outermost first: a pause, the
-//! slots of the tree, those of its level, those below one of its parents, the quota of its account, the breaker of its agent, memory, the slots of the host, the pace of its account. The line of a parent that waits for its slot again is
+//! slots of the tree, those of its level, those below one of its parents, the quota of its account, the breaker of its agent, memory, the slots of the host, the pace of its account, the first
+//! answer to its prompt. The line of a parent that waits for its slot again is
 //! not counted: the record does not say when it began.
 
 use std::collections::{BTreeMap, HashMap};
@@ -37,6 +38,8 @@ pub enum Bound {
     Quota,
     /// As many runs of its account worked as may after its service had too much to do, or after the reset of a quota.
     Pace,
+    /// The service had not begun to answer the run that sent the same prompt first.
+    PrimeCache,
     /// Memory of the computer was short.
     Memory,
     /// Other trees of the user held all slots of the host.
@@ -74,6 +77,8 @@ pub(super) struct Bounds {
     walls: Vec<Arc<str>>,
     /// The runtimes of which a bounded number of runs works at once.
     paces: Vec<Arc<str>>,
+    /// The runs for whose first answer others wait, with their agents.
+    primings: Vec<(RunId, AgentId)>,
     /// The runtime of the runs of each agent.
     runtimes: HashMap<AgentId, Arc<str>>,
     paused: bool,
@@ -171,6 +176,12 @@ impl Bounds {
                 self.paces.retain(|runtime| *runtime != account.runtime);
                 self.paces.extend(most.map(|_| Arc::clone(&account.runtime)));
             }
+            EventKind::Priming { run, .. } => {
+                let place = self.index.get(run).copied();
+                let agent = place.map(|place| self.runs[place].agent.clone());
+                self.primings.extend(agent.map(|agent| (*run, agent)));
+            }
+            EventKind::Primed { run } => self.primings.retain(|(first, _)| first != run),
             EventKind::Reopened => self.reopen(),
             _ => {}
         }
@@ -245,6 +256,7 @@ impl Bounds {
             () if self.memory_short => Bound::Memory,
             () if self.host_full => Bound::Host,
             () if runtime.is_some_and(|runtime| self.paces.contains(runtime)) => Bound::Pace,
+            () if self.primings.iter().any(|(_, first)| first == agent) => Bound::PrimeCache,
             () => Bound::Other,
         }
     }
@@ -352,6 +364,7 @@ impl Bounds {
         }
         self.paused = false;
         self.open_breakers.clear();
+        self.primings.clear();
     }
 }
 
@@ -374,6 +387,7 @@ impl fmt::Display for Bound {
             Self::Host => f.write_str("host.maxConcurrent"),
             Self::Quota => f.write_str("the quota of an account"),
             Self::Pace => f.write_str("the pace of an account"),
+            Self::PrimeCache => f.write_str("primeCache"),
             Self::Pause => f.write_str("the pause"),
             Self::Other => f.write_str("their start, once a slot was free"),
         }

@@ -192,7 +192,8 @@ impl Tally {
         let open = root.into_iter().flat_map(|root| self.holds.open_breakers(root));
         let walls = root.into_iter().flat_map(|root| self.holds.walls(root)).map(Hold::Wall);
         let paces = root.into_iter().flat_map(|root| self.holds.paces(root)).map(Hold::Pace);
-        let walls = walls.chain(paces);
+        let primings = root.into_iter().flat_map(|root| self.holds.primings(root));
+        let walls = walls.chain(paces).chain(primings.map(Hold::Priming));
         let memory = root.and_then(|root| self.holds.memory_short(root)).map(Hold::Memory);
         let host = root.and_then(|root| self.holds.host_full(root)).map(Hold::Host);
         paused.into_iter().chain(walls).chain(memory).chain(host).chain(open.map(Hold::Breaker))

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use offshoot_model::{
-    Event, EventKind, Holds, OpenBreaker, Pace, RootId, RunId, Timestamp, Wall, rfc3339,
+    Event, EventKind, Holds, OpenBreaker, Pace, Priming, RootId, RunId, Timestamp, Wall, rfc3339,
 };
 use serde::Serialize;
 
@@ -36,6 +36,9 @@ pub struct HeldTree {
     /// The accounts of which a bounded number of runs works at once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paces: Vec<Pace>,
+    /// The runs for whose first answer others wait that send the same prompt.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub primings: Vec<Priming>,
     /// The number of runs that wait for another attempt.
     #[serde(skip_serializing_if = "is_zero")]
     pub parked_runs: usize,
@@ -53,6 +56,7 @@ impl HeldTree {
             || !self.open_breakers.is_empty()
             || !self.walls.is_empty()
             || !self.paces.is_empty()
+            || !self.primings.is_empty()
             || self.parked_runs > 0
     }
 }
@@ -109,6 +113,7 @@ impl OpenTrees {
             open_breakers: self.holds.open_breakers(*root).cloned().collect(),
             walls: self.holds.walls(*root).cloned().collect(),
             paces: self.holds.paces(*root).cloned().collect(),
+            primings: self.holds.primings(*root).cloned().collect(),
             parked_runs: self.parked.values().filter(|of| *of == root).count(),
         };
         let all = self.open.iter().map(held);
@@ -122,6 +127,7 @@ impl HeldTree {
         let paused = self.paused_since.map(Hold::Paused);
         let holds = paused.into_iter().chain(self.walls.iter().map(Hold::Wall));
         let holds = holds.chain(self.paces.iter().map(Hold::Pace));
+        let holds = holds.chain(self.primings.iter().map(Hold::Priming));
         let holds = holds.chain(self.memory_short_since.map(Hold::Memory));
         let holds = holds.chain(self.host_full_since.map(Hold::Host));
         let holds = holds.chain(self.open_breakers.iter().map(Hold::Breaker));

@@ -1,8 +1,8 @@
 //! A run in a tree.
 
 use offshoot_model::{
-    AgentId, Cost, OpenBreaker, Pace, Reason, RunId, RunStatus, SessionKey, Timestamp, TreeNode,
-    Usage, Wall, from_rfc3339, rfc3339,
+    AgentId, Cost, OpenBreaker, Pace, Priming, Reason, RunId, RunStatus, SessionKey, Timestamp,
+    TreeNode, Usage, Wall, from_rfc3339, rfc3339,
 };
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +60,10 @@ pub struct WireTreeNode {
     /// versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paces: Vec<Pace>,
+    /// The runs for whose first answer others wait that send the same prompt, at the topmost run of an answer. Absent from the answers of
+    /// earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub primings: Vec<Priming>,
     /// The other attempt that the run waits for. Absent from the answers of earlier versions.
     pub parked: Option<WireParked>,
     /// Levels below the root.
@@ -158,6 +162,7 @@ impl From<&TreeNode> for WireTreeNode {
             open_breakers: node.open_breakers.clone(),
             walls: node.walls.clone(),
             paces: node.paces.clone(),
+            primings: node.primings.clone(),
             parked: node.parked.as_ref().map(|parked| WireParked {
                 since: parked.since,
                 until: parked.until,

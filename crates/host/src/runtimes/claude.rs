@@ -29,6 +29,7 @@ pub const CLAUDE: BuiltInRuntime = BuiltInRuntime {
     runs_commands: false,
     asks: Asks::Anthropic,
     effect,
+    shared_prompt: |_| Some(ClaudeRuntime::SHARED_PROMPT),
     check,
     build: |parts| build(parts).boxed(),
 };

@@ -20,6 +20,7 @@ pub const EXEC: BuiltInRuntime = BuiltInRuntime {
     runs_commands: true,
     asks: Asks::AnyProvider,
     effect,
+    shared_prompt: |_| None,
     check,
     build: |parts| async move { Ok(Some(Arc::new(runtime(parts)) as _)) }.boxed(),
 };

@@ -23,6 +23,7 @@ pub(crate) const OPENAI: BuiltInRuntime = BuiltInRuntime {
     runs_commands: false,
     asks: Asks::ChatEndpoint,
     effect,
+    shared_prompt: |config| Some(options(config).ok()?.shared_prompt()),
     check,
     build: |parts| async move { build(&parts) }.boxed(),
 };

@@ -36,6 +36,8 @@ pub fn encode(told: &RunEvent) -> (u32, Cow<'_, str>) {
         RunEvent::StrayEnded { pid, name } => {
             (event::TEXT, Cow::Owned(format!("process {pid} ({name}) was ended")))
         }
+        // The host reads the same from what a plugin has used.
+        RunEvent::Answers => (event::TEXT, Cow::Borrowed("the model answers")),
         RunEvent::Used { usage, cost } => {
             let used = Used { v: Version, must: Must, usage: *usage, cost: *cost };
             (event::USAGE, json(to_json(&used, "usage")))

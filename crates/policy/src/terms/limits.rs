@@ -157,6 +157,8 @@ const _: fn(&SubagentSettings) = |settings| {
         result_inline_bytes: _,
         // Of what an agent is advised to do, which nothing holds it to.
         learn_delegation: _,
+        // Of the order among runs. What waits is on record.
+        prime_cache: _,
     } = settings;
 };
 

@@ -114,6 +114,8 @@ pub(crate) fn paid(cost: CostKnowledge) -> RuntimeFacts {
         turns: true,
         resumes: true,
         memory: 600 << 20,
+        own_prompt: None,
+        inline_bytes: 0,
         account,
         others: Arc::default(),
     }

@@ -35,9 +35,9 @@ fn short_values_stand_in_the_prompt() {
     let (prompt, sources) = first(&launch(context, Input::Prompt), 100).expect("readable");
     assert_eq!(
         prompt,
-        "Count.\n\n\
-         Context variable \"log\" (3 bytes, type: text):\na\nb\n\n\
+        "Context variable \"log\" (3 bytes, type: text):\na\nb\n\n\
          Context variable \"data\" (31 bytes, type: json):\n{\"n\": 1}\n\n\
+         Count.\n\n\
          Context variable \"raw\" (2 bytes, type: bytes):\nRead it with the tool context_read.\n\n\
          Context variable \"long\" (200 bytes, type: text):\nRead it with the tool context_read."
     );

@@ -155,6 +155,7 @@ pub(crate) fn progress(events: &[RunEvent]) -> Vec<&str> {
             RunEvent::Progress(text) => Some(text),
             RunEvent::Started(_)
             | RunEvent::ToolUsed(_)
+            | RunEvent::Answers
             | RunEvent::Used { .. }
             | RunEvent::StrayEnded { .. }
             | RunEvent::QuotaLeft { .. } => None,

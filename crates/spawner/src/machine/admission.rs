@@ -9,6 +9,7 @@ use offshoot_model::{
     RefusalCode, Rules, RunId, Timestamp, bounded_request,
 };
 use offshoot_policy::budget::plausible_usd;
+use offshoot_policy::prefix::PrefixId;
 use offshoot_policy::{
     Admission, Caller, Fallback, LastChild, Load, RuntimeFacts, Terms, admit, open,
 };
@@ -33,6 +34,8 @@ pub(super) struct Entrant<'a> {
     pub(super) facts: Option<&'a RuntimeFacts>,
     /// Other runtimes that may take over.
     pub(super) fallbacks: Option<&'a Arc<[Fallback]>>,
+    /// The long prompt that it sends first.
+    pub(super) prefix: Option<PrefixId>,
 }
 
 impl Machine {
@@ -83,6 +86,8 @@ impl Machine {
             phase: if facts.is_some() { SlotState::Queued } else { SlotState::Holder },
             facts: facts.as_deref(),
             fallbacks: fallbacks.as_ref(),
+            // No other run is like it.
+            prefix: None,
         });
         self.record(root, EventKind::Admitted(Box::new(admitted)));
         self.record_host_bound();
@@ -118,6 +123,7 @@ impl Machine {
                 return self.out.push(Effect::Reply { reply, answer: Err(Box::new(refusal)) });
             }
         };
+        let prefix = self.prefix_of(caller, &admission, &request, &facts);
         let parent = self.runs[caller.get()].live_mut().expect("a caller that is over is refused");
         let (agent, grant) = (admission.agent.clone(), Arc::clone(&admission.grant));
         let last = LastAdmitted { agent, grant, named_tools: request.tools.is_some() };
@@ -168,6 +174,7 @@ impl Machine {
             phase: SlotState::Queued,
             facts: Some(&facts),
             fallbacks: fallbacks.as_ref(),
+            prefix,
         });
         self.record(run, EventKind::Admitted(Box::new(admitted)));
         self.out.push(Effect::Reply { reply, answer: Ok((run, id)) });
@@ -178,7 +185,7 @@ impl Machine {
     /// Puts a run into the tree, in a live step or as the record says: what it was granted is reserved, and everything that
     /// later steps want to know of it is there. It stands in no line yet.
     pub(super) fn admit(&mut self, entrant: Entrant<'_>) -> RunIndex {
-        let Entrant { id, admitted, parent, admission, phase, facts, fallbacks } = entrant;
+        let Entrant { id, admitted, parent, admission, phase, facts, fallbacks, prefix } = entrant;
         let part = parent.map_or(Part::TREE, |parent| self.part_below(parent));
         let above = parent.map(|parent| &self.runs[parent.get()]);
         let parent_lives = above.and_then(Run::live);
@@ -218,6 +225,7 @@ impl Machine {
             fallbacks: Fallbacks::of(fallbacks),
             memory: facts.map_or(0, |facts| facts.memory),
             account: facts.map(|facts| Arc::clone(&facts.account)),
+            prefix,
             stopping: None,
             reports: Allowance::default(),
             tool_uses: Allowance::default(),

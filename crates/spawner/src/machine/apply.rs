@@ -200,6 +200,9 @@ impl Machine {
             | EventKind::RequestRefused { .. }
             | EventKind::StallLent
             | EventKind::Alive
+            // What services keep is not known to another supervisor.
+            | EventKind::Priming { .. }
+            | EventKind::Primed { .. }
             | EventKind::HostBound { .. }
             // The ends of runs tell.
             | EventKind::BreakerOpened { .. }
@@ -220,6 +223,7 @@ impl Machine {
         self.books.breakers.interrupt();
         self.books.quotas.interrupt(self.now);
         self.books.paces.interrupt();
+        self.books.prefixes.interrupt();
         for live in self.runs.iter_mut().filter_map(Run::live_mut) {
             live.clock.pause(until);
         }

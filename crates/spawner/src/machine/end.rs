@@ -77,6 +77,7 @@ impl Machine {
             self.say_last(run, &mut ending, last_words);
         }
         self.ended_well(run, &ending);
+        self.is_no_longer_first(run);
         if !self.retry(run, &ending, retry_after) {
             self.finished(run, ending);
         }
@@ -101,6 +102,7 @@ impl Machine {
     /// A run is over, and everything it started is gone.
     pub(super) fn finished(&mut self, run: RunIndex, mut ending: Ending) {
         self.record_refusals(run);
+        self.is_no_longer_first(run);
         self.let_clock_rest(run);
         let live = self.runs[run.get()].live();
         let live =

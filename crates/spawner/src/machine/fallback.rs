@@ -89,6 +89,7 @@ impl Machine {
         (live.cost, live.unasked_cost) = (facts.cost, facts.unasked_cost);
         (live.takes_turns, live.resumes) = (facts.turns, facts.resumes);
         (live.memory, live.account) = (facts.memory, Some(Arc::clone(&facts.account)));
+        live.prefix = None;
     }
 
     /// True if nothing that a run has done is lost where it begins anew: it has asked for nothing, and was not written to.

@@ -116,7 +116,7 @@ impl Machine {
 
     /// Returns how many runs could start at most, had the host slots for all: one where it waits, whatever the numbers say.
     fn could_start(&self) -> u32 {
-        let in_line = self.queued() - self.paced_runs().count();
+        let in_line = self.queued() - self.aside().count();
         let in_line = u32::try_from(in_line).unwrap_or(u32::MAX);
         self.slots.room().min(in_line).max(1)
     }

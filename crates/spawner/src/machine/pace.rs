@@ -17,9 +17,9 @@ use super::queue::Turn;
 use super::run::RunIndex;
 use super::slots::Part;
 
-/// Runs of an account that wait for its pace, beside the queue and in its order: the deeper first, then by the turns of their parents. A
+/// Runs that wait beside the queue, in its order: the deeper first, then by the turns of their parents. A
 /// bound of two among ten thousand runs must not look at all of them at each end of one.
-pub(super) type PacedLine = BTreeMap<(Reverse<u32>, Turn), RunIndex>;
+pub(super) type Aside = BTreeMap<(Reverse<u32>, Turn), RunIndex>;
 
 impl Machine {
     /// Takes in that an attempt has ended. Where its service had too much to do, fewer runs of its account work at once from here on, as
@@ -115,9 +115,10 @@ impl Machine {
         }
     }
 
-    /// Returns the runs that wait for a pace.
-    pub(super) fn paced_runs(&self) -> impl Iterator<Item = RunIndex> {
-        let runs = self.paced_lines.values().flat_map(BTreeMap::values).copied();
+    /// Returns the runs that wait beside the queue: for a pace, or for a first answer.
+    pub(super) fn aside(&self) -> impl Iterator<Item = RunIndex> {
+        let lines = self.paced_lines.values().chain(self.unprimed.values());
+        let runs = lines.flat_map(BTreeMap::values).copied();
         runs.filter(|run| self.is_in_line(*run))
     }
 
@@ -127,7 +128,7 @@ impl Machine {
         self.books.paces.paced(account, most, working);
     }
 
-    fn is_in_line(&self, run: RunIndex) -> bool {
+    pub(super) fn is_in_line(&self, run: RunIndex) -> bool {
         self.runs[run.get()].status() == RunStatus::Queued
     }
 

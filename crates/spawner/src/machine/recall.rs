@@ -368,6 +368,7 @@ impl Recall {
             },
             context: particulars.context,
             command: particulars.command,
+            model: particulars.model,
             ..SpawnRequest::default()
         };
         // A parent that was over keeps neither terms nor lineage: what it asked for before that lives under its own.
@@ -399,6 +400,10 @@ impl Recall {
         });
         let on = admitted.runtime.as_deref();
         let fallbacks = on.and_then(|on| library.fallbacks(&admitted.agent, on));
+        let prefix = match (parent, &facts) {
+            (Some(parent), Some(facts)) => machine.prefix_of(parent, &admission, &request, facts),
+            _ => None,
+        };
         machine.admit(Entrant {
             id,
             admitted,
@@ -407,6 +412,7 @@ impl Recall {
             phase: if holds { SlotState::Holder } else { SlotState::Lent },
             facts: facts.as_deref(),
             fallbacks: fallbacks.as_ref(),
+            prefix,
         });
         Ok(facts)
     }

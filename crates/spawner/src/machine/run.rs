@@ -9,6 +9,7 @@ use offshoot_model::{
     Account, AgentId, Cleanup, Cost, CostKnowledge, Grant, Origin, Reason, RunId, RunStatus,
     SessionKey, Timestamp, Usage,
 };
+use offshoot_policy::prefix::PrefixId;
 use offshoot_policy::{Lineage, Terms};
 use thin_vec::ThinVec;
 
@@ -116,6 +117,8 @@ pub(crate) struct Live {
     pub(super) memory: u64,
     /// The account whose quotas it shares; none where it runs nothing, or its runtime is not here.
     pub(super) account: Option<Arc<Account>>,
+    /// The long prompt that it sends first; none where no other run waits for the answer to it.
+    pub(super) prefix: Option<PrefixId>,
     /// The reason of the ending, once the run was asked to stop.
     pub(crate) stopping: Option<Box<Reason>>,
     /// The refusals that it got. Most runs get none.

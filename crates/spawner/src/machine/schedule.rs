@@ -15,6 +15,7 @@ impl Machine {
     pub(super) fn schedule(&mut self) {
         self.reconsider_walls();
         self.reconsider_paces();
+        self.reconsider_first_answers();
         self.give_back_host_slots();
         let mut all_tried = false;
         while self.slots.any_free() {
@@ -41,7 +42,7 @@ impl Machine {
             if !is_queued || self.waits_at_wall(run) || self.waits_at_cap(run) {
                 continue;
             }
-            if self.waits_for_pace(run, turn) {
+            if self.waits_for_pace(run, turn) || self.waits_for_first_answer(run, turn) {
                 continue;
             }
             if self.waits_for_memory(run) {
@@ -135,6 +136,7 @@ impl Machine {
         self.record(run, EventKind::Starting);
         self.hold(run, lease, false);
         self.reserve_memory(run);
+        self.goes_first(run);
         let live = self.runs[run.get()].live().expect("a run that was given a slot is over");
         // A supervisor that dies before this is on record leaves a run that stands in line, and is started by the next one.
         let ahead = live.may_repeat().then(|| self.answers_recorded_at(run));

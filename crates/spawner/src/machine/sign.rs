@@ -26,6 +26,7 @@ impl Machine {
                 | Due::Deadline(_)
                 | Due::Park
                 | Due::Memory
+                | Due::FirstAnswer
                 | Due::Alive
                 | Due::Reconsider => {}
             }

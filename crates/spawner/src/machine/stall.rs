@@ -31,7 +31,7 @@ impl Machine {
     /// Sets the time of the next search for a stall, where one may come: all slots are taken, by parents only, and a run is
     /// queued. A leaf among the holders ends the search at once, which is the ordinary case.
     pub(super) fn watch_for_stall(&mut self) {
-        if self.queue.is_empty() && self.paced_lines.is_empty() {
+        if self.queue.is_empty() && self.aside().next().is_none() {
             if let Some(at) = self.stall_looked_for.take() {
                 self.timers.disarm(at, Due::Stall);
             }
@@ -64,7 +64,7 @@ impl Machine {
                 entry.status() == RunStatus::Queued
                     && self.slots.is_within(entry.position.part, part)
             };
-            let in_line = self.queue.entries().chain(self.paced_runs());
+            let in_line = self.queue.entries().chain(self.aside());
             let in_line: Vec<RunIndex> = in_line.filter(is_queued).collect();
             let above: HashSet<RunIndex> =
                 in_line.iter().flat_map(|&run| self.ancestors(run)).collect();
@@ -97,7 +97,7 @@ impl Machine {
         let waits = |part| {
             let is_within =
                 |run: RunIndex| self.slots.is_within(self.runs[run.get()].position.part, part);
-            self.queue.has_new(part) || self.paced_runs().any(is_within)
+            self.queue.has_new(part) || self.aside().any(is_within)
         };
         let parts = self.full_parts().filter(move |&part| waits(part));
         parts.filter_map(|part| self.silence(part))

@@ -15,6 +15,7 @@ mod memory;
 mod needs;
 mod observations;
 mod pace;
+mod priming;
 mod reachable;
 mod recalls;
 mod reopened;
@@ -123,6 +124,8 @@ fn a_thousand_trees() {
         "told of a wall",
         "unparked",
         "paced",
+        "priming",
+        "primed",
         "stands at a wall",
         "started after its wall",
         "probe",

@@ -28,6 +28,8 @@ pub(crate) enum Due {
     Park,
     /// The deadline of what is below a run, or of the whole tree.
     Deadline(RunIndex),
+    /// Runs may have waited for a first answer for too long.
+    FirstAnswer,
     /// Nothing may have been recorded for a while.
     Alive,
     /// Breakers and quotas may be probed, rates may have room again.

@@ -171,6 +171,10 @@ fn write(kind: &EventKind, ms: Option<u64>) {
         }
         EventKind::Unparked { account } => info!(%account, "account is not parked any more"),
         EventKind::Paced { account, most } => info!(%account, most, "pace of an account"),
+        EventKind::Priming { run: first, tokens } => {
+            info!(%first, tokens, "runs wait for the first answer to their prompt");
+        }
+        EventKind::Primed { run: first } => info!(%first, "no run waits for a first answer"),
         EventKind::Alive => debug!("nothing was recorded for a while"),
         EventKind::Reopened => info!("tree resumed"),
         EventKind::RootReopened(reopened) => {

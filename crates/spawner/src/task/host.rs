@@ -74,7 +74,10 @@ impl Host for AgentHost {
                     Err(_) => return self.sign(),
                 }
             }
-            RunEvent::Started(_) | RunEvent::Used { .. } | RunEvent::StrayEnded { .. } => None,
+            RunEvent::Started(_)
+            | RunEvent::Used { .. }
+            | RunEvent::Answers
+            | RunEvent::StrayEnded { .. } => None,
         };
         if let (RunEvent::Started(process), Some(ticket_issuer)) =
             (&event, &self.tree.ticket_issuer)

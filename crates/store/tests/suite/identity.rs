@@ -217,6 +217,11 @@ fn other_kind() -> impl Strategy<Value = EventKind> {
         Just(EventKind::Unparked { account: Account::of_runtime("claude") }),
         option::of(any::<u32>())
             .prop_map(|most| EventKind::Paced { account: Account::of_runtime("claude"), most }),
+        (any::<[u8; 16]>(), any::<u32>()).prop_map(|(run, tokens)| EventKind::Priming {
+            run: RunId::from_bytes(run),
+            tokens: tokens.into(),
+        }),
+        any::<[u8; 16]>().prop_map(|run| EventKind::Primed { run: RunId::from_bytes(run) }),
         (any::<bool>(), option::of(text()), [(); 3].map(|()| option::of(any::<u64>()))).prop_map(
             |(failed, only, [deadline_seconds, run_timeout_seconds, idle_timeout_seconds])| {
                 let only = only.map(Into::into);

@@ -1,6 +1,7 @@
 //! Invariants after every step, counted from the effects alone.
 
 mod budget;
+mod priming;
 mod requests;
 mod time;
 mod walls;
@@ -15,6 +16,7 @@ use offshoot_model::{
 
 use super::super::{Effect, Machine, RunIndex, WaitId};
 use super::limits::{Limits, Own};
+use priming::Primings;
 use time::Stretch;
 use walls::Walls;
 
@@ -71,6 +73,8 @@ pub(super) struct Ledger {
     panicked: HashMap<RunId, u64>,
     /// The accounts of which a quota is used up.
     walls: Walls,
+    /// The runs for whose first answer others wait.
+    primings: Primings,
     /// True while runs wait for memory.
     memory_short: bool,
     /// True while runs wait for a slot of the host.
@@ -115,6 +119,7 @@ impl Ledger {
             first_child: HashMap::new(),
             panicked: HashMap::new(),
             walls: Walls::default(),
+            primings: Primings::default(),
             memory_short: false,
             host_full: false,
             requests: BTreeMap::new(),
@@ -219,6 +224,8 @@ impl Ledger {
             }
             EventKind::Unparked { account } => self.unpark(account, at),
             EventKind::Paced { account, most } => self.pace(account, *most),
+            EventKind::Priming { run: first, .. } => self.priming(*first, at),
+            EventKind::Primed { run: first } => self.primed(*first, at),
             EventKind::MemoryShort(shortage) => {
                 assert!(!self.holding.is_empty(), "one run may always run");
                 assert!(shortage.is_short(), "it is short by its numbers");
@@ -238,6 +245,7 @@ impl Ledger {
             EventKind::Starting => {
                 self.assert_needs_are_over(run);
                 self.assert_no_wall(run, at);
+                self.assert_prompt_is_answered(run);
                 assert!(!self.at_cap.contains(&run), "it waits for more budget");
                 self.started.insert(run);
                 self.in_line.remove(&run);
@@ -267,6 +275,7 @@ impl Ledger {
             EventKind::Reopened => {
                 self.holding.clear();
                 self.walls.clear_probes();
+                self.primings.clear();
                 // A part of the pool may be on record where the start is not.
                 self.in_line.clone().into_iter().for_each(|run| self.return_to_pool(run));
                 let lives = |run: &&RunId| !self.ended.contains_key(run);
@@ -285,7 +294,10 @@ impl Ledger {
                 self.in_line.insert(run);
                 self.interrupted.remove(&run);
             }
-            EventKind::FellBack { runtime, .. } => self.fall_back(run, runtime),
+            EventKind::FellBack { runtime, .. } => {
+                self.primings.leave_out(run);
+                self.fall_back(run, runtime);
+            }
             EventKind::Resumed { after: Some(after), .. }
                 if matches!(**after, Reason::Quota { .. }) =>
             {

@@ -142,7 +142,7 @@ fn silent_parents_lend_their_slots_to_children_that_wait_for_the_pace() {
         world.ask(parent).expect("it is admitted");
     }
     assert_eq!(world.holding(), holding, "all slots are taken by parents");
-    assert!(world.machine.paced_runs().any(|run| run == children[2]));
+    assert!(world.machine.aside().any(|run| run == children[2]));
     world.advance(31_000);
     assert_eq!(world.times("stall_lent"), 1);
 }

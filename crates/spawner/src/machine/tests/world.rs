@@ -138,6 +138,7 @@ impl World {
         (facts.turns, facts.resumes) = (true, limits.resumes);
         // In percent of a computer that has 100 bytes.
         facts.memory = 10;
+        facts.own_prompt = limits.long_prompts.then_some(9_000);
         if limits.metered {
             facts.cost = CostKnowledge::Metered;
         } else if limits.budget_tokens.is_some() {
@@ -206,7 +207,9 @@ impl World {
         let falls_back = Seed(seed ^ 0xfa11_bac4).one_in(3) && !REGRESSIONS.contains(&seed);
         let own = Limits::random(&mut dice);
         let pauses_at_cap = Seed(seed ^ 0x00ca_99ed).one_in(3) && !REGRESSIONS.contains(&seed);
-        let limits = Limits { memory_percent, host_slots, falls_back, pauses_at_cap, ..own };
+        let long_prompts = Seed(seed ^ 0x0009_3017).one_in(2) && !REGRESSIONS.contains(&seed);
+        let own = Limits { memory_percent, host_slots, falls_back, pauses_at_cap, ..own };
+        let limits = Limits { long_prompts, ..own };
         let mut world = Self::new(seed, limits, Behaviour::Random);
         world.pieces_left = 1 + dice.below(8);
         world
