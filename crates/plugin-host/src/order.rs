@@ -104,6 +104,10 @@ impl Host for InOrder {
         self.host.said(stream, bytes);
     }
 
+    fn memory_short(&self) -> BoxFuture<'static, ()> {
+        self.host.memory_short()
+    }
+
     fn sign(&self) {
         self.host.sign();
     }

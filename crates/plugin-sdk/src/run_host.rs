@@ -67,6 +67,11 @@ impl Host for Link {
     // Nor for this: what a run of a plugin says beside its answer are its lines of progress.
     fn said(&self, _stream: Stream, _bytes: &[u8]) {}
 
+    // Nor for this: a plugin does not hear that memory is short.
+    fn memory_short(&self) -> BoxFuture<'static, ()> {
+        std::future::pending().boxed()
+    }
+
     fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
         let asked = self.ask(|host| host.spawn(wire::spawn::encode(request).as_str().into()));
         async move {

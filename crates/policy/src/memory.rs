@@ -59,6 +59,8 @@ struct Reserved {
     /// The memory of its processes when they were measured last.
     resident: u64,
     peak: u64,
+    /// True while the run waits for others, and grows no more.
+    rests: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -154,7 +156,22 @@ impl Memory {
         if self.keep.is_some() {
             let figure = self.figure(agent).unwrap_or(figure);
             let agent = agent.clone();
-            self.live.insert(run, Reserved { agent, figure, resident: 0, peak: 0 });
+            self.live.insert(run, Reserved { agent, figure, resident: 0, peak: 0, rests: false });
+        }
+    }
+
+    /// Takes in that a run waits for others, or goes on. While it waits nothing is reserved for it beside what it has.
+    pub fn rests(&mut self, run: RunId, rests: bool) {
+        if let Some(live) = self.live.get_mut(&run) {
+            live.rests = rests;
+            if rests {
+                // There may be enough now.
+                self.reading = self.reading.filter(|reading| reading.short.is_none());
+            } else {
+                // Its processes may have ended meanwhile: what they have is measured again where memory is scarce.
+                live.resident = 0;
+                self.reading.iter_mut().for_each(|reading| reading.measured = false);
+            }
         }
     }
 
@@ -184,7 +201,7 @@ impl Memory {
 impl Reserved {
     /// Returns what the run has not taken yet.
     fn to_come(&self) -> u64 {
-        self.figure.saturating_sub(self.resident)
+        if self.rests { 0 } else { self.figure.saturating_sub(self.resident) }
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The treatment of processes that wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Parking {
-    /// Processes are kept for a while, and as long as they are few.
+    /// Processes are kept for a while, as long as they are few and no run waits for memory.
     #[default]
     Auto,
     /// Processes are kept.
@@ -32,7 +32,7 @@ pub(crate) struct KeptProcess<'a> {
 }
 
 /// The longest that a ruling takes where no child has to be waited for.
-const AT_ONCE: Duration = Duration::from_millis(500);
+pub(crate) const AT_ONCE: Duration = Duration::from_millis(500);
 
 /// Longer than this, `Auto` keeps no process: the half second that another one takes is nothing then.
 const A_WHILE: Duration = Duration::from_secs(60);

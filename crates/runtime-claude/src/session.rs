@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use offshoot_model::{RunId, Stream, Timestamp, ToolUse};
 use offshoot_process::{Identity, Lines, Stop, StopHandle, StopReceiver, StopSignal};
 use offshoot_runtime::{
@@ -15,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::lines::{Assistant, LONGEST_LINE, Line, QuotaLeft, parse_without};
-use crate::parking::{KeptProcesses, Parking};
+use crate::parking::{AT_ONCE, KeptProcesses, Parking};
 use crate::talk::{BASELINE, Effect, Talk, USAGE};
 use crate::{ClaudeOptions, prompt};
 
@@ -239,6 +240,7 @@ impl Session<'_> {
             parking if resumable => parking.keeps(place.taken()),
             _ => Parking::Keep.keeps(place.taken()),
         };
+        let ends_for_others = resumable && self.options.parking == Parking::Auto;
         let asked = turns.ended(Some(answer));
         tokio::pin!(asked);
         let (lines, host, usage, stop) =
@@ -264,11 +266,26 @@ impl Session<'_> {
                 }
             }
         };
-        match timeout(patience, kept).await {
-            Ok(Some(NextTurn::Go(prompt))) => return Next::Here(prompt),
-            Ok(Some(NextTurn::End)) => return Next::End,
+        let wanted_by_others = async {
+            loop {
+                host.memory_short().await;
+                sleep_until(Instant::now() + AT_ONCE).await;
+                // It may be enough again.
+                if host.memory_short().now_or_never().is_some() {
+                    return;
+                }
+            }
+        };
+        let next = tokio::select! {
+            biased;
+            next = timeout(patience, kept) => next.ok().flatten(),
+            () = wanted_by_others, if ends_for_others => None,
+        };
+        match next {
+            Some(NextTurn::Go(prompt)) => return Next::Here(prompt),
+            Some(NextTurn::End) => return Next::End,
             // It went by itself, or has to go now.
-            Ok(None) | Err(_) => {}
+            None => {}
         }
         drop(place);
         tracing::debug!("process goes while the run waits");

@@ -124,6 +124,12 @@ pub trait Host: Send + Sync {
         Box::pin(async { true })
     }
 
+    /// Answers as soon as runs of the tree wait for memory of the computer, at once where they do: what only waits may then end its processes. A
+    /// host that looks at no memory never answers.
+    fn memory_short(&self) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::pending())
+    }
+
     /// Returns the tools by which the run may ask its tree for more than children. A host without a door offers none.
     fn tools(&self) -> BoxFuture<'static, Vec<ToolOffer>> {
         Box::pin(async { Vec::new() })
@@ -179,6 +185,11 @@ impl RunHost {
     /// Tells that the run runs.
     pub fn started(&self, process: Option<ProcessIdentity>) {
         self.0.hear(RunEvent::Started(process));
+    }
+
+    /// Answers as soon as runs of the tree wait for memory of the computer.
+    pub fn memory_short(&self) -> BoxFuture<'static, ()> {
+        self.0.memory_short()
     }
 
     /// Tells that the model has begun to answer.

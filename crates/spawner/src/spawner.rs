@@ -243,6 +243,7 @@ impl Spawner {
             workspaces: around.workspaces.clone(),
             account_board: around.account_board.clone(),
             host_memory: around.host_memory.clone(),
+            memory_short: watch::Sender::new(false),
             workplaces: Workplaces::default(),
             contexts: Contexts::default(),
             shared_contexts: SharedContexts::new(&around.folder, root),

@@ -21,7 +21,7 @@ use offshoot_store::{
     DataFolder, NewValue, Outcome, OutputKeeper, SharedContexts, Store, StoreError,
 };
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use crate::account_board::{AccountBoard, ParkedAccount};
 use crate::announce::{Announced, Announcement};
@@ -76,6 +76,8 @@ pub(crate) struct TreeContext {
     pub(crate) account_board: Option<Arc<dyn AccountBoard>>,
     /// Tells how much memory the computer has; none where runs wait for none.
     pub(crate) host_memory: Option<HostMemorySource>,
+    /// True while runs wait for memory.
+    pub(crate) memory_short: watch::Sender<bool>,
     pub(crate) workplaces: Workplaces,
     pub(crate) contexts: Contexts,
     /// The folders in which its runs see what they are given.

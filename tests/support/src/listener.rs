@@ -11,7 +11,7 @@ use offshoot_runtime::{
     Finished, Host, Launch, Ruling, RunContext, RunEvent, RunHost, Runtime, StopHandle, WaitAnswer,
     WaitFor,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// A host that admits no child, ends each run with its first turn and notes everything, unless the test says otherwise.
 /// Clones share what was noted.
@@ -23,6 +23,7 @@ pub struct Listener {
     wait: Option<Wait>,
     delegate: Option<Delegate>,
     observe: Option<Observe>,
+    memory_short: Arc<watch::Sender<bool>>,
 }
 
 type Look = Arc<dyn Fn(&RunEvent) + Send + Sync>;
@@ -99,6 +100,11 @@ impl Listener {
         sender
     }
 
+    /// Tells runs that others wait for memory.
+    pub fn memory_is_short(&self) {
+        self.memory_short.send_replace(true);
+    }
+
     /// Lets a run go on with one more turn, with this prompt.
     pub fn goes_on(&self, prompt: &str) {
         let ruling = Ruling::Go(Some(prompt.to_owned()));
@@ -163,6 +169,11 @@ impl Host for Listener {
         let mut noted = self.noted();
         noted.tell(Told::Event(event.clone()));
         noted.events.push(event);
+    }
+
+    fn memory_short(&self) -> BoxFuture<'static, ()> {
+        let mut memory_short = self.memory_short.subscribe();
+        async move { drop(memory_short.wait_for(|short| *short).await) }.boxed()
     }
 
     fn said(&self, stream: Stream, bytes: &[u8]) {

@@ -34,6 +34,24 @@ fn short(available: u64, reserved: u64, stalled: Option<u32>) -> Gate {
 }
 
 #[test]
+fn for_a_run_that_waits_nothing_is_reserved_beside_what_it_has() {
+    let mut memory = memory();
+    memory.started(run(1), &AgentId::main(), 600 * MIB);
+    memory.read(host(1_700, None), Some(&[]), at(0));
+    assert_eq!(ask(&mut memory, 0), short(1_700, 1_200, None));
+    memory.rests(run(1), true);
+    assert_eq!(ask(&mut memory, 0), Gate::Look { measure: false }, "there may be enough now");
+    memory.read(host(1_700, None), Some(&[]), at(0));
+    assert_eq!(ask(&mut memory, 0), Gate::Open);
+    memory.read(host(1_700, None), Some(&[(run(1), 600 * MIB)]), at(0));
+    memory.rests(run(1), false);
+    let measure = Gate::Look { measure: true };
+    assert_eq!(ask(&mut memory, 0), measure, "its process may have gone, and comes back");
+    memory.read(host(1_700, None), Some(&[(run(1), 0)]), at(0));
+    assert_eq!(ask(&mut memory, 0), short(1_700, 1_200, None));
+}
+
+#[test]
 fn a_start_waits_where_less_than_is_kept_would_be_left() {
     let check = |live: u64, available, stalled, expected: Gate| {
         let mut memory = memory();

@@ -109,6 +109,35 @@ async fn one_that_waits_is_ended_and_goes_on_in_another_process() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_that_waits_is_ended_when_others_wait_for_memory() {
+    let Some(clients) = install("one_that_waits_is_ended_when_others_wait_for_memory") else {
+        return;
+    };
+    for parking in [Parking::Auto, Parking::Keep] {
+        let stage = stage(clients, parking, [at(1, "one"), at(2, "two")]);
+        let engine = Listener::default();
+        let ruling = engine.rules();
+        let mut told = engine.watch();
+        let (run, _letters, _handle) = start(&stage, &engine, "x");
+        let rule = async {
+            while !matches!(told.recv().await.expect("the run is over"), Told::TurnEnded) {}
+            let process = Watched::new(engine.processes()[0]);
+            engine.memory_is_short();
+            if parking == Parking::Auto {
+                let gone = move || process.is_gone_within(Duration::from_secs(20));
+                let gone = tokio::task::spawn_blocking(gone).await;
+                assert!(gone.expect("looking does not panic"), "others need its memory");
+            }
+            ruling.send(Ruling::Go(Some("go on".to_owned()))).expect("it waits");
+        };
+        let (finished, ()) = tokio::join!(run, rule);
+        assert_eq!(finished.output, text("two"), "{:?}", finished.reason);
+        let processes = if parking == Parking::Auto { 2 } else { 1 };
+        assert_eq!(engine.processes().len(), processes, "{parking:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_letter_goes_into_the_turn_that_is_under_way() {
     let Some(clients) = install("a_letter_goes_into_the_turn_that_is_under_way") else { return };
     // The model uses one tool after the other until the letter has come.

@@ -232,6 +232,10 @@ fn no_agents<T>() -> Result<T, Refusal> {
 impl Host for MergeHost {
     fn hear(&self, _event: RunEvent) {}
 
+    fn memory_short(&self) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::pending())
+    }
+
     fn sign(&self) {}
 
     fn said(&self, _stream: Stream, _bytes: &[u8]) {}

@@ -89,6 +89,17 @@ impl Host for AgentHost {
         let _ = self.sender.send(Message::RunEvent { run, attempt, event, permit });
     }
 
+    fn memory_short(&self) -> BoxFuture<'static, ()> {
+        let mut memory_short = self.tree.memory_short.subscribe();
+        async move {
+            if memory_short.wait_for(|short| *short).await.is_err() {
+                // The tree is over.
+                std::future::pending().await
+            }
+        }
+        .boxed()
+    }
+
     fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
         let (tree, sender) = (Arc::clone(&self.tree), self.sender.clone());
         let (caller, id, agent) = (self.run, self.id, self.agent.clone());
