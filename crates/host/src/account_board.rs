@@ -1,23 +1,30 @@
 //! Walls of quotas in a folder of the user, of which all of their trees know.
+//!
+//! ```text
+//!   ACCOUNT.json    the wall of the account, or when a run of it was answered after a reset
+//!   ACCOUNT.turn    locked by the tree that starts one run of the account after a reset
+//! ```
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use offshoot_model::{Account, Timestamp};
-use offshoot_spawner::{AccountBoard, ParkedAccount};
+use offshoot_spawner::{AccountBoard, ParkedAccount, ProbeTurn};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 /// The name of the folder below that of the user's programs.
 const FOLDER: &str = "offshoot/walls";
@@ -35,6 +42,16 @@ struct Written {
     account: Account,
     window: Option<Arc<str>>,
     until: Timestamp,
+    /// The time at which a run of the account was answered after its reset; none where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    answered: Option<Timestamp>,
+}
+
+impl Written {
+    fn parked(self) -> ParkedAccount {
+        let Self { account, window, until, answered: _ } = self;
+        ParkedAccount { account, window, until }
+    }
 }
 
 impl WallFolder {
@@ -48,12 +65,32 @@ impl WallFolder {
 
     fn write(&self, parked: &ParkedAccount) -> io::Result<()> {
         let ParkedAccount { account, window, until } = parked.clone();
-        let path = self.folder.join(file_name(&account));
+        self.write_down(&Written { account, window, until, answered: None })
+    }
+
+    fn write_down(&self, written: &Written) -> io::Result<()> {
+        let path = self.folder.join(file_name(&written.account));
         let mut file = NamedTempFile::new_in(&self.folder)?;
-        serde_json::to_writer(&mut file, &Written { account, window, until })?;
+        serde_json::to_writer(&mut file, written)?;
         file.flush()?;
         file.persist(path)?;
         Ok(())
+    }
+
+    fn written(&self, account: &Account) -> Option<Written> {
+        written(&self.folder.join(file_name(account)))
+    }
+
+    /// Waits for the turn of an account, and holds it as long as the file is open.
+    fn lock(&self, account: &Account) -> io::Result<ProbeTurn> {
+        let path = self.folder.join(file_name(account)).with_extension("turn");
+        let mut options = OpenOptions::new();
+        let file: File = options.create(true).truncate(false).write(true).mode(0o600).open(path)?;
+        file.lock()?;
+        let written = self.written(account);
+        let answered_at = written.as_ref().and_then(|written| written.answered);
+        let told = written.filter(|written| written.answered.is_none()).map(Written::parked);
+        Ok(ProbeTurn { answered_at, told, hold: Box::new(file) })
     }
 
     /// Begins to watch. The thread that waits ends when the receiver is dropped.
@@ -82,6 +119,37 @@ impl AccountBoard for WallFolder {
     fn tell(&self, parked: &ParkedAccount) {
         if let Err(error) = self.write(parked) {
             tracing::debug!(%error, "other trees cannot be told of a wall");
+        }
+    }
+
+    fn turn(&self, account: &Account) -> BoxFuture<'static, ProbeTurn> {
+        let (sender, turn) = oneshot::channel();
+        let (board, account) = (Self { folder: self.folder.clone() }, account.clone());
+        // A thread of its own: the wait for a lock cannot be called off, and no runtime is to wait for it.
+        let waits = move || {
+            let turn = board.lock(&account).inspect_err(|error| {
+                tracing::debug!(%error, "no turn among the trees of the user");
+            });
+            // A tree that waits no longer has gone: its turn goes to the next one.
+            drop(sender.send(turn.unwrap_or_else(|_| ProbeTurn::alone())));
+        };
+        let waits = thread::Builder::new().name("probe turn".to_owned()).spawn(waits);
+        if let Err(error) = waits {
+            tracing::debug!(%error, "no turn among the trees of the user");
+        }
+        turn.map(|turn| turn.unwrap_or_else(|_| ProbeTurn::alone())).boxed()
+    }
+
+    fn answered(&self, account: &Account, at: Timestamp) {
+        let known = self.written(account);
+        // A wall of which another tree has told meanwhile stands.
+        if known.is_some_and(|known| known.until > at) {
+            return;
+        }
+        let account = account.clone();
+        let written = Written { account, window: None, until: at, answered: Some(at) };
+        if let Err(error) = self.write_down(&written) {
+            tracing::debug!(%error, "other trees cannot be told of an answer");
         }
     }
 
@@ -134,9 +202,12 @@ fn read(folder: &Path) -> Vec<ParkedAccount> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let files = entries.map(|entry| entry.path());
     let files = files.filter(|path| path.extension().is_some_and(|end| end == "json"));
-    let written = files.filter_map(|path| serde_json::from_slice(&fs::read(path).ok()?).ok());
-    let parked = |Written { account, window, until }| ParkedAccount { account, window, until };
-    written.map(parked).collect()
+    files.filter_map(|path| written(&path)).map(Written::parked).collect()
+}
+
+/// Returns the content of a file; none where it is not there or damaged.
+fn written(path: &Path) -> Option<Written> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
 /// The name of the file of an account: its runtime, and the fingerprint of its credential where there is one.
@@ -195,6 +266,39 @@ mod tests {
         while heard.recv().await.as_ref() != Some(last) {}
         let files = fs::read_dir(&board().folder).expect("the folder is there").count();
         assert_eq!(files, 1, "nothing is left beside it");
+    }
+
+    #[tokio::test]
+    async fn a_turn_goes_to_the_next_one_with_what_came_of_it() {
+        let home = tempfile::tempdir().expect("a folder");
+        let [one, other] =
+            [(); 2].map(|()| WallFolder::of_user(Some(home.path())).expect("it can be made"));
+        let account = Account::of_runtime("claude");
+        one.tell(&parked("claude", 10));
+        let first = one.turn(&account).await;
+        assert_eq!((first.answered_at, &first.told), (None, &Some(parked("claude", 10))));
+        let mut second = other.turn(&account);
+        // Of another account it is free.
+        drop(other.turn(&Account::of_runtime("openai")).await);
+        assert!((&mut second).now_or_never().is_none(), "one at a time");
+        one.answered(&account, Timestamp::from_micros(12));
+        drop(first);
+        let second = second.await;
+        assert_eq!((second.answered_at, &second.told), (Some(Timestamp::from_micros(12)), &None));
+        assert_eq!(other.known()[0].until, Timestamp::from_micros(12), "the wall is over");
+        // One that waits no longer holds up none.
+        drop(one.turn(&account));
+        drop(second);
+        drop(other.turn(&account).await);
+    }
+
+    #[test]
+    fn an_answer_does_not_take_back_a_later_wall() {
+        let home = tempfile::tempdir().expect("a folder");
+        let board = WallFolder::of_user(Some(home.path())).expect("it can be made");
+        board.tell(&parked("claude", 90));
+        board.answered(&Account::of_runtime("claude"), Timestamp::from_micros(50));
+        assert_eq!(board.known(), [parked("claude", 90)]);
     }
 
     #[test]

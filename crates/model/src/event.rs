@@ -226,8 +226,8 @@ pub enum EventKind {
         /// The reset.
         until: Timestamp,
     },
-    /// Runs of the account start again: the one that was started after the reset works, or the runtime has another account now.
-    /// Recorded of the root.
+    /// Runs of the account start again: the one that was started after the reset works, in this tree or another one of the user, or the
+    /// runtime has another account now. Recorded of the root.
     Unparked {
         /// The account.
         account: Account,

@@ -8,7 +8,8 @@ pub const TOOL_START: u32 = 2;
 pub const TOOL_END: u32 = 3;
 /// The usage so far, cumulative: `{ "v", "usage", "cost" }`.
 pub const USAGE: u32 = 4;
-/// The status of the run: `{ "v", "status": "started", "process"? }`, once, before any other event.
+/// The status of the run: `{ "v", "status": "started", "process"? }`, once, before any other event; `"answers"` as its model begins to
+/// answer. A host passes over other words.
 pub const STATUS: u32 = 5;
 /// A remark for people: `{ "v", "text" }`.
 pub const NOTE: u32 = 6;

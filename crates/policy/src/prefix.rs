@@ -14,7 +14,14 @@
 //! use offshoot_policy::prefix::{Prefix, Prefixes};
 //!
 //! let first = RunId::from_bytes([1; 16]);
-//! let prefix = Prefix { runtime: "claude".into(), agent: AgentId::main(), model: None, context: Vec::new() };
+//! let prefix = Prefix {
+//!     runtime: "claude".into(),
+//!     agent: AgentId::main(),
+//!     model: None,
+//!     tools: None,
+//!     parent: None,
+//!     context: Vec::new(),
+//! };
 //! let now = Timestamp::from_micros(0);
 //! let mut prefixes = Prefixes::default();
 //! let id = prefixes.add(prefix, 9_000).expect("it is long enough");
@@ -29,7 +36,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_config::Config;
-use offshoot_model::{AgentId, ContentHash, ContextEntry, RunId, Timestamp};
+use offshoot_model::{AgentId, ContentHash, ContextEntry, RunId, Timestamp, ValueKind};
 
 /// The text that a run sends first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -40,6 +47,10 @@ pub struct Prefix {
     pub agent: AgentId,
     /// The model that the run asks for; none where that of its agent answers. Each model has a cache of its own.
     pub model: Option<Arc<str>>,
+    /// The tools that the run is left, where it was asked for with fewer of them: they stand at the head of its prompt.
+    pub tools: Option<Arc<str>>,
+    /// The run that has asked for it, which is named in front of the values; none where there are no values.
+    pub parent: Option<RunId>,
     /// The values that stand in front of the task, in their order.
     pub context: Vec<(Arc<str>, ContentHash)>,
 }
@@ -57,8 +68,8 @@ pub fn in_front<'a>(
 ) -> (Vec<(Arc<str>, ContentHash)>, u64) {
     let (mut room, mut in_front) = (inline_bytes, Vec::new());
     for ContextEntry { name, value } in context {
-        // A value that does not fit is read by the agent itself, later.
-        if value.size <= room {
+        // A value that does not fit, or is no text, is read by the agent itself, later.
+        if value.size <= room && value.kind != ValueKind::Bytes {
             room -= value.size;
             in_front.push((Arc::clone(name), value.hash));
         }
@@ -140,6 +151,11 @@ impl Prefixes {
         self.state(prefix).primer.map(|primer| primer.until).filter(|until| *until > now)
     }
 
+    /// Returns true if the service is known to have the prefix in its cache, or further runs do not wait for it.
+    pub fn is_warm(&self, prefix: PrefixId, now: Timestamp) -> bool {
+        self.state(prefix).warm_until.is_some_and(|until| until > now)
+    }
+
     /// Takes in that a run waits for the one that goes first. Returns that one where it is the first that waits.
     pub fn awaited(&mut self, prefix: PrefixId) -> Option<Priming> {
         let state = self.state_mut(prefix);
@@ -151,8 +167,8 @@ impl Prefixes {
 
     /// Takes in that a run starts. Returns the moment until which others wait for it, where it goes first.
     pub fn starts(&mut self, prefix: PrefixId, run: RunId, now: Timestamp) -> Option<Timestamp> {
+        let is_warm = self.is_warm(prefix, now);
         let state = self.state_mut(prefix);
-        let is_warm = state.warm_until.is_some_and(|until| until > now);
         if is_warm || state.primer.is_some() {
             return None;
         }

@@ -81,6 +81,13 @@ const SHORTEST: Duration = Duration::from_secs(600);
 /// Resets that lie less than this apart are one: services count them anew with each answer.
 const SAME: Duration = Duration::from_secs(60);
 
+impl Wall {
+    /// Returns true if a run probes the account.
+    pub fn has_probe(&self) -> bool {
+        self.probe.is_some()
+    }
+}
+
 impl Quotas {
     /// Returns true if what is left of a window is to be recorded: it is a long window that is told of first or anew, or a step more
     /// of it is used.

@@ -1,7 +1,9 @@
 //! Walls of quotas of which the trees of one user tell each other.
 
+use std::any::Any;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use offshoot_model::{Account, Timestamp};
 use tokio::sync::mpsc;
 
@@ -16,6 +18,25 @@ pub struct ParkedAccount {
     pub until: Timestamp,
 }
 
+/// The turn of a tree to start one run of an account after a reset. It goes to the next tree that has asked when this is dropped.
+#[derive(derive_more::Debug)]
+pub struct ProbeTurn {
+    /// The time at which a run of the account was last answered after a reset; none where another wall was met since.
+    pub answered_at: Option<Timestamp>,
+    /// The last wall of which was told; none where a run was answered since.
+    pub told: Option<ParkedAccount>,
+    /// The hold on the turn.
+    #[debug(skip)]
+    pub hold: Box<dyn Any + Send>,
+}
+
+impl ProbeTurn {
+    /// A turn that no other tree shares.
+    pub fn alone() -> Self {
+        Self { answered_at: None, told: None, hold: Box::new(()) }
+    }
+}
+
 /// The place where trees tell each other that a quota of an account is used up. A tree that hears of a wall records it when a run of
 /// the account wants to start, and waits as at a wall of its own.
 pub trait AccountBoard: Send + Sync + 'static {
@@ -24,6 +45,13 @@ pub trait AccountBoard: Send + Sync + 'static {
 
     /// Returns the walls of which was told so far.
     fn known(&self) -> Vec<ParkedAccount>;
+
+    /// Returns the turn of a tree to start one run of this account after a reset, once no other tree has it. A caller that waits no longer drops
+    /// what is returned.
+    fn turn(&self, account: &Account) -> BoxFuture<'static, ProbeTurn>;
+
+    /// Tells the others that a run of an account was answered after a reset, at this moment. May write a file.
+    fn answered(&self, account: &Account, at: Timestamp);
 
     /// Returns each wall of which is told from now on. It ends with its receiver.
     fn follow(&self) -> mpsc::UnboundedReceiver<ParkedAccount>;

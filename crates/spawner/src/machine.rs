@@ -30,6 +30,7 @@ mod observation;
 mod pace;
 mod pool;
 mod priming;
+mod probe_turn;
 mod queue;
 mod recall;
 mod refusals;
@@ -86,6 +87,7 @@ use memory::MemoryWait;
 use needs::Needs;
 use pace::Aside;
 
+use probe_turn::ProbeTurns;
 use queue::Queue;
 use run::{AttemptUse, Body, Live, Run, SlotState};
 use slots::{Caps, Position, Slots};
@@ -124,6 +126,7 @@ pub(crate) struct Machine {
     waiting_requests: BTreeSet<RunIndex>,
     /// Runs that stand in line, and do not start before the operator has given more budget.
     at_cap: BTreeSet<RunIndex>,
+    probe_turns: ProbeTurns,
     /// True if runs of an account may start again, or the next one may probe, since runs were held back for it.
     walls_changed: bool,
     /// Runs that wait because as many of their account work as may.
@@ -176,6 +179,7 @@ impl Machine {
             host_slots: HostSlots::default(),
             waiting_requests: BTreeSet::new(),
             at_cap: BTreeSet::new(),
+            probe_turns: ProbeTurns::default(),
             walls_changed: false,
             paced_lines: BTreeMap::new(),
             unprimed: BTreeMap::new(),
@@ -229,7 +233,12 @@ impl Machine {
                     self.record(RunIndex::ROOT, EventKind::Merged(summary));
                 }
             }
-            Input::Claimed { run } => self.claimed(run),
+            Input::Claimed { run, asked } => {
+                if let Some((request, facts)) = asked.as_deref() {
+                    self.asked_again(run, request, facts);
+                }
+                self.claimed(run);
+            }
             Input::Wait(wait) => self.wait(wait),
             Input::TurnEnded(end) => self.turn_ended(end),
             Input::Letter(letter) => self.letter(letter),
@@ -262,6 +271,9 @@ impl Machine {
                 self.sees_wall(run, window, reset, left);
             }
             Input::WallTold { account, window, until } => self.hear_of_wall(account, window, until),
+            Input::ProbeTurn { account, is_answered } => {
+                self.takes_probe_turn(account, is_answered);
+            }
             Input::MemorySeen { seen } => self.memory_seen(seen),
             Input::HostGives(grant) => self.host_gives(grant),
             Input::Stop { reason } => self.stop_for(&reason),

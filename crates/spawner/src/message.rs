@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::{
-    AgentId, BudgetGrant, CancelledBy, DelegationContext, Ending, Envelope, Grant, KeeperFault,
-    MergeSummary, Payload, Refusal, RefusalCode, RunId, SessionKey, TaskType, Timestamp,
-    VariableRef,
+    Account, AgentId, BudgetGrant, CancelledBy, DelegationContext, Ending, Envelope, Grant,
+    KeeperFault, MergeSummary, Payload, Refusal, RefusalCode, RunId, SessionKey, TaskType,
+    Timestamp, VariableRef,
 };
 use offshoot_policy::{Lineage, Terms};
 use offshoot_runtime::{RunEvent, UsageProbe, WaitFor};
@@ -18,7 +18,7 @@ use offshoot_store::StoreError;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::timeout;
 
-use crate::account_board::ParkedAccount;
+use crate::account_board::{ParkedAccount, ProbeTurn};
 use crate::attempt_watch::AttemptWatch;
 use crate::kept_values::KeptValue;
 use crate::machine::{Busy, MemorySeen, Outcome, Past, Reach, RequestVerdict, RunIndex, WaitId};
@@ -114,6 +114,8 @@ pub(crate) enum Message {
     WallSeen { seen: Box<SeenQuota> },
     /// Another tree of the user has met the wall of a quota.
     WallTold { parked: ParkedAccount },
+    /// The turn of the tree to probe an account that is parked since this moment.
+    ProbeTurn { account: Account, since: Timestamp, turn: ProbeTurn },
     /// The memory of the computer and of the live runs, for which the machine has asked.
     MemorySeen { seen: Option<MemorySeen> },
     /// The results of the root's pieces became one.

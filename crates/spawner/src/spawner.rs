@@ -197,6 +197,9 @@ impl Spawner {
         if host.is_some() {
             machine.share_host_slots();
         }
+        if tree.account_board.is_some() {
+            machine.share_probes();
+        }
         for ParkedAccount { account, window, until } in tree.known_walls() {
             machine.hear_of_wall(account, window, until);
         }

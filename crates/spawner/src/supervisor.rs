@@ -24,13 +24,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::{
-    CancelledBy, Ending, JsonText, Reason, Refusal, RunId, Timestamp, VariableRef,
+    Account, CancelledBy, Ending, JsonText, Reason, Refusal, RunId, Timestamp, VariableRef,
 };
 use offshoot_runtime::RunHost;
 use offshoot_store::{AttemptOutput, RootLock};
 use tokio::sync::{Semaphore, broadcast, mpsc, oneshot, watch};
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::{JoinError, JoinHandle, JoinSet};
 
+use crate::account_board::ProbeTurn;
 use crate::attempt_watch::AttemptWatch;
 use crate::event_stream::News;
 use crate::host_slots::HostShare;
@@ -93,6 +94,10 @@ pub(crate) struct Supervisor {
     active: Share,
     spans: RunSpans,
     host: Option<HostShare>,
+    /// The turns to probe an account that the tree has.
+    probe_turns: HashMap<Account, ProbeTurn>,
+    /// The last wall that the other trees are being told of.
+    telling: Option<JoinHandle<()>>,
 }
 
 /// A run that stands in line when the supervisor begins.
@@ -162,6 +167,8 @@ impl Supervisor {
         state: watch::Sender<TreeState>,
     ) -> Self {
         let active = tree.active.share();
+        // The last supervisor may have left runs that wait.
+        tree.memory_short.send_replace(machine.is_memory_short());
         Self {
             tree,
             machine,
@@ -185,6 +192,8 @@ impl Supervisor {
             active,
             spans: RunSpans::default(),
             host: None,
+            probe_turns: HashMap::new(),
+            telling: None,
         }
     }
 

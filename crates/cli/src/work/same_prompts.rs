@@ -56,7 +56,9 @@ impl SamePrompt {
             let (values, tokens) = in_front(config, agent, own, &context);
             let (agent, runtime) = (agent.clone(), Arc::clone(runtime));
             let model = asked_model.as_deref().map(Into::into);
-            let prefix = Prefix { runtime, agent, model, context: values };
+            let (tools, parent) = (task.and_then(|task| task.tools.as_ref()), None);
+            let tools = tools.map(|tools| format!("{tools:?}").into());
+            let prefix = Prefix { runtime, agent, model, tools, parent, context: values };
             alike.entry(prefix).or_insert((tokens, 0)).1 += 1;
         }
         let is_waited_for = |tokens: u64, agents: usize| {

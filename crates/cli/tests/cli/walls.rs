@@ -299,6 +299,38 @@ fn two_supervisors_park_at_once() {
     assert!(asked("first") <= 3 && asked("second") <= 3, "walls and answers, and no more");
 }
 
+/// Two trees whose runs have met the wall: one of them starts a run at the reset, and the other one goes on when that is answered.
+#[test]
+fn one_probe_at_the_reset_over_all_trees() {
+    let answer = Reply::Slow { text: "read it".to_owned(), pause_ms: 1_500 };
+    let rules = [Rule::always(Reply::wall(Duration::from_secs(4))).times(2), Rule::always(answer)];
+    let Some(stage) = stage("one_probe_at_the_reset_over_all_trees", rules) else { return };
+    let begin = |data: &str, word: &str| {
+        let mut command = command(&stage, &["-q", "--data-dir", data, "run", word]);
+        let child = command.spawn().expect("the program was built for this test");
+        (command, child)
+    };
+    let trees = [("b", begin("b", "first")), ("c", begin("c", "second"))];
+    let mut told = Vec::new();
+    for (data, (command, child)) in trees {
+        stage.place.finish(child, &command, &[]).expect_code(0);
+        let words = ["--data-dir", data, "events", "last", "--json"];
+        let events = stage.place.run(&words).expect_code(0);
+        let last = |kind: &str| {
+            let of_kind = format!("\"type\":\"{kind}\"");
+            let line = events.stdout().lines().rfind(|line| line.contains(&of_kind));
+            let event: Value = serde_json::from_str(line.expect("it happened")).expect("JSON");
+            event["at"].as_str().expect("a moment").to_owned()
+        };
+        told.push((last("starting"), last("unparked")));
+        stage.place.run(&["--data-dir", data, "audit", "last"]).expect_code(0);
+    }
+    told.sort();
+    let [(probe, answered), (next, opened)] = &told[..] else { panic!("two trees") };
+    assert!(probe < answered, "the first one is answered after its start: {told:?}");
+    assert!(answered <= opened && opened <= next, "the other one starts after that: {told:?}");
+}
+
 /// The part that is left of a window stands in the record once for each twentieth, and is shown.
 #[test]
 fn what_is_left_of_a_window_is_shown() {

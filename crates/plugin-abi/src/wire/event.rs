@@ -36,8 +36,10 @@ pub fn encode(told: &RunEvent) -> (u32, Cow<'_, str>) {
         RunEvent::StrayEnded { pid, name } => {
             (event::TEXT, Cow::Owned(format!("process {pid} ({name}) was ended")))
         }
-        // The host reads the same from what a plugin has used.
-        RunEvent::Answers => (event::TEXT, Cow::Borrowed("the model answers")),
+        RunEvent::Answers => {
+            let status = Status { v: Version, must: Must, status: ANSWERS.into(), process: None };
+            (event::STATUS, json(to_json(&status, "status")))
+        }
         RunEvent::Used { usage, cost } => {
             let used = Used { v: Version, must: Must, usage: *usage, cost: *cost };
             (event::USAGE, json(to_json(&used, "usage")))
@@ -79,7 +81,11 @@ pub fn decode_without(
         }
         event::STATUS => {
             let status: Status = from_json(payload, "status")?;
-            (status.status == STARTED).then_some(RunEvent::Started(status.process))
+            match &*status.status {
+                STARTED => Some(RunEvent::Started(status.process)),
+                ANSWERS => Some(RunEvent::Answers),
+                _ => None,
+            }
         }
         event::NOTE => {
             let Note { v: Version, must: Must, text } = from_json(payload, "note")?;
@@ -100,6 +106,7 @@ pub fn decode_without(
 }
 
 const STARTED: &str = "started";
+const ANSWERS: &str = "answers";
 
 #[derive(Serialize, Deserialize)]
 struct Status {

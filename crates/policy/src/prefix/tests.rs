@@ -16,6 +16,8 @@ fn prefix(model: Option<&str>, context: &[&str]) -> Prefix {
         runtime: "claude".into(),
         agent: AgentId::main(),
         model: model.map(Into::into),
+        tools: None,
+        parent: None,
         context: context.iter().map(value).collect(),
     }
 }

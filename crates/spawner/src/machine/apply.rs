@@ -63,6 +63,7 @@ impl Machine {
                 if let Some(live) = live {
                     live.clock.resume(self.now);
                 }
+                self.books.memory.rests(id, false);
             }
             EventKind::Resumed { attempt, continues, after, wait_ms, changes: _ } => {
                 if let Some(live) = live {
@@ -188,6 +189,7 @@ impl Machine {
             EventKind::Waiting => {
                 let entry = &self.runs[run.get()];
                 self.books.breakers.rests(&entry.agent, entry.id);
+                self.books.memory.rests(id, true);
             }
             EventKind::Admitted(_)
             | EventKind::RootReopened(_)

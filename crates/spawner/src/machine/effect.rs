@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use offshoot_model::{
-    AgentId, DelegationContext, Envelope, Event, Grant, Refusal, RunId, SessionKey, Timestamp,
+    Account, AgentId, DelegationContext, Envelope, Event, Grant, Refusal, RunId, SessionKey,
+    Timestamp,
 };
 use offshoot_runtime::Stop;
 
@@ -39,6 +40,12 @@ pub(crate) enum Effect {
     /// Look how much memory there is, and where `measure` is true how much the processes of the live runs take, and tell the
     /// machine.
     LookAtMemory { measure: bool },
+    /// Tell the other trees of the user that a run has met the wall of a quota, with its reset.
+    TellWall { account: Account, window: Option<Arc<str>>, until: Timestamp },
+    /// Ask for the turn of this tree to probe an account, which is parked since this moment.
+    AskForProbe { account: Account, since: Timestamp },
+    /// Give back the turn to probe an account, and tell the other trees where a run of the account was answered.
+    ProbeOver { account: Account, is_answered: bool },
     /// Tell the host what the tree wants of the slots that all trees of the user share.
     ClaimHostSlots(HostClaim),
     /// Tell the follower of this run that it is over.

@@ -74,6 +74,11 @@ impl Machine {
         self.host_slots.waits = true;
     }
 
+    /// Returns true if a run of this step could start but for the host.
+    pub(super) fn waits_for_host(&self) -> bool {
+        self.host_slots.waits
+    }
+
     /// True while a run waits for a slot of the host.
     pub(super) fn is_host_full(&self) -> bool {
         self.host_slots.is_full
@@ -116,7 +121,7 @@ impl Machine {
 
     /// Returns how many runs could start at most, had the host slots for all: one where it waits, whatever the numbers say.
     fn could_start(&self) -> u32 {
-        let in_line = self.queued() - self.aside().count();
+        let in_line = self.queued().saturating_sub(self.aside_entries());
         let in_line = u32::try_from(in_line).unwrap_or(u32::MAX);
         self.slots.room().min(in_line).max(1)
     }

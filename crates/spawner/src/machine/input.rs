@@ -38,7 +38,7 @@ pub(crate) enum Input {
     /// The results of the root's pieces became one.
     Merged { summary: Box<MergeSummary> },
     /// The owner of a piece that was read back from the record has said what it takes to run it.
-    Claimed { run: RunIndex },
+    Claimed { run: RunIndex, asked: Option<Box<(SpawnRequest, Arc<RuntimeFacts>)>> },
     /// A run waits for others.
     Wait(NewWait),
     /// A turn of a run is over.
@@ -75,6 +75,8 @@ pub(crate) enum Input {
     WallSeen { run: RunIndex, window: Option<Arc<str>>, reset: WallReset, left: Option<u32> },
     /// Another tree of the user has met the wall of a quota.
     WallTold { account: Account, window: Option<Arc<str>>, until: Timestamp },
+    /// The answer to [`Effect::AskForProbe`](super::Effect): it is the turn of this tree. Another one was answered before, where that is so.
+    ProbeTurn { account: Account, is_answered: bool },
     /// The answer to [`Effect::LookAtMemory`](super::Effect): nothing where the system does not tell.
     MemorySeen { seen: Option<MemorySeen> },
     /// The answer to [`Effect::ClaimHostSlots`](super::Effect), or news of what other trees of the user claim.

@@ -94,6 +94,16 @@ impl Machine {
         waits
     }
 
+    /// Returns true while the supervisor looks how much memory there is.
+    pub(super) fn looks_at_memory(&self) -> bool {
+        self.memory_wait.looking
+    }
+
+    /// Returns true while runs wait for memory.
+    pub(crate) fn is_memory_short(&self) -> bool {
+        self.memory_wait.is_short
+    }
+
     /// Reserves what a run will take that starts.
     pub(super) fn reserve_memory(&mut self, run: RunIndex) {
         let entry = &self.runs[run.get()];

@@ -21,6 +21,7 @@ use offshoot_model::{
 use offshoot_policy::budget::Unit;
 
 use super::run::{Live, RunIndex, never_started};
+use super::wall::Parking;
 use super::{Effect, Machine};
 use crate::model_request::WallReset;
 
@@ -368,7 +369,7 @@ impl Machine {
         let account = live.account.clone();
         live.requests.get_or_insert_default().wall = Some((window.clone(), until));
         if let Some(account) = account {
-            self.park(run, &account, window, until, None);
+            self.park(run, &account, window, until, Parking::Refused);
         }
     }
 

@@ -128,6 +128,11 @@ impl Machine {
         self.books.paces.paced(account, most, working);
     }
 
+    /// Returns the number of entries that stand beside the queue, those of runs that are over included.
+    pub(super) fn aside_entries(&self) -> usize {
+        self.paced_lines.values().chain(self.unprimed.values()).map(BTreeMap::len).sum()
+    }
+
     pub(super) fn is_in_line(&self, run: RunIndex) -> bool {
         self.runs[run.get()].status() == RunStatus::Queued
     }

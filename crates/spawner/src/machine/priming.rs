@@ -7,12 +7,13 @@
 //! ```
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use offshoot_config::PrimeCache;
-use offshoot_model::{EventKind, RunId, SpawnRequest};
-use offshoot_policy::prefix::{Prefix, PrefixId, in_front};
-use offshoot_policy::{Admission, RuntimeFacts};
+use offshoot_model::{AgentId, BudgetGrant, EventKind, Grant, RunId, SpawnRequest, Timestamp};
+use offshoot_policy::RuntimeFacts;
+use offshoot_policy::prefix::{Prefix, PrefixId, Priming, in_front};
 
 use super::Machine;
 use super::queue::Turn;
@@ -25,26 +26,51 @@ impl Machine {
     pub(super) fn prefix_of(
         &mut self,
         parent: RunIndex,
-        admission: &Admission,
+        (agent, grant): (&AgentId, &Grant),
         request: &SpawnRequest,
         facts: &RuntimeFacts,
     ) -> Option<PrefixId> {
         let own = facts.own_prompt?;
-        let parent = self.runs[parent.get()].live();
-        let under = parent.map_or(&admission.terms, |parent| &parent.terms);
-        if under.prime_cache() == PrimeCache::Off || request.no_queue {
+        let (parent, id) = (self.runs[parent.get()].live()?, self.id(parent));
+        if parent.terms.prime_cache() == PrimeCache::Off || request.no_queue {
             return None;
         }
-        let agent = &admission.agent;
-        let own = (own, facts.inline_bytes);
-        let (context, tokens) = in_front(&self.config, agent, own, &request.context);
+        // The budget of a run is told in front of its values, and is another one for each.
+        let is_told_its_own = grant.budget != BudgetGrant::default() || !grant.pooled.is_none();
+        let inline_bytes = if is_told_its_own { 0 } else { facts.inline_bytes };
+        let (context, tokens) =
+            in_front(&self.config, agent, (own, inline_bytes), &request.context);
+        let tools = request.tools.as_ref().map(|tools| format!("{tools:?}").into());
         let prefix = Prefix {
             runtime: Arc::clone(&facts.name),
             agent: agent.clone(),
             model: request.model.as_deref().map(Into::into),
+            tools,
+            // So is the run that has asked for it.
+            parent: Some(id).filter(|_| !context.is_empty()),
             context,
         };
         self.books.prefixes.add(prefix, tokens)
+    }
+
+    /// The owner of a piece that was read back says again what it is asked: the record of a piece does not say it.
+    pub(super) fn asked_again(
+        &mut self,
+        run: RunIndex,
+        request: &SpawnRequest,
+        facts: &RuntimeFacts,
+    ) {
+        let entry = &self.runs[run.get()];
+        let (Some(parent), Some(live)) = (entry.parent, entry.live()) else { return };
+        // It may be on another runtime by now.
+        if live.account.as_deref() != Some(&*facts.account) {
+            return;
+        }
+        let (agent, grant) = (entry.agent.clone(), Arc::clone(&live.grant));
+        let prefix = self.prefix_of(parent, (&agent, &grant), request, facts);
+        if let Some(live) = self.runs[run.get()].live_mut() {
+            live.prefix = prefix;
+        }
     }
 
     /// Returns true if a run that was taken from the queue may not start yet, because another one with the same prompt has no answer. It
@@ -53,11 +79,7 @@ impl Machine {
         let prefix = self.runs[run.get()].live().and_then(|live| live.prefix);
         let Some(prefix) = prefix else { return false };
         let Some(until) = self.books.prefixes.waits_until(prefix, self.now) else { return false };
-        if let Some(priming) = self.books.prefixes.awaited(prefix) {
-            let (run, tokens) = (priming.run, priming.tokens);
-            self.say_of_priming(EventKind::Priming { run, tokens });
-            self.timers.arm(until, Due::FirstAnswer);
-        }
+        self.awaits(prefix, until);
         let depth = self.runs[run.get()].depth();
         self.unprimed.entry(prefix).or_default().insert((Reverse(depth), turn), run);
         true
@@ -66,8 +88,20 @@ impl Machine {
     /// A run starts: it is the one that goes first, where its prompt is not known to be in a cache.
     pub(super) fn goes_first(&mut self, run: RunIndex) {
         let entry = &self.runs[run.get()];
-        if let Some(prefix) = entry.live().and_then(|live| live.prefix) {
-            self.books.prefixes.starts(prefix, entry.id, self.now);
+        let Some(prefix) = entry.live().and_then(|live| live.prefix) else { return };
+        let until = self.books.prefixes.starts(prefix, entry.id, self.now);
+        let mut others = self.unprimed.get(&prefix).into_iter().flat_map(BTreeMap::values);
+        // They have waited for one before it.
+        if let Some(until) = until.filter(|_| others.any(|run| self.is_in_line(*run))) {
+            self.awaits(prefix, until);
+        }
+    }
+
+    /// A run waits for the first answer to this prompt, until this moment.
+    fn awaits(&mut self, prefix: PrefixId, until: Timestamp) {
+        if let Some(Priming { run, tokens }) = self.books.prefixes.awaited(prefix) {
+            self.say_of_priming(EventKind::Priming { run, tokens });
+            self.timers.arm(until, Due::FirstAnswer);
         }
     }
 
@@ -93,22 +127,29 @@ impl Machine {
         }
     }
 
-    /// Puts the runs that wait for nothing any more back into the queue.
+    /// Puts the runs that wait for nothing any more back into the queue: as many as have room, and one where that goes first.
     pub(super) fn reconsider_first_answers(&mut self) {
-        if self.unprimed.is_empty() {
+        if self.unprimed.is_empty() || !self.slots.any_free() {
             return;
         }
+        let room = self.slots.room() as usize;
         let mut lines = std::mem::take(&mut self.unprimed);
         lines.retain(|prefix, line| {
-            let waits = self.books.prefixes.waits_until(*prefix, self.now).is_some();
-            if !waits {
-                let back = std::mem::take(line).into_iter().rev();
-                back.filter(|(_, run)| self.is_in_line(*run))
-                    .collect::<Vec<_>>()
-                    .into_iter()
-                    .for_each(|((_, turn), run)| self.put_back_in_turn(run, turn));
+            let prefixes = &self.books.prefixes;
+            if prefixes.waits_until(*prefix, self.now).is_some() {
+                return true;
             }
-            waits
+            let room = if prefixes.is_warm(*prefix, self.now) { room } else { 1 };
+            let mut back = Vec::new();
+            while back.len() < room
+                && let Some(((_, turn), run)) = line.pop_first()
+            {
+                if self.is_in_line(run) {
+                    back.push((run, turn));
+                }
+            }
+            back.into_iter().rev().for_each(|(run, turn)| self.put_back_in_turn(run, turn));
+            !line.is_empty()
         });
         self.unprimed = lines;
     }

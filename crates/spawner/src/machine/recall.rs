@@ -156,6 +156,11 @@ impl Recall {
         self.machine.watch_memory();
     }
 
+    /// The tree takes turns with others in probing accounts from here on.
+    pub(crate) fn share_probes(&mut self) {
+        self.machine.share_probes();
+    }
+
     /// Runs wait for slots of the host from here on.
     pub(crate) fn share_host_slots(&mut self) {
         self.machine.share_host_slots();
@@ -401,7 +406,10 @@ impl Recall {
         let on = admitted.runtime.as_deref();
         let fallbacks = on.and_then(|on| library.fallbacks(&admitted.agent, on));
         let prefix = match (parent, &facts) {
-            (Some(parent), Some(facts)) => machine.prefix_of(parent, &admission, &request, facts),
+            (Some(parent), Some(facts)) => {
+                let whose = (&admission.agent, &*admission.grant);
+                machine.prefix_of(parent, whose, &request, facts)
+            }
             _ => None,
         };
         machine.admit(Entrant {

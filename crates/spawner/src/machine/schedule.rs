@@ -77,6 +77,7 @@ impl Machine {
             }
         }
         self.end_paces();
+        self.give_back_probe_turns(self.waits_for_host() || self.looks_at_memory());
         self.memory_wait_over(all_tried);
         self.claim_host_slots();
         self.watch_for_silence();

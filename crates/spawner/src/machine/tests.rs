@@ -16,6 +16,7 @@ mod needs;
 mod observations;
 mod pace;
 mod priming;
+mod probe_turns;
 mod reachable;
 mod recalls;
 mod reopened;
@@ -129,6 +130,9 @@ fn a_thousand_trees() {
         "stands at a wall",
         "started after its wall",
         "probe",
+        "turn with an answer",
+        "turn without an answer",
+        "another tree was answered",
         "probe met the wall again",
         "went on after two walls",
         "failed at a wall",

@@ -12,13 +12,24 @@ use std::time::Duration;
 
 use offshoot_config::OnWall;
 use offshoot_model::{Account, Ending, EventKind, Reason, Timestamp, TokenCount, Usage};
-use offshoot_policy::quota::Gate;
+use offshoot_policy::quota::{Gate, Wall};
 
-use super::Machine;
 use super::pace::is_pressure;
 use super::retry::chance;
 use super::run::{Live, Run, RunIndex};
 use super::timer::Due;
+use super::{Effect, Machine};
+
+/// The reason why an account is parked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Parking {
+    /// The service has refused a run.
+    Refused,
+    /// So much of a quota is left, in millionths, which is less than what is kept.
+    Kept(u32),
+    /// Another tree has told of a refusal.
+    Told,
+}
 
 /// True if a run stands in line again where it meets a wall whose reset is known: it goes on where it was, or may be repeated.
 pub(super) fn may_wait(live: &Live) -> bool {
@@ -41,7 +52,7 @@ impl Machine {
         *until = until.or_else(|| asked.map(|asked| now.plus(asked)));
         let (Some(reset), Some(live)) = (*until, self.runs[run.get()].live()) else { return };
         let Some(account) = live.account.clone() else { return };
-        self.park(run, &account, window.as_deref().map(Arc::from), reset, None);
+        self.park(run, &account, window.as_deref().map(Arc::from), reset, Parking::Refused);
     }
 
     /// The service of a run says how much is left of a quota, in millionths. Where that is less than what is kept, no run of the account
@@ -63,7 +74,7 @@ impl Machine {
             self.record(RunIndex::ROOT, seen);
         }
         if keeps {
-            self.park(run, &account, Some(window), reset, Some(left));
+            self.park(run, &account, Some(window), reset, Parking::Kept(left));
         }
     }
 
@@ -74,15 +85,27 @@ impl Machine {
         account: &Account,
         window: Option<Arc<str>>,
         reset: Timestamp,
-        left: Option<u32>,
+        by: Parking,
     ) {
         let (now, id) = (self.now, self.id(run));
         let Some(live) = self.runs[run.get()].live().filter(|_| self.is_open()) else { return };
         let moved = (live.under.retries.jitter().as_f64(), chance(id));
         if let Some(until) = self.books.quotas.meets(account, id, (reset, now), moved) {
-            let account = account.clone();
-            self.record(RunIndex::ROOT, EventKind::Parked { account, window, until, left });
+            let left = match by {
+                Parking::Kept(left) => Some(left),
+                Parking::Refused | Parking::Told => None,
+            };
+            let (of, its) = (account.clone(), window.clone());
+            self.record(
+                RunIndex::ROOT,
+                EventKind::Parked { account: of, window: its, until, left },
+            );
             self.timers.arm(until, Due::Reconsider);
+            // The reset itself: each tree moves its probe by its own part. A wall of which another one has told is known to all.
+            if by == Parking::Refused {
+                let account = account.clone();
+                self.out.push(Effect::TellWall { account, window, until: reset });
+            }
         }
     }
 
@@ -101,11 +124,17 @@ impl Machine {
 
     /// A run of this account wants to start: a wall of which another tree has told is one of this tree from here on.
     fn take_told_wall(&mut self, run: RunIndex, account: &Account) {
-        let Some((window, until)) = self.told_walls.remove(account) else { return };
-        if until <= self.now || self.books.quotas.wall(account).is_some() || !self.is_open() {
+        let Some((_, until)) = self.told_walls.get(account) else { return };
+        let is_over = *until <= self.now;
+        // Its own wall counts as long as it stands. Once that is due, the told one may be that of another probe.
+        let is_due = |wall: &Wall| wall.until <= self.now && !wall.has_probe();
+        if !is_over && self.books.quotas.wall(account).is_some_and(|wall| !is_due(wall)) {
             return;
         }
-        self.park(run, account, window, until, None);
+        let told = self.told_walls.remove(account);
+        if let Some((window, until)) = told.filter(|_| !is_over && self.is_open()) {
+            self.park(run, account, window, until, Parking::Told);
+        }
     }
 
     /// Returns true if a run that met a wall stands in line again, as far as the wall decides about it: the reset is known, the tree
@@ -133,7 +162,9 @@ impl Machine {
         let entry = &self.runs[run.get()];
         let fails = entry.live().is_some_and(|live| live.under.quota.on_wall() == OnWall::Fail);
         match self.books.quotas.gate(&account, entry.id, self.now) {
-            Gate::Open | Gate::Probe => return false,
+            Gate::Open => return false,
+            Gate::Probe if !self.waits_for_probe_turn(&account) => return false,
+            Gate::Probe => {}
             Gate::Parked { until } if fails => {
                 let wall = self.books.quotas.wall(&account);
                 let window = wall.and_then(|wall| wall.window.as_deref().map(str::to_owned));
@@ -168,6 +199,7 @@ impl Machine {
             return;
         };
         if self.is_open() {
+            self.probe_is_answered(&account);
             self.unpark(Account::clone(&account));
             self.goes_on_slowly(&account);
         }
@@ -251,7 +283,7 @@ impl Machine {
     }
 
     /// Runs of an account start again.
-    fn unpark(&mut self, account: Account) {
+    pub(super) fn unpark(&mut self, account: Account) {
         self.record(RunIndex::ROOT, EventKind::Unparked { account });
     }
 

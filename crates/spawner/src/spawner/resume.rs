@@ -171,6 +171,9 @@ impl AbandonedTree {
         if host.is_some() {
             recall.share_host_slots();
         }
+        if tree.account_board.is_some() {
+            recall.share_probes();
+        }
         for ParkedAccount { account, window, until } in tree.known_walls() {
             recall.hear_of_wall(account, window, until);
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use offshoot_model::{
-    CancelledBy, Ending, Event, EventKind, Reason, Refusal, RunId, Timestamp, error_chain,
+    Account, CancelledBy, Ending, Event, EventKind, Reason, Refusal, RunId, Timestamp, error_chain,
 };
 use offshoot_runtime::{LetterBox, MemoryMeter, RunContext, Stop, StopHandle, Turns, UsageProbe};
 use offshoot_store::{StoreError, Urgency};
@@ -34,7 +34,7 @@ impl Supervisor {
             match effect {
                 Effect::Record(event) => {
                     self.spans.log(&event, &self.machine);
-                    self.tell_others(&event);
+                    self.tell_of_memory(&event);
                     if record.len() >= APPEND_EVENTS {
                         self.keep(std::mem::take(&mut record), std::mem::take(&mut released));
                     }
@@ -47,6 +47,13 @@ impl Supervisor {
                 }
                 Effect::Stop { run, how } => self.stop(run, how),
                 Effect::LookAtMemory { measure } => self.look_at_memory(measure),
+                Effect::TellWall { account, window, until } => {
+                    self.tell_wall(ParkedAccount { account, window, until });
+                }
+                Effect::AskForProbe { account, since } => self.ask_for_probe(account, since),
+                Effect::ProbeOver { account, is_answered } => {
+                    self.probe_is_over(&account, is_answered);
+                }
                 Effect::ClaimHostSlots(claim) => {
                     if let Some(host) = &self.host {
                         host.claims.claim(claim);
@@ -120,17 +127,58 @@ impl Supervisor {
         }));
     }
 
+    /// Asks for the turn of the tree to probe an account. It is told of it by a message.
+    fn ask_for_probe(&self, account: Account, since: Timestamp) {
+        let Some(board) = &self.tree.account_board else { return };
+        let (turn, sender) = (board.turn(&account), self.sender.clone());
+        #[expect(clippy::disallowed_methods, reason = "it ends with the tree")]
+        tokio::spawn(async move {
+            let turn = tokio::select! {
+                turn = turn => turn,
+                () = sender.closed() => return,
+            };
+            // The turn of a tree that is over goes on to the next one.
+            let _ = sender.send(Message::ProbeTurn { account, since, turn });
+        });
+    }
+
+    /// Gives back the turn to probe an account, after the other trees were told where a run of the account was answered, or has met the wall
+    /// again.
+    fn probe_is_over(&mut self, account: &Account, is_answered: bool) {
+        let turn = self.probe_turns.remove(account);
+        let Some(board) = self.tree.account_board.clone() else { return };
+        let (account, now, telling) = (account.clone(), self.tree.clock.now(), self.telling.take());
+        // It writes a file, and no run of this tree waits for it.
+        let tell = move || {
+            if is_answered {
+                board.answered(&account, now);
+            }
+            drop(turn);
+        };
+        #[expect(clippy::disallowed_methods, reason = "it ends when the files are written")]
+        tokio::spawn(async move {
+            if let Some(telling) = telling {
+                // A thread that has panicked has told of it.
+                let _ = telling.await;
+            }
+            drop(tokio::task::spawn_blocking(tell));
+        });
+    }
+
     /// Tells the other trees of the user of a wall.
-    fn tell_others(&self, event: &Event) {
-        // What one configuration keeps of a quota is no wall for the others.
-        if let (EventKind::Parked { account, window, until, left: None }, Some(board)) =
-            (&event.kind, &self.tree.account_board)
-        {
-            let (account, window) = (account.clone(), window.clone());
-            let (parked, board) =
-                (ParkedAccount { account, window, until: *until }, Arc::clone(board));
+    fn tell_wall(&mut self, parked: ParkedAccount) {
+        if let Some(board) = self.tree.account_board.clone() {
             // It writes a file, and no run waits for it.
-            drop(tokio::task::spawn_blocking(move || board.tell(&parked)));
+            self.telling = Some(tokio::task::spawn_blocking(move || board.tell(&parked)));
+        }
+    }
+
+    /// Tells the runs that wait whether memory is short.
+    fn tell_of_memory(&self, event: &Event) {
+        match event.kind {
+            EventKind::MemoryShort(_) => drop(self.tree.memory_short.send_replace(true)),
+            EventKind::MemoryEnough => drop(self.tree.memory_short.send_replace(false)),
+            _ => {}
         }
     }
 
@@ -224,6 +272,9 @@ impl Supervisor {
                 | Effect::FallBack { .. }
                 | Effect::Stop { .. }
                 | Effect::LookAtMemory { .. }
+                | Effect::TellWall { .. }
+                | Effect::AskForProbe { .. }
+                | Effect::ProbeOver { .. }
                 | Effect::ClaimHostSlots(_)
                 | Effect::Reply { .. } => {
                     unreachable!("performed at once, never put into the outbox")

@@ -211,6 +211,14 @@ impl Supervisor {
                 let ParkedAccount { account, window, until } = parked;
                 self.step(Input::WallTold { account, window, until });
             }
+            Message::ProbeTurn { account, since, mut turn } => {
+                if let Some(ParkedAccount { account, window, until }) = turn.told.take() {
+                    self.step(Input::WallTold { account, window, until });
+                }
+                let is_answered = turn.answered_at.is_some_and(|at| at >= since);
+                self.probe_turns.insert(account.clone(), turn);
+                self.step(Input::ProbeTurn { account, is_answered });
+            }
             Message::MemorySeen { seen } => self.step(Input::MemorySeen { seen }),
             Message::Merged { summary } => self.step(Input::Merged { summary }),
             Message::Close { ending } => self.step(Input::Close { ending }),
@@ -369,12 +377,13 @@ impl Supervisor {
                     self.runs.insert(run, Entry::of(ask.prepared(), 1, follower()));
                 }
                 Some(Recorded::Lives { run, letters, continues }) => {
+                    let asked = (ask.request.clone(), Arc::clone(&ask.facts));
                     let launch = Box::new(Prepared { continues, ..*ask.prepared() });
                     let entry = Entry::of(launch, 1, follower());
                     self.runs.insert(run, entry.with_letters(letters));
                     self.step(match cut_short {
                         Some(by) => Input::Cancel { run, reach: Reach::Subtree, by },
-                        None => Input::Claimed { run },
+                        None => Input::Claimed { run, asked: Some(Box::new(asked)) },
                     });
                 }
             }

@@ -10,6 +10,7 @@ mod external_merge;
 mod fallbacks;
 mod fanning;
 mod going_on;
+mod host_memory;
 mod intercept;
 mod killed;
 mod library;

@@ -96,6 +96,9 @@ impl World {
         if (impatient || awake.is_empty()) && self.disturb() {
             return true;
         }
+        if (awake.is_empty() || self.seed.one_in(4)) && self.a_turn_comes() {
+            return true;
+        }
         let happens = awake.is_empty() || self.seed.one_in(6);
         if happens && self.host_changes(awake.is_empty()) {
             return true;

@@ -109,6 +109,9 @@ impl World {
         let mut recall = Recall::new(self.config.clone(), root, admitted, u64::MAX);
         recall.watch_memory();
         recall.share_host_slots();
+        if self.limits.shares_probes {
+            recall.share_probes();
+        }
         for event in self.record.clone() {
             recall.apply(event, self).expect("the record fits together");
         }
@@ -126,6 +129,8 @@ impl World {
         self.machine = machine;
         self.host.iter_mut().for_each(OtherTrees::forget);
         self.actors.clear();
+        self.asked_turns.clear();
+        self.ledger.forget_turns();
         self.stopping.clear();
         self.open_waits.clear();
         self.letters_held.clear();
@@ -159,7 +164,7 @@ impl World {
     /// The owner asks for one more of its pieces again; answers whether there was one.
     pub(super) fn claim(&mut self) -> bool {
         let Some(run) = self.unclaimed.pop() else { return false };
-        self.step(Input::Claimed { run });
+        self.step(Input::Claimed { run, asked: None });
         true
     }
 

@@ -161,7 +161,12 @@ impl Ledger {
                 );
                 *self.seen.entry("removed").or_default() += 1;
             }
-            Effect::Show(_)
+            Effect::AskForProbe { account, .. } => self.asks_for_turn(account),
+            Effect::ProbeOver { account, is_answered } => {
+                self.gives_turn_back(account, *is_answered)
+            }
+            Effect::TellWall { .. }
+            | Effect::Show(_)
             | Effect::Again { .. }
             | Effect::FallBack { .. }
             | Effect::Stop { .. }

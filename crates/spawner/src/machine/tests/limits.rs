@@ -59,6 +59,8 @@ pub(super) struct Limits {
     pub(super) metered: bool,
     /// The part of the memory that stays available, in percent.
     pub(super) memory_percent: u8,
+    /// True if the tree takes turns with others in probing an account.
+    pub(super) shares_probes: bool,
     /// True if runs of one agent send a long prompt first.
     pub(super) long_prompts: bool,
     /// The slots that all trees of the user share; 0 where the tree counts alone.
@@ -95,6 +97,7 @@ impl Default for Limits {
             keeps_percent: 0,
             metered: false,
             memory_percent: 0,
+            shares_probes: false,
             long_prompts: false,
             host_slots: 0,
         }
@@ -136,6 +139,7 @@ impl Limits {
             keeps_percent: 0,
             metered: dice.one_in(5),
             memory_percent: 0,
+            shares_probes: false,
             long_prompts: false,
             host_slots: 0,
         }

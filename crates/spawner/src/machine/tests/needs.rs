@@ -136,7 +136,7 @@ fn what_is_needed_may_end_before_the_piece_that_needs_it_is_claimed() {
     world.die(std::time::Duration::ZERO);
     for run in [a, fails] {
         world.unclaimed.retain(|unclaimed| *unclaimed != run);
-        world.step(Input::Claimed { run });
+        world.step(Input::Claimed { run, asked: None });
     }
     world.finish(a);
     world.finish_because(fails, FAILED);

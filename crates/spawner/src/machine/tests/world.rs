@@ -83,6 +83,8 @@ pub(super) struct World {
     pub(super) available: Option<u64>,
     /// The other trees of the user; none where the tree counts alone.
     pub(super) host: Option<OtherTrees>,
+    /// The accounts for which the tree has asked for its turn.
+    pub(super) asked_turns: Vec<Account>,
 }
 
 /// The name of the second runtime of a world.
@@ -132,6 +134,9 @@ impl World {
         };
         machine.watch_memory();
         machine.share_host_slots();
+        if limits.shares_probes {
+            machine.share_probes();
+        }
         let now = Timestamp::from_micros(1_000_000_000);
         let effects = machine.open(now, opening).expect("a root without a runtime is admitted");
         let mut facts = RuntimeFacts::of_a_command("test");
@@ -184,6 +189,7 @@ impl World {
             requests: BTreeMap::new(),
             available: None,
             host: OtherTrees::of(limits),
+            asked_turns: Vec::new(),
         };
         world.book(effects);
         world
@@ -206,10 +212,13 @@ impl World {
         let host_slots = Seed(seed ^ 0x4057_51e7).pick(&[0, 0, 1, 2, 4]);
         let falls_back = Seed(seed ^ 0xfa11_bac4).one_in(3) && !REGRESSIONS.contains(&seed);
         let own = Limits::random(&mut dice);
-        let pauses_at_cap = Seed(seed ^ 0x00ca_99ed).one_in(3) && !REGRESSIONS.contains(&seed);
+        let pauses_at_cap = Seed(seed ^ 0x00ca_99ed).one_in(2) && !REGRESSIONS.contains(&seed);
         let long_prompts = Seed(seed ^ 0x0009_3017).one_in(2) && !REGRESSIONS.contains(&seed);
         let own = Limits { memory_percent, host_slots, falls_back, pauses_at_cap, ..own };
-        let limits = Limits { long_prompts, ..own };
+        let shares_probes = Seed(seed ^ 0x7042_0b3e).one_in(2) && !REGRESSIONS.contains(&seed);
+        let more = Seed(seed ^ 0x0003_e7e2).one_in(6) && !REGRESSIONS.contains(&seed);
+        let metered = own.metered || more;
+        let limits = Limits { long_prompts, shares_probes, metered, ..own };
         let mut world = Self::new(seed, limits, Behaviour::Random);
         world.pieces_left = 1 + dice.below(8);
         world
@@ -316,6 +325,8 @@ impl World {
             self.ledger.note(&effect, &self.machine);
             match effect {
                 Effect::Start { run, .. } => self.starts(run),
+                Effect::AskForProbe { account, .. } => self.asks_for_turn(account),
+                Effect::TellWall { .. } | Effect::ProbeOver { .. } => {}
                 Effect::Stop { run, how } => {
                     if !self.stopping.contains(&run) {
                         self.stopping.push(run);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use offshoot_model::{Account, Admitted, Ending, Reason, RunId, Timestamp};
 
+use super::super::super::probe_turn::PATIENCE;
 use super::Ledger;
 
 /// The walls of a tree, by the name of the runtime.
@@ -19,6 +20,8 @@ pub(super) struct Walls {
     meets: Option<RunId>,
     /// The accounts of which another tree has told a wall that is not recorded here.
     told: BTreeSet<Account>,
+    /// The accounts for which the tree has asked for its turn to probe, each since when; true where it has it.
+    turns: BTreeMap<Account, (bool, Timestamp)>,
 }
 
 struct Wall {
@@ -53,7 +56,7 @@ impl Ledger {
         is_kept: bool,
     ) {
         let meets = self.walls.meets.filter(|run| self.runtime(*run) == account.runtime);
-        let was_told = self.walls.told.remove(account);
+        let was_told = meets.is_none() && !is_kept && self.walls.told.remove(account);
         assert!(
             meets.is_some() || was_told || (is_kept && self.limits.keeps_percent > 0),
             "for a run that met a wall, or by word of another tree"
@@ -125,6 +128,11 @@ impl Ledger {
         assert!(at >= wall.until, "no start after the wall's event before its reset");
         assert!(wall.probe.is_none_or(|probe| probe == run), "but one probe");
         wall.probe = Some(run);
+        let turn = self.walls.turns.iter().find(|(of, _)| of.runtime == runtime);
+        let may = turn.is_some_and(|(_, (has, since))| *has || at.since(*since) >= PATIENCE);
+        assert!(may || !self.limits.shares_probes, "no probe without the turn of the tree");
+        let without = turn.is_some_and(|(_, (has, _))| !has);
+        *self.seen.entry("probe without a turn").or_default() += u32::from(without);
         *self.seen.entry("probe").or_default() += 1;
     }
 
@@ -166,6 +174,33 @@ impl Ledger {
         }
         let is_limit = matches!(ending.reason, Reason::ParkLimit { .. });
         *self.seen.entry("parked for too long").or_default() += u32::from(is_limit);
+    }
+
+    pub(super) fn asks_for_turn(&mut self, account: &Account) {
+        assert!(self.limits.shares_probes, "only where there are others");
+        assert!(self.walls.by_runtime.contains_key(&account.runtime), "for a wall");
+        let asked = (false, self.last_at);
+        assert_eq!(self.walls.turns.insert(account.clone(), asked), None, "asked once");
+    }
+
+    pub(super) fn gives_turn_back(&mut self, account: &Account, is_answered: bool) {
+        let turn = self.walls.turns.remove(account);
+        assert!(turn.is_some_and(|(has, _)| has), "only what it has");
+        let is_parked = self.walls.by_runtime.contains_key(&account.runtime);
+        assert!(!is_answered || !is_parked, "what others are told is so");
+        let what = if is_answered { "turn with an answer" } else { "turn without an answer" };
+        *self.seen.entry(what).or_default() += 1;
+    }
+
+    /// Takes in that it is the turn of the tree.
+    pub(in crate::machine::tests) fn takes_turn(&mut self, account: &Account) {
+        let turn = self.walls.turns.get_mut(account).expect("it has asked");
+        assert!(!std::mem::replace(&mut turn.0, true), "once");
+    }
+
+    /// The supervisor has died, and the turns go to others.
+    pub(in crate::machine::tests) fn forget_turns(&mut self) {
+        self.walls.turns.clear();
     }
 
     /// The next step is that of a run that meets a wall.
