@@ -199,7 +199,7 @@ pub fn pace(pace: &Pace) -> String {
 }
 
 /// Says that runs wait for the first answer of another one.
-pub(crate) fn priming(priming: &Priming) -> String {
+pub fn priming(priming: &Priming) -> String {
     let Priming { run, tokens, since } = priming;
     let (tokens, since) = (number::count(*tokens), number::moment(*since));
     format!(

@@ -21,7 +21,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use offshoot_model::RootId;
-use offshoot_policy::host_share::{Claim, due};
+use offshoot_policy::host_share::{Claim, due, free_for_first};
 use offshoot_spawner::{HostClaim, HostClaims, HostGrant, HostSlots};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
@@ -338,9 +338,7 @@ impl Sharer {
         }
         let all: Vec<Claim> =
             std::iter::once(&self.own).chain(&others).map(Written::claim).collect();
-        let taken = all.iter().fold(0_u32, |sum, claim| sum.saturating_add(claim.holds));
-        let due = due(self.max, &all)[0];
-        let more = due.saturating_sub(self.own.holds).min(self.max.saturating_sub(taken));
+        let (due, more) = (due(self.max, &all)[0], free_for_first(self.max, &all));
         let own = Written { holds: self.own.holds + more, ..self.own };
         if own != self.written {
             own.write(self.file.as_file())?;

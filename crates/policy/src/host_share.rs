@@ -46,6 +46,27 @@ pub fn due(max: u32, claims: &[Claim]) -> Vec<u32> {
     }
 }
 
+/// Returns how many of the slots that are free go to the first claim. Slots that are due to claims that have been in line for longer are left
+/// to them: one that gives a slot back does not take it again before them.
+///
+/// ```
+/// use offshoot_policy::host_share::{Claim, free_for_first};
+///
+/// let claim = |wants, holds, turn| Claim { wants, holds, turn };
+/// // The first one has just given a slot back, for which the second one waits.
+/// assert_eq!(free_for_first(2, &[claim(1, 0, 9), claim(1, 0, 5), claim(1, 1, 7)]), 0);
+/// assert_eq!(free_for_first(2, &[claim(1, 0, 5), claim(1, 0, 9), claim(1, 1, 7)]), 1);
+/// ```
+pub fn free_for_first(max: u32, claims: &[Claim]) -> u32 {
+    let due = due(max, claims);
+    let Some((own, others)) = claims.split_first() else { return 0 };
+    let taken = claims.iter().fold(0_u32, |sum, claim| sum.saturating_add(claim.holds));
+    let ahead = others.iter().zip(&due[1..]).filter(|(other, _)| other.turn < own.turn);
+    let ahead: u32 = ahead.map(|(other, due)| due.saturating_sub(other.holds)).sum();
+    let free = max.saturating_sub(taken).saturating_sub(ahead);
+    due[0].saturating_sub(own.holds).min(free)
+}
+
 /// Gives so many to each of these, and one more to the first `over` of them.
 fn divide(
     mut shares: Vec<u32>,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use offshoot_display::number::{self, count, milliseconds};
 use offshoot_display::{
-    Branch, RunLine, Style, breaker, host, memory, name, neutral, pace, parked, paused,
+    Branch, RunLine, Style, breaker, host, memory, name, neutral, pace, parked, paused, priming,
     reason_beside, used, wall,
 };
 use offshoot_door::WireTreeNode;
@@ -74,6 +74,7 @@ fn held(node: &WireTreeNode) -> impl Iterator<Item = String> {
         .into_iter()
         .chain(node.walls.iter().map(wall))
         .chain(node.paces.iter().map(pace))
+        .chain(node.primings.iter().map(priming))
         .chain(node.memory_short_since.map(memory))
         .chain(node.host_full_since.map(host))
         .chain(parked)

@@ -195,6 +195,8 @@ fn tell_holds(tree: &Tree, root: RootId, top: &mut WireTreeNode) {
     top.host_full_since = tree.host_full(root);
     top.open_breakers = tree.open_breakers(root).cloned().collect();
     top.walls = tree.walls(root).cloned().collect();
+    top.paces = tree.paces(root).cloned().collect();
+    top.primings = tree.primings(root).cloned().collect();
 }
 
 /// Leaves out what is below a run and deleted, and counts it. What it used stays in the sums.

@@ -110,3 +110,19 @@ fn without_a_folder_no_tree_is_opened() {
     let refused = SlotFolder::of_user(None).open(root, 1, sender).err();
     assert!(refused.is_some_and(|error| error.to_string().contains("home folder")));
 }
+
+#[tokio::test]
+async fn a_slot_that_is_given_back_goes_to_the_tree_that_has_waited_for_it() {
+    let (_home, folder) = folder();
+    let mut trees = [1, 2, 3].map(|number| TestTree::open(&folder, number, 2));
+    for tree in &mut trees[..2] {
+        tree.claim(0, 1);
+        tree.hears(1, 1).await;
+    }
+    let [one, _, third] = &mut trees;
+    third.claim(0, 1);
+    third.hears(0, 1).await;
+    // It wants it again at once, and does not take it before the one that waits.
+    one.claim(1, 1);
+    third.hears(1, 1).await;
+}
