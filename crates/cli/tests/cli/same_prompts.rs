@@ -86,27 +86,47 @@ fn values_of_a_chat_endpoint_stand_in_front_and_are_read_once() {
     assert_eq!(order(&place), ["starting"; 3]);
 }
 
+/// The lines of a dry run that tell of prompts.
+fn told(place: &Place, more: &[&str]) -> Vec<String> {
+    let run = [&with(&["in", "--dry-run"])[..], more].concat();
+    let plan = place.run(&run).expect_code(0);
+    plan.stdout().lines().filter(|line| line.starts_with("cache:")).map(str::to_owned).collect()
+}
+
 #[test]
 fn a_dry_run_says_what_the_wait_saves() {
-    let prices = "[prices.small]\ninputPerMillion = 3\noutputPerMillion = 15\n\
+    let place = Place::new();
+    place.file("in", "one\ntwo\nthree\nfour\n");
+    let config = "[runtimes.claude]\ncommand = [\"/bin/true\"]\n\
+                  [[agents.list]]\nid = \"main\"\nmodel = { primary = \"small\" }\n\
+                  [prices.small]\ninputPerMillion = 3\noutputPerMillion = 15\n\
                   cacheReadPerMillion = 0.3\ncacheWritePerMillion = 3.75\n";
-    let (place, _api) = openai::stage([Rule::always(Reply::text("read"))], prices);
+    place.file("c.toml", config);
+    let claude = ["--runtime", "claude"];
+    let line = "cache: 4 agents (main, claude) send the same prompt of about 9,000 tokens first; one \
+                begins, and the others when it is answered, which saves about $0.06 (primeCache)";
+    assert_eq!(told(&place, &claude), [line]);
+    let json = [&with(&["in", "--dry-run", "--json"])[..], &claude].concat();
+    let json = place.run(&json).expect_code(0);
+    let json: Value = serde_json::from_str(json.stdout()).expect("JSON");
+    assert_eq!(json["ahead"]["samePrompts"][0]["saves"], 0.0621, "{json}");
+    let off = "[agents.defaults.subagents]\nprimeCache = \"off\"\n";
+    place.file("c.toml", format!("{config}{off}"));
+    assert_eq!(told(&place, &claude), [""; 0]);
+}
+
+#[test]
+fn a_dry_run_counts_values_as_the_engine_does() {
+    let (place, _api) = openai::stage([Rule::always(Reply::text("read"))], "");
     place.file("in", "one\ntwo\nthree\nfour\n");
     place.file("law", "All of this is law.\n".repeat(1_000));
-    let run = with(&["--runtime", "openai", "--context", "law=law", "in", "--dry-run"]);
-    let plan = place.run(&run).expect_code(0);
-    let line = plan.stdout().lines().find(|line| line.starts_with("cache:")).map(str::to_owned);
-    assert_eq!(
-        line.as_deref(),
-        Some(
-            "cache: 4 agents (main, openai) send the same prompt of about 5,000 tokens first; one \
-             begins, and the others when it is answered, which saves about $0.03 (primeCache)"
-        )
-    );
-    let json = place.run(&[&run[..], &["--json"]].concat()).expect_code(0);
-    let json: Value = serde_json::from_str(json.stdout()).expect("JSON");
-    assert_eq!(json["ahead"]["samePrompts"][0]["saves"], 0.0345, "{json}");
-    place.file("c.toml", "[agents.defaults.subagents]\nprimeCache = \"off\"\n");
-    let plan = place.run(&with(&["--runtime", "claude", "in", "--dry-run", "--", "claude"]));
-    assert!(!plan.stdout().contains("cache:"), "{}", plan.text());
+    let chat = ["--runtime", "openai", "--context", "law=law"];
+    let line = "cache: 4 agents (main, openai) send the same prompt of about 5,000 tokens first; one \
+                begins, and the others when it is answered (primeCache)";
+    assert_eq!(told(&place, &chat), [line]);
+    // What each may spend stands in front of the values: the engine lets none of them wait.
+    let bounded = [&chat[..], &["--budget-tokens", "90000"]].concat();
+    assert_eq!(told(&place, &bounded), [""; 0]);
+    place.run(&[&with(&["in"])[..], &bounded].concat()).expect_code(0);
+    assert_eq!(order(&place), ["starting"; 4]);
 }

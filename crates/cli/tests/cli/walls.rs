@@ -2,7 +2,7 @@
 //! login of a subscription, before a service that answers by rules.
 
 use std::io::{BufRead, BufReader};
-use std::process::Command;
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use offshoot_fake_model_api::{Condition, FakeModelApi, Reply, Rule, Script};
@@ -272,6 +272,15 @@ fn two_trees_share_a_window() {
     }
 }
 
+/// Begins two trees of one run each. Returns each with its data folder.
+fn two_trees(stage: &Stage) -> [(&'static str, (Command, Child)); 2] {
+    [("b", "first"), ("c", "second")].map(|(data, word)| {
+        let mut command = command(stage, &["-q", "--data-dir", data, "run", word]);
+        let child = command.spawn().expect("the program was built for this test");
+        (data, (command, child))
+    })
+}
+
 /// Two trees whose runs meet the wall at the same time: each waits and goes on, and nothing is asked twice.
 #[test]
 fn two_supervisors_park_at_once() {
@@ -280,12 +289,7 @@ fn two_supervisors_park_at_once() {
         Rule::always(Reply::text("read")),
     ];
     let Some(stage) = stage("two_supervisors_park_at_once", rules) else { return };
-    let begin = |data: &str, word: &str| {
-        let mut command = command(&stage, &["-q", "--data-dir", data, "run", word]);
-        let child = command.spawn().expect("the program was built for this test");
-        (command, child)
-    };
-    let trees = [("b", begin("b", "first")), ("c", begin("c", "second"))];
+    let trees = two_trees(&stage);
     for (data, (command, child)) in trees {
         stage.place.finish(child, &command, &[]).expect_code(0);
         let words = ["--data-dir", data, "events", "last", "--json"];
@@ -305,12 +309,7 @@ fn one_probe_at_the_reset_over_all_trees() {
     let answer = Reply::Slow { text: "read it".to_owned(), pause_ms: 1_500 };
     let rules = [Rule::always(Reply::wall(Duration::from_secs(4))).times(2), Rule::always(answer)];
     let Some(stage) = stage("one_probe_at_the_reset_over_all_trees", rules) else { return };
-    let begin = |data: &str, word: &str| {
-        let mut command = command(&stage, &["-q", "--data-dir", data, "run", word]);
-        let child = command.spawn().expect("the program was built for this test");
-        (command, child)
-    };
-    let trees = [("b", begin("b", "first")), ("c", begin("c", "second"))];
+    let trees = two_trees(&stage);
     let mut told = Vec::new();
     for (data, (command, child)) in trees {
         stage.place.finish(child, &command, &[]).expect_code(0);
