@@ -351,8 +351,11 @@ impl Audit {
                 let rules = self.root.and_then(|root| self.runs.get(&root.run())?.rules.clone());
                 let said =
                     above.iter().filter_map(|run| Some((*run, self.runs[run].rules.as_deref()?)));
+                let of_account = self.runs[&event.run].admitted.runtime.clone();
                 let full = self.slots.check_start(depth, rules.as_deref(), said);
+                let full = full.or_else(|| self.slots.check_account(of_account.as_deref()?));
                 self.slots.take(depth, &above);
+                self.slots.take_of_account(event.run, of_account.as_ref());
                 full.map(|message| (Rule::Concurrency, message))
             }
             (EventKind::Starting, _) => misplaced("when it had started"),
@@ -362,6 +365,7 @@ impl Audit {
                 run.state = SlotState::Lent;
                 run.clock.pause(event.at);
                 self.slots.give_back(depth, &above);
+                self.slots.give_back_of_account(event.run);
                 self.breakers.rests(&run.admitted.agent, event.run);
                 None
             }
@@ -369,7 +373,9 @@ impl Audit {
             (EventKind::Returned, SlotState::Lent) => {
                 run.state = SlotState::Holding;
                 run.clock.go_on(event.at);
+                let of_account = run.admitted.runtime.clone();
                 self.slots.take(depth, &above);
+                self.slots.take_of_account(event.run, of_account.as_ref());
                 None
             }
             (EventKind::Returned, _) => misplaced("without having lent its slot"),
@@ -450,7 +456,11 @@ impl Audit {
                 None
             }
             (
-                kind @ (EventKind::MemoryShort(_) | EventKind::HostBound { .. } | EventKind::HostFull),
+                kind @ (EventKind::MemoryShort(_)
+                | EventKind::HostBound { .. }
+                | EventKind::HostFull
+                | EventKind::AccountBound { .. }
+                | EventKind::AccountFull { .. }),
                 _,
             ) => self.slots.of_host(kind),
             (EventKind::Refused { times, .. }, _) => {
@@ -509,6 +519,7 @@ impl Audit {
                 self.books.return_to_pool(event.run);
                 run.clock.stop();
                 self.slots.give_back(depth, &above);
+                self.slots.give_back_of_account(event.run);
                 wrong.map(|message| (Rule::Retries, message))
             }
             (EventKind::Resumed { .. }, _) => misplaced("although nothing interrupted it"),
@@ -524,6 +535,7 @@ impl Audit {
                 | EventKind::Unpaused
                 | EventKind::MemoryEnough
                 | EventKind::HostFree
+                | EventKind::AccountFree { .. }
                 // Breakers are counted here from the ends of runs.
                 | EventKind::BreakerOpened { .. }
                 | EventKind::BreakerClosed { .. }

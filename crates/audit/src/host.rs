@@ -1,12 +1,14 @@
 //! The slots that the runs of several trees held at once, counted again from their records.
 //!
-//! The trees of a user share slots where `host.maxConcurrent` bounds them. Each tree records the bound, and its starts and ends; this puts
+//! The trees of a user share slots where `host.maxConcurrent` bounds them, and those of an account where `host.maxConcurrentPerAccount` does.
+//! Each tree records the bounds, and its starts and ends; this puts
 //! the records of all trees in the order of time and counts. A tree that was killed has held nothing after its last event, as far as its
 //! record tells.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::sync::Arc;
 
-use offshoot_model::{Event, EventKind, RootId, RunId, Timestamp};
+use offshoot_model::{Account, Event, EventKind, RootId, RunId, Timestamp};
 use serde::Serialize;
 
 /// Counts the slots of several trees.
@@ -18,11 +20,17 @@ pub struct HostAudit {
 /// The slots of one tree, in the order of its record.
 #[derive(Debug, Default)]
 pub struct HostTree {
-    bound: Option<u32>,
-    holding: HashSet<RunId>,
+    bounds: HashMap<Pool, u32>,
+    /// The runtimes of the runs.
+    runtimes: HashMap<RunId, Arc<str>>,
+    /// The pools of which each run holds a slot.
+    holding: HashMap<RunId, Vec<Pool>>,
     changes: Vec<Change>,
     last: Timestamp,
 }
+
+/// The runs that share slots: those of one account; none for all.
+type Pool = Option<Account>;
 
 /// The slots that all trees held, as their records tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -48,17 +56,21 @@ pub struct HostBreach {
     pub held: u32,
     /// The bound that its tree had recorded.
     pub bound: u32,
+    /// The account, where its slots are those beyond which the run started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account: Option<Account>,
 }
 
 /// A slot that a run takes or gives back.
 // Slots that are given back come first in a moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Change {
     at: Timestamp,
     takes: bool,
     tree: RootId,
     seq: u64,
     run: RunId,
+    pool: Pool,
     /// The bound of a run that starts; none of one that takes its slot back, which may go on over it.
     bound: Option<u32>,
 }
@@ -68,17 +80,34 @@ impl HostTree {
     pub fn apply(&mut self, event: &Event) {
         let at = event.at.max(self.last);
         match &event.kind {
-            EventKind::HostBound { max_concurrent } => self.bound = Some(*max_concurrent),
-            kind @ (EventKind::Starting | EventKind::Returned)
-                if self.bound.is_some() && self.holding.insert(event.run) =>
-            {
-                let bound = self.bound.filter(|_| *kind == EventKind::Starting);
-                self.change(event, at, true, bound);
+            EventKind::HostBound { max_concurrent } => {
+                self.bounds.insert(None, *max_concurrent);
             }
-            EventKind::Waiting | EventKind::Resumed { .. } | EventKind::Ended(_)
-                if self.holding.remove(&event.run) =>
+            EventKind::AccountBound { account, max_concurrent } => {
+                self.bounds.insert(Some(account.clone()), *max_concurrent);
+            }
+            EventKind::Admitted(admitted) => {
+                let runtime = admitted.runtime.as_ref().map(Arc::clone);
+                runtime.into_iter().for_each(|it| drop(self.runtimes.insert(event.run, it)));
+            }
+            EventKind::FellBack { runtime, .. } => {
+                self.runtimes.insert(event.run, Arc::clone(runtime));
+            }
+            kind @ (EventKind::Starting | EventKind::Returned)
+                if !self.holding.contains_key(&event.run) =>
             {
-                self.change(event, at, false, None);
+                let pools = self.pools_of(event.run);
+                for pool in &pools {
+                    let bound = self.bounds.get(pool).copied();
+                    let bound = bound.filter(|_| *kind == EventKind::Starting);
+                    self.change(event, at, true, pool.clone(), bound);
+                }
+                self.holding.insert(event.run, pools);
+            }
+            EventKind::Waiting | EventKind::Resumed { .. } | EventKind::Ended(_) => {
+                for pool in self.holding.remove(&event.run).into_iter().flatten() {
+                    self.change(event, at, false, pool, None);
+                }
             }
             // Its runs have held nothing since the supervisor before it died.
             EventKind::Reopened => self.let_go(event.root),
@@ -87,17 +116,37 @@ impl HostTree {
         self.last = at;
     }
 
-    fn change(&mut self, event: &Event, at: Timestamp, takes: bool, bound: Option<u32>) {
+    /// The pools that bound a run. In one life of a tree a runtime has one account.
+    fn pools_of(&self, run: RunId) -> Vec<Pool> {
+        let runtime = self.runtimes.get(&run);
+        let bounds = |pool: &&Pool| match pool {
+            None => true,
+            Some(account) => Some(&account.runtime) == runtime,
+        };
+        self.bounds.keys().filter(bounds).cloned().collect()
+    }
+
+    fn change(
+        &mut self,
+        event: &Event,
+        at: Timestamp,
+        takes: bool,
+        pool: Pool,
+        bound: Option<u32>,
+    ) {
         let &Event { root: tree, seq, run, .. } = event;
-        self.changes.push(Change { at, takes, tree, seq, run, bound });
+        self.changes.push(Change { at, takes, tree, seq, run, pool, bound });
     }
 
     /// No run holds a slot after the last event.
     fn let_go(&mut self, tree: RootId) {
         let at = self.last;
-        let given_back = |run| Change { at, takes: false, tree, seq: 0, run, bound: None };
-        self.changes.extend(self.holding.drain().map(given_back));
-        self.bound = None;
+        for (run, pools) in self.holding.drain() {
+            let given_back =
+                |pool| Change { at, takes: false, tree, seq: 0, run, pool, bound: None };
+            self.changes.extend(pools.into_iter().map(given_back));
+        }
+        self.bounds.clear();
     }
 }
 
@@ -111,16 +160,20 @@ impl HostAudit {
     /// Counts over all trees that were added.
     pub fn finish(mut self) -> HostFindings {
         self.changes.sort_unstable();
-        let (mut held, mut findings) = (0_u32, HostFindings::default());
-        for Change { takes, tree, seq, run, bound, .. } in self.changes {
+        let (mut all, mut findings) = (HashMap::<Pool, u32>::new(), HostFindings::default());
+        for Change { takes, tree, seq, run, pool: account, bound, .. } in self.changes {
+            let held = all.entry(account.clone()).or_default();
             if !takes {
-                held = held.saturating_sub(1);
+                *held = held.saturating_sub(1);
                 continue;
             }
-            held += 1;
-            findings.peak = findings.peak.max(Some(held));
+            *held += 1;
+            let held = *held;
+            if account.is_none() {
+                findings.peak = findings.peak.max(Some(held));
+            }
             if let Some(bound) = bound.filter(|bound| held > *bound) {
-                findings.breaches.push(HostBreach { tree, seq, run, held, bound });
+                findings.breaches.push(HostBreach { tree, seq, run, held, bound, account });
             }
         }
         findings
@@ -129,11 +182,12 @@ impl HostAudit {
 
 impl std::fmt::Display for HostBreach {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { tree, seq, run, held, bound } = self;
-        write!(
-            f,
-            "event {seq} of tree {tree}, run {run}: started as number {held} of all trees, of which {bound} may run at once"
-        )
+        let Self { tree, seq, run, held, bound, account } = self;
+        write!(f, "event {seq} of tree {tree}, run {run}: started as number {held}")?;
+        if let Some(account) = account {
+            write!(f, " of {account}")?;
+        }
+        write!(f, " of all trees, of which {bound} may run at once")
     }
 }
 
@@ -188,6 +242,30 @@ mod tests {
         check(vec![one(), two(), three], Some(3), &[(2, 3, 2)]);
         // A tree that nothing bounds takes no part.
         check(vec![one(), tree(4, None, &[(2, 1, "starts"), (3, 2, "starts")])], Some(1), &[]);
+    }
+
+    #[test]
+    fn the_slots_of_each_account_are_counted_over_all_trees() {
+        let account =
+            |credential: &str| Account::of_credential("claude", &[1; 32], credential.as_bytes());
+        let of = |number: u8, credential: &str, runtime: &str| {
+            let (root, mut tree) = tree(number, None, &[]);
+            let mut seq = 0;
+            let mut say = |at: u64, of: u8, kind: EventKind| {
+                seq += 1;
+                let run = RunId::from_bytes([number, of, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+                tree.apply(&Event { root, seq, at: Timestamp::from_micros(at), run, kind });
+            };
+            let bound = EventKind::AccountBound { account: account(credential), max_concurrent: 1 };
+            say(0, 0, bound);
+            let runtime = Arc::from(runtime);
+            say(1, 1, EventKind::FellBack { number: 1, runtime, model: None });
+            say(2, 1, EventKind::Starting);
+            (root, tree)
+        };
+        check(vec![of(1, "a", "claude"), of(2, "b", "claude")], None, &[]);
+        check(vec![of(1, "a", "claude"), of(2, "a", "exec")], None, &[]);
+        check(vec![of(1, "a", "claude"), of(2, "a", "claude")], None, &[(3, 2, 1)]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The holders of slots, counted again: in the whole tree, and below each run whose own rules say something else.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use offshoot_model::{EventKind, Rules, RunId};
 
@@ -14,6 +15,17 @@ pub(crate) struct Holders {
     below: HashMap<RunId, Slots>,
     /// The most that all trees of the user may hold, of which this tree cannot hold more.
     of_host: Option<u32>,
+    /// The same of the runs of each account, by the name of its runtime: in one life of a tree a runtime has one account.
+    of_accounts: HashMap<Arc<str>, OfAccount>,
+    /// The runtimes of the runs that hold a slot of their account.
+    runtimes: HashMap<RunId, Arc<str>>,
+}
+
+/// The slots of one account.
+#[derive(Clone, Copy, Default)]
+struct OfAccount {
+    most: u32,
+    held: u32,
 }
 
 impl Holders {
@@ -38,6 +50,31 @@ impl Holders {
         })
     }
 
+    /// Checks if a run of this runtime may start as far as its account is concerned; in words why not.
+    pub(crate) fn check_account(&self, runtime: &str) -> Option<String> {
+        let OfAccount { most, held } = *self.of_accounts.get(runtime)?;
+        (held >= most).then(|| {
+            format!("started while {held} of `{runtime}` held a slot, and {most} of all trees may")
+        })
+    }
+
+    /// A run of this runtime holds a slot of its account, if that is bounded.
+    pub(crate) fn take_of_account(&mut self, run: RunId, runtime: Option<&Arc<str>>) {
+        let Some(runtime) = runtime else { return };
+        if let Some(account) = self.of_accounts.get_mut(runtime) {
+            account.held += 1;
+            self.runtimes.insert(run, Arc::clone(runtime));
+        }
+    }
+
+    /// A run holds no slot of its account any more.
+    pub(crate) fn give_back_of_account(&mut self, run: RunId) {
+        let Some(runtime) = self.runtimes.remove(&run) else { return };
+        if let Some(account) = self.of_accounts.get_mut(&runtime) {
+            account.held -= 1;
+        }
+    }
+
     /// Takes in what bounds all trees of the user; in words what is wrong with it. One run may always run whatever memory is left, so some
     /// must hold a slot.
     pub(crate) fn of_host(&mut self, kind: &EventKind) -> Option<(Rule, String)> {
@@ -51,6 +88,17 @@ impl Holders {
             EventKind::HostBound { max_concurrent } => {
                 self.of_host = Some(*max_concurrent);
                 return None;
+            }
+            EventKind::AccountBound { account, max_concurrent } => {
+                let bound = self.of_accounts.entry(Arc::clone(&account.runtime)).or_default();
+                bound.most = *max_concurrent;
+                return None;
+            }
+            EventKind::AccountFull { account }
+                if !self.of_accounts.contains_key(&account.runtime) =>
+            {
+                let waits = "waits for runs of its account although nothing bounds them";
+                (Rule::Concurrency, waits)
             }
             EventKind::HostFull if self.of_host.is_none() => {
                 (Rule::Concurrency, "waits for runs of other trees although nothing bounds them")
@@ -79,6 +127,8 @@ impl Holders {
         self.tree.clear();
         self.below.clear();
         self.of_host = None;
+        self.of_accounts.clear();
+        self.runtimes.clear();
     }
 }
 

@@ -1,7 +1,9 @@
 //! The reasons why a run, or its whole tree, is held back, as JSON has them.
 
 use offshoot_display::Hold;
-use offshoot_model::{Node, OpenBreaker, Pace, Parked, Priming, Timestamp, Tree, Wall};
+use offshoot_model::{
+    FullAccount, Node, OpenBreaker, Pace, Parked, Priming, Timestamp, Tree, Wall,
+};
 use serde::Serialize;
 
 /// The reasons that hold a run back; of a root, those that hold its tree back.
@@ -32,6 +34,9 @@ pub(crate) struct HeldRun {
     /// The runs for whose first answer others wait that send the same prompt, at the root.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     primings: Vec<Priming>,
+    /// The accounts of which runs wait for a slot, which the trees of the user share, at the root.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    full_accounts: Vec<FullAccount>,
     /// The other attempt that it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     parked: Option<Parked>,
@@ -48,6 +53,7 @@ impl HeldRun {
                 Hold::Wall(wall) => held.walls.push(wall.clone()),
                 Hold::Pace(pace) => held.paces.push(pace.clone()),
                 Hold::Priming(priming) => held.primings.push(priming.clone()),
+                Hold::Account(full) => held.full_accounts.push(full.clone()),
                 Hold::Memory(since) => held.memory_short_since = Some(since),
                 Hold::Host(since) => held.host_full_since = Some(since),
                 Hold::Cap(since) => held.at_cap_since = Some(since),

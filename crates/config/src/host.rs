@@ -25,6 +25,9 @@ section! {
         /// The most runs that hold a slot at once, over all trees of the user. Where as many do, a run that would start waits for the end
         /// of another one, and trees take turns. Not set, trees do not count what others run.
         pub max_concurrent: Option<Valued<NonZeroU32>> = "maxConcurrent";
+        /// The most runs of one account that hold a slot at once, over all trees of the user. An account is a runtime with a credential;
+        /// programs of `exec` have none, and count for none.
+        pub max_concurrent_per_account: Option<Valued<NonZeroU32>> = "maxConcurrentPerAccount";
         /// Dollars that all trees of the user may cost on one day. The budget of a tree is reserved when it is opened; where the day has less left,
         /// it is not.
         pub usd_per_day: Option<Valued<MicroUsd>> = "usdPerDay";
@@ -47,6 +50,11 @@ impl HostSettings {
     /// Returns the most runs that hold a slot at once over all trees of the user; none where there is no such bound.
     pub fn max_concurrent(&self) -> Option<NonZeroU32> {
         self.max_concurrent.as_ref().map(|most| most.value)
+    }
+
+    /// Returns the most runs of one account that hold a slot at once over all trees of the user; none where there is no such bound.
+    pub fn max_concurrent_per_account(&self) -> Option<NonZeroU32> {
+        self.max_concurrent_per_account.as_ref().map(|most| most.value)
     }
 }
 
@@ -81,6 +89,7 @@ impl Field for Host {
         out.example_header("[host]", row.doc);
         out.example(&format!("memoryKeep = {}", built_in::HOST_MEMORY_KEEP));
         out.example("maxConcurrent = 12");
+        out.example("maxConcurrentPerAccount = 4");
         out.example("usdPerDay = 20");
         out.example("tokensPerDay = 5000000");
     }

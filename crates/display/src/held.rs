@@ -1,6 +1,8 @@
 //! The reasons why a tree or a run is held back, in words.
 
-use offshoot_model::{Node, OpenBreaker, Pace, Parked, Priming, RunStatus, Timestamp, Tree, Wall};
+use offshoot_model::{
+    FullAccount, Node, OpenBreaker, Pace, Parked, Priming, RunStatus, Timestamp, Tree, Wall,
+};
 
 use crate::{neutral, number};
 
@@ -23,6 +25,8 @@ pub enum Hold<'a> {
     Memory(Timestamp),
     /// Runs in line wait for a slot of the host since this time.
     Host(Timestamp),
+    /// Runs of an account in line wait for a slot of it.
+    Account(&'a FullAccount),
     /// A request of the run to a model waits for more budget since this time.
     Cap(Timestamp),
 }
@@ -52,7 +56,8 @@ impl<'a> Hold<'a> {
         let paces = tree.paces(node.root).filter(|_| is_root).map(Self::Pace);
         let primings = tree.primings(node.root).filter(|_| is_root).map(Self::Priming);
         let walls = walls.chain(paces).chain(primings);
-        let of_host = memory.into_iter().chain(host).chain(cap);
+        let accounts = tree.full_accounts(node.root).filter(|_| is_root).map(Self::Account);
+        let of_host = memory.into_iter().chain(host).chain(accounts).chain(cap);
         walls.chain(of_host).chain(parked.map(Self::Parked)).chain(breakers).collect()
     }
 
@@ -65,6 +70,7 @@ impl<'a> Hold<'a> {
             Self::Wall(wall) => wall.since,
             Self::Pace(pace) => pace.since,
             Self::Priming(priming) => priming.since,
+            Self::Account(full) => full.since,
             Self::Memory(since) | Self::Host(since) | Self::Cap(since) => since,
         }
     }
@@ -77,6 +83,7 @@ impl<'a> Hold<'a> {
             Self::Breaker(_)
             | Self::Memory(_)
             | Self::Host(_)
+            | Self::Account(_)
             | Self::Cap(_)
             | Self::Pace(_)
             | Self::Priming(_) => "held",
@@ -94,6 +101,7 @@ impl<'a> Hold<'a> {
             Self::Priming(it) => priming(it),
             Self::Memory(since) => memory(since),
             Self::Host(since) => host(since),
+            Self::Account(full) => account(full),
             Self::Cap(since) => cap(since),
         }
     }
@@ -112,6 +120,9 @@ impl<'a> Hold<'a> {
             Self::Paused(_) => format!("for {so_long}"),
             Self::Memory(_) => format!("for {so_long} until memory is free"),
             Self::Host(_) => format!("for {so_long} until a run of another tree ends"),
+            Self::Account(full) => {
+                format!("for {so_long} until another run of {} ends", full.account)
+            }
             Self::Cap(_) => format!("for {so_long} until it is given more budget"),
             Self::Parked(it) => {
                 let (attempt, after) = (it.attempt, it.after.to_string());
@@ -173,6 +184,12 @@ pub fn memory(since: Timestamp) -> String {
 /// Says that runs wait for a slot of the host.
 pub fn host(since: Timestamp) -> String {
     format!("held by other trees (host.maxConcurrent), since {}", number::moment(since))
+}
+
+/// Says that runs of an account wait for a slot of it.
+pub fn account(full: &FullAccount) -> String {
+    let (account, since) = (&full.account, number::moment(full.since));
+    format!("held by other runs of {account} (host.maxConcurrentPerAccount), since {since}")
 }
 
 /// Says that a request of a run waits for more budget.

@@ -212,9 +212,14 @@ fn written(path: &Path) -> Option<Written> {
 
 /// The name of the file of an account: its runtime, and the fingerprint of its credential where there is one.
 pub(crate) fn file_name(account: &Account) -> String {
+    format!("{}.json", account_name(account))
+}
+
+/// Returns a name for what belongs to an account: its runtime, and the fingerprint of its credential.
+pub(crate) fn account_name(account: &Account) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let runtime: String = account.runtime.chars().map(plain).collect();
-    format!("{runtime}-{}.json", account.credential.as_deref().unwrap_or("login"))
+    format!("{runtime}-{}", account.credential.as_deref().unwrap_or("login"))
 }
 
 #[cfg(test)]

@@ -249,7 +249,8 @@ impl HostBuilder {
         if let Some(walls) = WallFolder::of_user(environment.state_home.as_deref()) {
             builder = builder.account_board(Arc::new(walls));
         }
-        if config.host().max_concurrent().is_some() {
+        let host = config.host();
+        if host.max_concurrent().is_some() || host.max_concurrent_per_account().is_some() {
             let slots = SlotFolder::of_user(environment.state_home.as_deref());
             builder = builder.host_slots(Arc::new(slots));
         }

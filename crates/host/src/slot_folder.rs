@@ -1,8 +1,10 @@
 //! Slots that all trees of a user share, counted in a folder of the user.
 //!
 //! ```text
-//!   turn                    locked while a tree reads and writes
-//!   ROOT-xxxxxx.claim       one for each tree, locked by its supervisor as long as the tree lives
+//!   slots/                  those of all runs
+//!   account-slots/NAME/     those of the runs of one account, each account with a folder of its own
+//!     turn                  locked while a tree reads and writes
+//!     ROOT-xxxxxx.claim     one for each tree, locked by its supervisor as long as the tree lives
 //! ```
 //!
 //! There is no process that gives out slots: each tree reads all claims, takes what is due to it and free, and writes its own claim, all
@@ -19,22 +21,28 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use offshoot_model::RootId;
 use offshoot_policy::host_share::{Claim, due, free_for_first};
-use offshoot_spawner::{HostClaim, HostClaims, HostGrant, HostSlots};
+use offshoot_spawner::{HostClaim, HostClaims, HostGrant, HostSlots, OnGrant, SlotPool};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
-use tokio::sync::mpsc::UnboundedSender;
 
+use crate::account_board::account_name;
 use crate::error::at;
 
 /// The name of the folder below that of the user's programs.
 const FOLDER: &str = "offshoot/slots";
+/// The same for the folders of accounts.
+const ACCOUNTS: &str = "offshoot/account-slots";
+
+/// The number of times at which the folder of an account is tried, a second apart. Its runs fail after that.
+const TRIES: u32 = 10;
 
 const TURN: &str = "turn";
 const CLAIM: &str = ".claim";
@@ -45,8 +53,8 @@ const CLAIM_BYTES: usize = 128;
 /// The folder of a user.
 #[derive(Debug)]
 pub(crate) struct SlotFolder {
-    /// None where the user has no folder for the state of programs.
-    folder: Option<PathBuf>,
+    /// The folder for the state of programs; none where the user has none.
+    state_home: Option<PathBuf>,
 }
 
 /// The content of a file.
@@ -83,7 +91,7 @@ struct Sharer {
     changes: OwnedFd,
     claims: mpsc::Receiver<HostClaim>,
     woken: OwnedFd,
-    grants: UnboundedSender<HostGrant>,
+    on_grant: OnGrant,
 }
 
 /// News since the last look.
@@ -105,7 +113,7 @@ struct News {
 impl SlotFolder {
     /// The folder of the user, which is made when the first tree shares slots.
     pub(crate) fn of_user(state_home: Option<&Path>) -> Self {
-        Self { folder: state_home.map(|home| home.join(FOLDER)) }
+        Self { state_home: state_home.map(Path::to_owned) }
     }
 }
 
@@ -129,16 +137,56 @@ impl SlotsTaken {
     ///
     /// Fails if the folder cannot be read.
     pub fn of_user(state_home: Option<&Path>) -> io::Result<Self> {
-        let Some(folder) = state_home.map(|home| home.join(FOLDER)) else {
-            return Ok(Self::default());
+        state_home.map_or(Ok(Self::default()), |home| Self::in_folder(&home.join(FOLDER)))
+    }
+
+    /// Reads the same of each account of which a tree counts its runs, with a name: that of its runtime, and the beginning of the fingerprint of its
+    /// credential where there are several of one runtime.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a folder cannot be read.
+    pub fn of_accounts(state_home: Option<&Path>) -> io::Result<Vec<(String, Self)>> {
+        let Some(folder) = state_home.map(|home| home.join(ACCOUNTS)) else {
+            return Ok(Vec::new());
         };
+        let accounts = match fs::read_dir(folder) {
+            Ok(accounts) => accounts,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut all = Vec::new();
+        for account in accounts {
+            let account = account?;
+            let taken = Self::in_folder(&account.path())?;
+            let name = account.file_name().to_string_lossy().into_owned();
+            all.extend((taken.max > 0).then_some((name, taken)));
+        }
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        let parts = |(name, _): &(String, Self)| {
+            let (runtime, credential) = name.rsplit_once('-').unwrap_or((name, ""));
+            (runtime.to_owned(), credential.chars().take(6).collect::<String>())
+        };
+        let names: Vec<(String, String)> = all.iter().map(parts).collect();
+        let name = |(runtime, credential): &(String, String)| match names
+            .iter()
+            .filter(|(other, _)| other == runtime)
+            .count()
+        {
+            1 => runtime.clone(),
+            _ => format!("{runtime} ({credential})"),
+        };
+        Ok(names.iter().map(name).zip(all.into_iter().map(|(_, taken)| taken)).collect())
+    }
+
+    fn in_folder(folder: &Path) -> io::Result<Self> {
         let turn = match File::open(folder.join(TURN)) {
             Ok(turn) => turn,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(error) => return Err(error),
         };
         turn.lock_shared()?;
-        let claims = live_claims(&folder, None, |_| {})?;
+        let claims = live_claims(folder, None, |_| {})?;
         let taken = |claim: &&Written| claim.claim().holds > 0;
         Ok(Self {
             max: claims.iter().map(|claim| claim.max).max().unwrap_or(0),
@@ -153,24 +201,62 @@ impl HostSlots for SlotFolder {
     fn open(
         &self,
         root: RootId,
+        pool: &SlotPool,
         max: u32,
-        grants: UnboundedSender<HostGrant>,
+        on_grant: OnGrant,
     ) -> io::Result<Box<dyn HostClaims>> {
         let missing = || io::Error::new(io::ErrorKind::NotFound, "the user has no home folder");
-        let folder = self.folder.clone().ok_or_else(missing)?;
-        let shared = share(folder.clone(), root, max, grants);
-        Ok(Box::new(shared.map_err(|error| at(&folder, &error))?))
+        let home = self.state_home.as_deref().ok_or_else(missing)?;
+        let folder = match pool {
+            SlotPool::Host => home.join(FOLDER),
+            SlotPool::Account(account) => home.join(ACCOUNTS).join(account_name(account)),
+        };
+        let mut tries = match pool {
+            SlotPool::Host => 1,
+            SlotPool::Account(_) => TRIES,
+        };
+        let joined = loop {
+            tries -= 1;
+            match join(&folder, root, max) {
+                Ok(joined) => break joined,
+                Err(error) if tries > 0 && may_pass(&error) => {
+                    #[expect(
+                        clippy::disallowed_methods,
+                        reason = "no event says that there is room again, and the thread does nothing else"
+                    )]
+                    thread::sleep(Duration::from_secs(1));
+                }
+                Err(error) => return Err(at(&folder, &error)),
+            }
+        };
+        let begun = joined.begin(folder.clone(), max, on_grant);
+        Ok(Box::new(begun.map_err(|error| at(&folder, &error))?))
     }
 }
 
-/// Begins to share with a tree in this folder, which is made where it is not there.
-fn share(
-    folder: PathBuf,
-    root: RootId,
-    max: u32,
-    grants: UnboundedSender<HostGrant>,
-) -> io::Result<Claims> {
-    DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+/// True for a fault that may be over soon: nothing is left of descriptors, watches, memory or space.
+fn may_pass(error: &io::Error) -> bool {
+    let none_left = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOSPC, Errno::DQUOT];
+    let is_full = matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::OutOfMemory
+    );
+    is_full || none_left.iter().any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
+}
+
+/// The files of a tree in a folder, before it claims anything.
+struct Joined {
+    turn: File,
+    file: NamedTempFile,
+    own: Written,
+    changes: OwnedFd,
+    woken: OwnedFd,
+    wake: OwnedFd,
+}
+
+/// Makes the files of a tree in this folder, which is made where it is not there.
+fn join(folder: &Path, root: RootId, max: u32) -> io::Result<Joined> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let turn = OpenOptions::new()
         .create(true)
         .truncate(false)
@@ -178,33 +264,41 @@ fn share(
         .mode(0o600)
         .open(folder.join(TURN))?;
     let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-    inotify::add_watch(&changes, &folder, WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE)?;
+    inotify::add_watch(&changes, folder, WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE)?;
     let (woken, wake) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
     // Locked before another tree can look at it, which would take it for left behind.
     turn.lock()?;
     let file =
-        tempfile::Builder::new().prefix(&format!("{root}-")).suffix(CLAIM).tempfile_in(&folder)?;
+        tempfile::Builder::new().prefix(&format!("{root}-")).suffix(CLAIM).tempfile_in(folder)?;
     file.as_file().lock()?;
     let own = Written { max, ..Written::default() };
     own.write(file.as_file())?;
     turn.unlock()?;
-    let (sender, claims) = mpsc::channel();
-    let sharer = Sharer {
-        folder,
-        turn,
-        max,
-        file,
-        own,
-        written: own,
-        comes_last: false,
-        due: 0,
-        changes,
-        claims,
-        woken,
-        grants,
-    };
-    thread::Builder::new().name("slots".to_owned()).spawn(move || sharer.run())?;
-    Ok(Claims { sender, wake })
+    Ok(Joined { turn, file, own, changes, woken, wake })
+}
+
+impl Joined {
+    /// Begins to share with the other trees, on a thread of its own.
+    fn begin(self, folder: PathBuf, max: u32, on_grant: OnGrant) -> io::Result<Claims> {
+        let Self { turn, file, own, changes, woken, wake } = self;
+        let (sender, claims) = mpsc::channel();
+        let sharer = Sharer {
+            folder,
+            turn,
+            max,
+            file,
+            own,
+            written: own,
+            comes_last: false,
+            due: 0,
+            changes,
+            claims,
+            woken,
+            on_grant,
+        };
+        thread::Builder::new().name("slots".to_owned()).spawn(move || sharer.run())?;
+        Ok(Claims { sender, wake })
+    }
 }
 
 impl HostClaims for Claims {
@@ -314,8 +408,7 @@ impl Sharer {
         let asked = news.asked && self.own.wants > self.own.holds - grant.more;
         if asked || grant.more > 0 || grant.due != self.due {
             self.due = grant.due;
-            // A tree that is over has no receiver.
-            let _ = self.grants.send(grant);
+            (self.on_grant)(grant);
         }
         Ok(())
     }

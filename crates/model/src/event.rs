@@ -1,6 +1,7 @@
 //! The events of a tree, in the order in which they happened.
 
 mod admitted;
+mod keeper_fault;
 mod merge_summary;
 mod process;
 mod request_ending;
@@ -20,6 +21,7 @@ use crate::{
 };
 
 pub use admitted::{Admitted, InputRange, Origin, Particulars};
+pub use keeper_fault::KeeperFault;
 pub use merge_summary::{Chosen, MergeSummary};
 pub use process::{BootId, ProcessIdentity};
 pub use request_ending::RequestEnding;
@@ -269,6 +271,24 @@ pub enum EventKind {
         /// The run that went first.
         run: RunId,
     },
+    /// The runs of an account that hold a slot at once, over all trees of the user, are bounded while this supervisor holds the tree. Recorded
+    /// of the root, before the first run of the account starts.
+    AccountBound {
+        /// The account.
+        account: Account,
+        /// The most of them.
+        max_concurrent: u32,
+    },
+    /// A run of the tree waits for a slot of its account: all of them are given to trees of the user. Recorded of the root.
+    AccountFull {
+        /// The account.
+        account: Account,
+    },
+    /// No run of the tree waits for a slot of its account any more. Recorded of the root.
+    AccountFree {
+        /// The account.
+        account: Account,
+    },
     /// The supervisor lives, and runs hold slots; nothing else was recorded for a while. Recorded of the root.
     Alive,
     /// A new supervisor holds the tree: nothing of it runs at this moment, and slots begin anew. Recorded of the root.
@@ -375,29 +395,6 @@ pub enum EventKind {
         /// The reason why the folder is still there.
         error: Option<Arc<str>>,
     },
-}
-
-/// The state of a keeper that was found not to hold any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum KeeperFault {
-    /// The keeper had ended.
-    Ended,
-    /// The keeper was stopped, by a signal or a debugger.
-    Stopped,
-    /// The keeper gave no sign of life, although nothing had stopped it.
-    Silent,
-}
-
-impl KeeperFault {
-    /// Returns the state in words, as the rest of a sentence about the keeper.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Ended => "had ended",
-            Self::Stopped => "was stopped",
-            Self::Silent => "gave no sign of life",
-        }
-    }
 }
 
 /// The class of an event: kept or not.
@@ -522,6 +519,11 @@ table! {
     Self::Primed { run } => "primed", format!("no run waits for the first answer of {run} any more");
     Self::HostFull => "host_full", "further runs wait for a slot, which the trees of the user share";
     Self::HostFree => "host_free", "no run waits for a slot of the host any more";
+    Self::AccountBound { account, max_concurrent } => "account_bound",
+        format!("at most {max_concurrent} runs of {account} at once over all trees of the user");
+    Self::AccountFull { account } => "account_full",
+        format!("further runs of {account} wait for a slot, which the trees of the user share");
+    Self::AccountFree { account } => "account_free", format!("no run of {account} waits for a slot any more");
     Self::Ended(ending) => "ended", ending.reason.to_string();
     Self::Merged(merged) => "merged", format!(
         "{}: {}, {} without one{}",

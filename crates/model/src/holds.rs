@@ -1,5 +1,5 @@
 //! Reasons why trees are held back: the pauses of the operator, breakers that are open, quotas that are used up, paces of accounts, prompts that one
-//! run sends first, memory that is short, and slots that other trees hold.
+//! run sends first, memory that is short, and slots of the host or of an account that other runs hold.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,6 +27,8 @@ pub struct Holds {
     paces: Vec<(RootId, Pace)>,
     /// The runs of each tree for whose first answer others wait.
     primings: Vec<(RootId, Priming)>,
+    /// The accounts of each tree of which runs wait for a slot.
+    full_accounts: Vec<(RootId, FullAccount)>,
 }
 
 /// The breaker of an agent, while it is open: the runtime has failed too often in a row, and no run of the agent starts for a while.
@@ -67,6 +69,17 @@ pub struct Priming {
     /// An estimate of the length of the prompt, in tokens.
     pub tokens: u64,
     /// The time since which the others wait.
+    #[serde(serialize_with = "crate::rfc3339", deserialize_with = "crate::from_rfc3339")]
+    pub since: Timestamp,
+}
+
+/// An account of which as many runs hold a slot, over all trees of the user, as may: runs of it wait for the end of others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FullAccount {
+    /// The account.
+    pub account: Account,
+    /// The time since which runs wait.
     #[serde(serialize_with = "crate::rfc3339", deserialize_with = "crate::from_rfc3339")]
     pub since: Timestamp,
 }
@@ -117,6 +130,15 @@ impl Holds {
             EventKind::MemoryEnough => drop(self.memory.remove(&event.root)),
             EventKind::HostFull => drop(self.host.insert(event.root, event.at)),
             EventKind::HostFree => drop(self.host.remove(&event.root)),
+            EventKind::AccountFull { account } => {
+                let (account, since) = (account.clone(), event.at);
+                self.full_accounts.push((event.root, FullAccount { account, since }));
+            }
+            EventKind::AccountFree { account } => {
+                let is_it =
+                    |of: RootId, full: &FullAccount| of == event.root && full.account == *account;
+                self.full_accounts.retain(|(of, full)| !is_it(*of, full));
+            }
             EventKind::BreakerOpened { agent, faults, wait_ms } => {
                 let until = event.at.plus(Duration::from_millis(*wait_ms));
                 let is_it = |(root, open): &&mut (RootId, OpenBreaker)| {
@@ -194,6 +216,11 @@ impl Holds {
     /// Returns the runs of a tree for whose first answer others wait.
     pub fn primings(&self, root: RootId) -> impl Iterator<Item = &Priming> {
         self.primings.iter().filter(move |(of, _)| *of == root).map(|(_, priming)| priming)
+    }
+
+    /// Returns the accounts of a tree of which runs wait for a slot, which the trees of the user share.
+    pub fn full_accounts(&self, root: RootId) -> impl Iterator<Item = &FullAccount> {
+        self.full_accounts.iter().filter(move |(of, _)| *of == root).map(|(_, full)| full)
     }
 
     /// Returns the accounts of a tree of which a quota is used up.

@@ -78,7 +78,7 @@ pub use event::{
     ToolUse, event_schema,
 };
 pub use grant::{BudgetGrant, Grant, Pooled};
-pub use holds::{Holds, OpenBreaker, Pace, Priming, Wall};
+pub use holds::{FullAccount, Holds, OpenBreaker, Pace, Priming, Wall};
 pub use id::{ContentHash, DeliveryId, ParseIdError, RootId, RunId};
 pub use isolation::{Isolation, ParseIsolationError};
 pub use json_error::{json_error, json_field, json_object};

@@ -11,8 +11,8 @@ use offshoot_session_key::{AgentId, SessionKey};
 use serde::Serialize;
 
 use crate::{
-    Cleanup, Cost, Event, EventKind, Holds, Need, OpenBreaker, Origin, Pace, Priming, Reason,
-    RootId, RunId, RunStatus, Timestamp, TraceStep, Usage, Wall, Window, Windows,
+    Cleanup, Cost, Event, EventKind, FullAccount, Holds, Need, OpenBreaker, Origin, Pace, Priming,
+    Reason, RootId, RunId, RunStatus, Timestamp, TraceStep, Usage, Wall, Window, Windows,
 };
 
 pub use node::{Node, Parked};
@@ -87,6 +87,9 @@ pub struct TreeNode {
     /// The runs for whose first answer others wait that send the same prompt, at the root.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub primings: Vec<Priming>,
+    /// The accounts of which runs wait for a slot, which the trees of the user share, at the root.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub full_accounts: Vec<FullAccount>,
     /// The other attempt that the run waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parked: Option<Parked>,
@@ -323,6 +326,11 @@ impl Tree {
         self.holds.primings(root).filter(move |_| !self.is_over(root))
     }
 
+    /// Returns the accounts of a tree of which runs wait for a slot, which the trees of the user share; none where the tree is over.
+    pub fn full_accounts(&self, root: RootId) -> impl Iterator<Item = &FullAccount> {
+        self.holds.full_accounts(root).filter(move |_| !self.is_over(root))
+    }
+
     /// Returns the accounts of a tree of which a quota is used up; none where the tree is over.
     pub fn walls(&self, root: RootId) -> impl Iterator<Item = &Wall> {
         self.holds.walls(root).filter(move |_| !self.is_over(root))
@@ -405,11 +413,8 @@ impl Tree {
             open_breakers: if is_root { open() } else { Vec::new() },
             walls: if is_root { self.walls(node.root).cloned().collect() } else { Vec::new() },
             paces: if is_root { self.paces(node.root).cloned().collect() } else { Vec::new() },
-            primings: if is_root {
-                self.primings(node.root).cloned().collect()
-            } else {
-                Vec::new()
-            },
+            primings: self.primings(node.root).filter(|_| is_root).cloned().collect(),
+            full_accounts: self.full_accounts(node.root).filter(|_| is_root).cloned().collect(),
             parked: node.parked.clone().filter(|_| !node.status.is_terminal()),
             id: node.run,
             session_key: node.key.clone(),

@@ -346,6 +346,14 @@ pub const LIMITS: &[Limit] = &[
         Proof::Test("crates/cli/tests/cli/host_slots.rs::host_caps_hold_over_two_trees"),
     ),
     limit(
+        "host.maxConcurrentPerAccount",
+        AtLimit::Waits,
+        Some(Rule::Concurrency),
+        Proof::Test(
+            "crates/cli/tests/cli/account_slots.rs::runs_of_one_account_hold_no_more_slots_over_two_trees",
+        ),
+    ),
+    limit(
         "host.usdPerDay",
         AtLimit::Manner("a tree whose budget is more than the day has left is not opened"),
         None,

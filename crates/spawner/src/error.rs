@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use offshoot_merge::MergeError;
-use offshoot_model::{InputRange, Refusal, RunId};
+use offshoot_model::{Account, InputRange, Refusal, RunId};
 use offshoot_store::StoreError;
 
 use crate::machine::{NotReopened, Unknown};
@@ -22,6 +22,11 @@ pub enum SpawnerError {
     /// The runs of the tree cannot be counted with those of the other trees of the user, which `host.maxConcurrent` bounds.
     #[error("host.maxConcurrent is set, and the runs of all trees cannot be counted")]
     HostSlots(#[source] Arc<io::Error>),
+    /// The runs of an account cannot be counted with those of the other trees of the user, which `host.maxConcurrentPerAccount` bounds.
+    #[error(
+        "host.maxConcurrentPerAccount is set, and the runs of {0} in all trees cannot be counted"
+    )]
+    AccountSlots(Account, #[source] Arc<io::Error>),
     /// The merged answer could not be written.
     #[error("cannot write the merged answer")]
     Answer(#[source] Arc<io::Error>),
@@ -89,6 +94,10 @@ impl SpawnerError {
             }
             Self::HostSlots(_) => Some(
                 "mend the folder `offshoot/slots` of the user's state, or take host.maxConcurrent out of the user's file"
+                    .to_owned(),
+            ),
+            Self::AccountSlots(..) => Some(
+                "mend what the message names of the folder `offshoot/account-slots`, or take host.maxConcurrentPerAccount out of the user's file"
                     .to_owned(),
             ),
             Self::Over => Some("`offshoot show RUN` shows what came of it".to_owned()),

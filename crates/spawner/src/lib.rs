@@ -87,7 +87,7 @@ pub use handle::{
     Accepted, Agents, ChildRequest, ExternalMerge, Fan, FanAnswer, FanOut, Gathering, Notebook,
     Piece, PieceNeed, PieceOutcome, Refused, Session, Sibling, SpawnAllowance, Stopper, Trouble,
 };
-pub use host_slots::{HostClaim, HostClaims, HostGrant, HostSlots};
+pub use host_slots::{HostClaim, HostClaims, HostGrant, HostSlots, OnGrant, SlotPool};
 pub use kept_values::KeptValue;
 pub use machine::{NewLimits, NotReopened, RequestVerdict, Unanswered, Unknown, WhatIf};
 pub use message::hand_on::{allowed_agents, choose_among};

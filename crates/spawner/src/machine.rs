@@ -11,6 +11,8 @@
 //! behind the record of it, and is given only once the record is durable. A slot that
 //! comes free is handed over in the same step, before the record of the end that freed it is even written.
 
+mod account_pool;
+mod account_slots;
 mod admission;
 mod alive;
 mod apply;
@@ -38,6 +40,7 @@ mod report;
 mod retry;
 mod run;
 mod schedule;
+mod share;
 mod sign;
 mod slots;
 mod stall;
@@ -79,6 +82,7 @@ pub(crate) use run::RunIndex;
 pub(crate) use wait::{NewWait, WaitId};
 pub use what_if::WhatIf;
 
+use account_slots::AccountSlots;
 use alive::LastEvents;
 use apply::Applied;
 use deadline::Deadlines;
@@ -122,6 +126,7 @@ pub(crate) struct Machine {
     needs: Needs,
     memory_wait: MemoryWait,
     host_slots: HostSlots,
+    account_slots: AccountSlots,
     /// The runs with requests to models that wait until others are over.
     waiting_requests: BTreeSet<RunIndex>,
     /// Runs that stand in line, and do not start before the operator has given more budget.
@@ -177,6 +182,7 @@ impl Machine {
             needs: Needs::default(),
             memory_wait: MemoryWait::default(),
             host_slots: HostSlots::default(),
+            account_slots: AccountSlots::default(),
             waiting_requests: BTreeSet::new(),
             at_cap: BTreeSet::new(),
             probe_turns: ProbeTurns::default(),
@@ -275,7 +281,8 @@ impl Machine {
                 self.takes_probe_turn(account, is_answered);
             }
             Input::MemorySeen { seen } => self.memory_seen(seen),
-            Input::HostGives(grant) => self.host_gives(grant),
+            Input::PoolGives(pool, grant) => self.pool_gives(&pool, grant),
+            Input::CannotCount { account, message } => self.cannot_count(&account, message),
             Input::Stop { reason } => self.stop_for(&reason),
             Input::Removed { run, error } => self.removed(run, error),
             Input::KeeperFailed { pid, found, error } => {
@@ -305,7 +312,7 @@ impl Machine {
 
     /// Runs that stand in line.
     pub(crate) fn queued(&self) -> usize {
-        self.queued + self.queue.returning()
+        self.queued + self.queue.returning() + self.account_slots.returning()
     }
 
     /// Runs that are not over.
@@ -482,6 +489,8 @@ impl Machine {
                 Due::Memory => self.look_at_memory_again(),
                 Due::Alive => self.may_say_alive(),
                 Due::FirstAnswer => self.first_answers_run_out(),
+                // What is kept is looked at where slots are handed out.
+                Due::AccountSlot => {}
                 Due::Reconsider => self.reconsider(),
             }
         }

@@ -217,7 +217,7 @@ impl Spawner {
     /// Begins to count the runs of a tree with those of other trees, where the configuration bounds them.
     pub(crate) fn host_share(&self, root: RootId) -> Result<Option<HostShare>, SpawnerError> {
         let Surroundings { host_slots, config, .. } = &*self.surroundings;
-        let share = HostShare::open(host_slots.as_deref(), root, config.host().max_concurrent());
+        let share = HostShare::open(host_slots.as_ref(), root, config.host());
         share.map_err(|error| SpawnerError::HostSlots(Arc::new(error)))
     }
 

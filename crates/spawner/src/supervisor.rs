@@ -288,7 +288,7 @@ impl Supervisor {
                         self.take(message);
                     }
                 }
-                grant = HostShare::next(&mut self.host) => self.step(Input::HostGives(grant)),
+                (pool, grant) = HostShare::next(&mut self.host) => self.pool_gives(pool, grant),
                 Some(removed) = self.removals.join_next(), if !self.removals.is_empty() => {
                     self.removed(removed);
                 }

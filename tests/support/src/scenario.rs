@@ -98,6 +98,12 @@ fn map(script: &mut Script) {
     script.say(root, EventKind::HostBound { max_concurrent: 12 });
     script.say(root, EventKind::HostFull);
     script.say(root, EventKind::HostFree);
+    script.say(
+        root,
+        EventKind::AccountBound { account: Account::of_runtime("claude"), max_concurrent: 4 },
+    );
+    script.say(root, EventKind::AccountFull { account: Account::of_runtime("claude") });
+    script.say(root, EventKind::AccountFree { account: Account::of_runtime("claude") });
     script.say(root, EventKind::Alive);
     let output = Payload::text("12 lines");
     script.after(310).end(readme, Ending { output: Some(output), ..Ending::of(COMPLETED) });

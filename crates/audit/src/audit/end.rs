@@ -19,6 +19,7 @@ impl Audit {
             let depth = run.admitted.depth;
             let above = self.counted_below(event.run);
             self.slots.give_back(depth, &above);
+            self.slots.give_back_of_account(event.run);
         }
         let run = &self.runs[&event.run];
         let has_started = run.has_started;

@@ -1,6 +1,6 @@
 //! Runs that wait for memory.
 
-use offshoot_model::MemoryShortage;
+use offshoot_model::{Account, MemoryShortage};
 
 use super::*;
 
@@ -49,4 +49,31 @@ fn no_child_may_take_more_of_the_computer_than_its_parent() {
         tell("it may more", said(), chain(9, 10), &[Rule::Rights]);
         tell("nothing bounds it", said(), chain(9, 0), &[Rule::Rights]);
     }
+}
+
+#[test]
+fn no_run_starts_beyond_the_slots_of_its_account() {
+    let starts = |bound: Option<u32>, lends: bool| {
+        move |script: &mut Script| {
+            let account = Account::of_runtime("exec");
+            if let Some(max_concurrent) = bound {
+                let account = account.clone();
+                script.at(0, 0, EventKind::AccountBound { account, max_concurrent });
+            }
+            script.child(1, 1, 0, "b", 1);
+            script.child(2, 1, 0, "b", 1);
+            script.at(0, 1, EventKind::Waiting);
+            script.starts(1, 1);
+            script.at(0, 2, EventKind::AccountFull { account: account.clone() });
+            if lends {
+                script.at(1, 3, EventKind::Waiting);
+            }
+            script.starts(2, 4);
+            script.at(0, 5, EventKind::AccountFree { account });
+        }
+    };
+    tell("two may", said(), starts(Some(2), false), &[]);
+    tell("the first one lends its slot", said(), starts(Some(1), true), &[]);
+    tell("one may", said(), starts(Some(1), false), &[Rule::Concurrency]);
+    tell("nothing bounds them", said(), starts(None, false), &[Rule::Concurrency]);
 }

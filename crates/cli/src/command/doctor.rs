@@ -3,6 +3,7 @@
 mod found;
 mod prove;
 
+use std::io;
 use std::path::PathBuf;
 
 use offshoot_config::MeterMode;
@@ -91,20 +92,38 @@ fn describe_host(cx: &Invocation) {
     };
     let text = format_args!("memory: {memory}; maxMemoryBytes is held to {way}");
     cx.output.note(NoteCode::HostMemory, text);
-    match SlotsTaken::of_user(cx.environment.state_home.as_deref()) {
-        // No tree counts.
-        Ok(SlotsTaken { max: 0, .. }) => {}
-        Ok(SlotsTaken { max, slots, trees, waiting }) => {
-            let trees = if trees == 1 { "1 tree".to_owned() } else { format!("{trees} trees") };
-            let text = format_args!(
-                "host.maxConcurrent: {slots} of {max} slots are taken by {trees}; trees that wait for one: {waiting}"
-            );
-            cx.output.note(NoteCode::HostSlots, text);
-        }
+    let state_home = cx.environment.state_home.as_deref();
+    let of_all = SlotsTaken::of_user(state_home).map(|taken| vec![(String::new(), taken)]);
+    let of_accounts = SlotsTaken::of_accounts(state_home);
+    describe_slots(cx, "host.maxConcurrent", of_all);
+    describe_slots(
+        cx,
+        "host.maxConcurrentPerAccount",
+        of_accounts.map(|accounts| {
+            accounts.into_iter().map(|(name, taken)| (format!(" of {name}"), taken)).collect()
+        }),
+    );
+}
+
+/// Says how many slots of a key are taken, where trees count them.
+fn describe_slots(cx: &Invocation, key: &str, taken: io::Result<Vec<(String, SlotsTaken)>>) {
+    let taken = match taken {
+        Ok(taken) => taken,
         Err(error) => {
-            let text = format_args!("host.maxConcurrent: what is taken cannot be read: {error}");
-            cx.output.note(NoteCode::HostSlots, text);
+            let text = format_args!("{key}: what is taken cannot be read: {error}");
+            return cx.output.note(NoteCode::HostSlots, text);
         }
+    };
+    for (of, SlotsTaken { max, slots, trees, waiting }) in taken {
+        // No tree counts.
+        if max == 0 {
+            continue;
+        }
+        let trees = if trees == 1 { "1 tree".to_owned() } else { format!("{trees} trees") };
+        let text = format_args!(
+            "{key}: {slots} of {max} slots{of} are taken by {trees}; trees that wait for one: {waiting}"
+        );
+        cx.output.note(NoteCode::HostSlots, text);
     }
 }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use offshoot_display::number::{self, count, milliseconds};
 use offshoot_display::{
-    Branch, RunLine, Style, breaker, host, memory, name, neutral, pace, parked, paused, priming,
-    reason_beside, used, wall,
+    Branch, RunLine, Style, account, breaker, host, memory, name, neutral, pace, parked, paused,
+    priming, reason_beside, used, wall,
 };
 use offshoot_door::WireTreeNode;
 
@@ -77,6 +77,7 @@ fn held(node: &WireTreeNode) -> impl Iterator<Item = String> {
         .chain(node.primings.iter().map(priming))
         .chain(node.memory_short_since.map(memory))
         .chain(node.host_full_since.map(host))
+        .chain(node.full_accounts.iter().map(account))
         .chain(parked)
         .chain(node.open_breakers.iter().map(breaker))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use offshoot_config::Config;
 use offshoot_display::{number, window_left};
-use offshoot_host::runtimes::is_metered;
+use offshoot_host::runtimes::{EXEC, is_metered};
 use offshoot_host::{SlotsTaken, known_walls};
 use offshoot_model::{Timestamp, Window};
 use offshoot_process::HostMemory;
@@ -99,12 +99,16 @@ impl Ahead {
         let most_of_host = config.host().max_concurrent().map(|most| most.get());
         let taken = || SlotsTaken::of_user(state_home).unwrap_or_default().slots;
         let host = most_of_host.map(|max_concurrent| Host { max_concurrent, taken: taken() });
+        // Programs have no account. Runs of several ones are bounded each by its own.
+        let per_account = config.host().max_concurrent_per_account().map(|most| most.get());
+        let is_one = runtimes.len() == 1 && !runtimes.contains(EXEC.name);
         let settings = config.root_settings(&plan.agent);
         // All pieces are on one level.
         let bounds = [
             ("maxConcurrent", Some(settings.max_concurrent())),
             ("maxConcurrentPerLevel", settings.max_concurrent_per_level()),
             ("host.maxConcurrent", most_of_host),
+            ("host.maxConcurrentPerAccount", per_account.filter(|_| is_one)),
         ];
         let bounds = bounds.into_iter().filter_map(|(key, most)| Some((key, u64::from(most?))));
         let first = bounds.min_by_key(|(_, most)| *most);

@@ -20,7 +20,7 @@ fn shared(slots: u32, pieces: usize) -> Place {
 }
 
 /// Another project of the same user, with a map of as many pieces.
-fn neighbour(of: &Place, pieces: usize) -> Place {
+pub(crate) fn neighbour(of: &Place, pieces: usize) -> Place {
     let place = Place::new();
     let home = place.path().join("home");
     fs::remove_dir(&home).expect("it is empty");
@@ -38,7 +38,7 @@ fn map(place: &Place, script: &str) -> (Command, Child) {
 }
 
 /// The events of the newest tree of a place: the time of each, its kind, and true if it is of the root.
-fn events(place: &Place) -> Vec<(String, String, bool)> {
+pub(crate) fn events(place: &Place) -> Vec<(String, String, bool)> {
     let events = place.run(&["events", "last", "--json"]).expect_code(0);
     let event = |line: &str| {
         let event: Value = serde_json::from_str(line).expect("a line is JSON");
@@ -49,7 +49,7 @@ fn events(place: &Place) -> Vec<(String, String, bool)> {
     events.stdout().lines().map(event).collect()
 }
 
-fn count(events: &[(String, String, bool)], wanted: &str) -> usize {
+pub(crate) fn count(events: &[(String, String, bool)], wanted: &str) -> usize {
     events.iter().filter(|(_, kind, _)| kind == wanted).count()
 }
 

@@ -44,6 +44,8 @@ pub enum Bound {
     Memory,
     /// Other trees of the user held all slots of the host.
     Host,
+    /// Other runs of its account held all slots of it.
+    Account,
     /// The operator had paused the tree.
     Pause,
     /// A slot was free: the supervisor was at work, the record could not be written, or nothing was left of the budget for the moment.
@@ -79,6 +81,8 @@ pub(super) struct Bounds {
     paces: Vec<Arc<str>>,
     /// The runs for whose first answer others wait, with their agents.
     primings: Vec<(RunId, AgentId)>,
+    /// The runtimes of the accounts of which runs wait for a slot.
+    full_accounts: Vec<Arc<str>>,
     /// The runtime of the runs of each agent.
     runtimes: HashMap<AgentId, Arc<str>>,
     paused: bool,
@@ -163,6 +167,12 @@ impl Bounds {
             EventKind::MemoryEnough => self.memory_short = false,
             EventKind::HostFull => self.host_full = true,
             EventKind::HostFree => self.host_full = false,
+            EventKind::AccountFull { account } => {
+                self.full_accounts.push(Arc::clone(&account.runtime));
+            }
+            EventKind::AccountFree { account } => {
+                self.full_accounts.retain(|runtime| *runtime != account.runtime);
+            }
             EventKind::BreakerOpened { agent, .. } => self.open_breakers.push(agent.clone()),
             EventKind::BreakerClosed { agent } => self.open_breakers.retain(|open| open != agent),
             EventKind::Parked { account, .. } => {
@@ -257,6 +267,9 @@ impl Bounds {
             () if self.host_full => Bound::Host,
             () if runtime.is_some_and(|runtime| self.paces.contains(runtime)) => Bound::Pace,
             () if self.primings.iter().any(|(_, first)| first == agent) => Bound::PrimeCache,
+            () if runtime.is_some_and(|runtime| self.full_accounts.contains(runtime)) => {
+                Bound::Account
+            }
             () => Bound::Other,
         }
     }
@@ -385,6 +398,7 @@ impl fmt::Display for Bound {
             Self::Breaker => f.write_str("the breaker"),
             Self::Memory => f.write_str("memory"),
             Self::Host => f.write_str("host.maxConcurrent"),
+            Self::Account => f.write_str("host.maxConcurrentPerAccount"),
             Self::Quota => f.write_str("the quota of an account"),
             Self::Pace => f.write_str("the pace of an account"),
             Self::PrimeCache => f.write_str("primeCache"),
@@ -440,6 +454,18 @@ mod tests {
         timed.complete(5, b);
         timed.start(5, c);
         check(&timed, &[("maxConcurrent of lead", 5)]);
+    }
+
+    #[test]
+    fn the_time_in_the_line_of_an_account_has_its_name() {
+        let (mut timed, root) = Timed::tree(9, None);
+        let account = offshoot_model::Account::of_runtime("exec");
+        let run = timed.child(0, root, "a");
+        timed.say(0, root, EventKind::AccountFull { account: account.clone() });
+        timed.say(8, root, EventKind::AccountFree { account });
+        timed.start(8, run);
+        timed.complete(9, run);
+        check(&timed, &[("host.maxConcurrentPerAccount", 8)]);
     }
 
     #[test]

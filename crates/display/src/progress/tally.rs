@@ -196,7 +196,9 @@ impl Tally {
         let walls = walls.chain(paces).chain(primings.map(Hold::Priming));
         let memory = root.and_then(|root| self.holds.memory_short(root)).map(Hold::Memory);
         let host = root.and_then(|root| self.holds.host_full(root)).map(Hold::Host);
-        paused.into_iter().chain(walls).chain(memory).chain(host).chain(open.map(Hold::Breaker))
+        let full = root.into_iter().flat_map(|root| self.holds.full_accounts(root));
+        let of_host = memory.into_iter().chain(host).chain(full.map(Hold::Account));
+        paused.into_iter().chain(walls).chain(of_host).chain(open.map(Hold::Breaker))
     }
 
     /// The length of the pause that has not ended, as of this moment. Before the first start there was no work to interrupt.

@@ -65,7 +65,7 @@ fn what_is_written_beside_the_bar_stands_above_it() {
 
 #[test]
 fn the_tree_is_drawn_while_it_grows_and_no_higher_than_the_screen() {
-    let term = InMemoryTerm::new(12, 120);
+    let term = InMemoryTerm::new(12, 160);
     let target = ProgressDrawTarget::term_like(Box::new(term.clone()));
     let mut progress = Progress::growing(target, 3, Style::Plain);
     let mut seen = (false, false);

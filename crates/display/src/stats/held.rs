@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use offshoot_model::{
-    Event, EventKind, Holds, OpenBreaker, Pace, Priming, RootId, RunId, Timestamp, Wall, rfc3339,
+    Event, EventKind, FullAccount, Holds, OpenBreaker, Pace, Priming, RootId, RunId, Timestamp,
+    Wall, rfc3339,
 };
 use serde::Serialize;
 
@@ -39,6 +40,9 @@ pub struct HeldTree {
     /// The runs for whose first answer others wait that send the same prompt.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub primings: Vec<Priming>,
+    /// The accounts of which runs wait for a slot, which the trees of the user share.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub full_accounts: Vec<FullAccount>,
     /// The number of runs that wait for another attempt.
     #[serde(skip_serializing_if = "is_zero")]
     pub parked_runs: usize,
@@ -57,6 +61,7 @@ impl HeldTree {
             || !self.walls.is_empty()
             || !self.paces.is_empty()
             || !self.primings.is_empty()
+            || !self.full_accounts.is_empty()
             || self.parked_runs > 0
     }
 }
@@ -114,6 +119,7 @@ impl OpenTrees {
             walls: self.holds.walls(*root).cloned().collect(),
             paces: self.holds.paces(*root).cloned().collect(),
             primings: self.holds.primings(*root).cloned().collect(),
+            full_accounts: self.holds.full_accounts(*root).cloned().collect(),
             parked_runs: self.parked.values().filter(|of| *of == root).count(),
         };
         let all = self.open.iter().map(held);
@@ -130,6 +136,7 @@ impl HeldTree {
         let holds = holds.chain(self.primings.iter().map(Hold::Priming));
         let holds = holds.chain(self.memory_short_since.map(Hold::Memory));
         let holds = holds.chain(self.host_full_since.map(Hold::Host));
+        let holds = holds.chain(self.full_accounts.iter().map(Hold::Account));
         let holds = holds.chain(self.open_breakers.iter().map(Hold::Breaker));
         let parked = match self.parked_runs {
             0 => None,

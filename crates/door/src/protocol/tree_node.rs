@@ -1,8 +1,8 @@
 //! A run in a tree.
 
 use offshoot_model::{
-    AgentId, Cost, OpenBreaker, Pace, Priming, Reason, RunId, RunStatus, SessionKey, Timestamp,
-    TreeNode, Usage, Wall, from_rfc3339, rfc3339,
+    AgentId, Cost, FullAccount, OpenBreaker, Pace, Priming, Reason, RunId, RunStatus, SessionKey,
+    Timestamp, TreeNode, Usage, Wall, from_rfc3339, rfc3339,
 };
 use serde::{Deserialize, Serialize};
 
@@ -64,6 +64,10 @@ pub struct WireTreeNode {
     /// earlier versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub primings: Vec<Priming>,
+    /// The accounts of which runs wait for a slot, which the trees of the user share, at the topmost run of an answer. Absent from the
+    /// answers of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub full_accounts: Vec<FullAccount>,
     /// The other attempt that the run waits for. Absent from the answers of earlier versions.
     pub parked: Option<WireParked>,
     /// Levels below the root.
@@ -163,6 +167,7 @@ impl From<&TreeNode> for WireTreeNode {
             walls: node.walls.clone(),
             paces: node.paces.clone(),
             primings: node.primings.clone(),
+            full_accounts: node.full_accounts.clone(),
             parked: node.parked.as_ref().map(|parked| WireParked {
                 since: parked.since,
                 until: parked.until,

@@ -315,7 +315,10 @@ impl Machine {
         let position = Position { part: entry.below, depth: entry.depth() + 1 };
         // Nothing stands in line where there is room, unless no run may start at all.
         let slot_free = self.slots.free_at(position) && (self.queue.is_empty() || !self.held);
-        let slot_free = slot_free && self.pace_allows(&facts.account);
+        let slot_free = slot_free
+            && self.pace_allows(&facts.account)
+            && !self.account_slots.has_line(&facts.account)
+            && !self.is_host_full();
         let load = Load { books: &self.books, now, slot_free, paused: self.paused };
         admit(&self.config, &about, &load, request, origin, facts)
     }

@@ -183,6 +183,8 @@ impl Machine {
             EventKind::MemoryEnough => self.memory_wait.is_short = false,
             EventKind::HostFull => self.host_slots.is_full = true,
             EventKind::HostFree => self.host_slots.is_full = false,
+            EventKind::AccountFull { account } => self.account_slots.recorded(account, true),
+            EventKind::AccountFree { account } => self.account_slots.recorded(account, false),
             EventKind::Paused => self.paused = true,
             // A new supervisor goes on.
             EventKind::Unpaused | EventKind::Reopened => self.paused = false,
@@ -206,6 +208,7 @@ impl Machine {
             | EventKind::Priming { .. }
             | EventKind::Primed { .. }
             | EventKind::HostBound { .. }
+            | EventKind::AccountBound { .. }
             // The ends of runs tell.
             | EventKind::BreakerOpened { .. }
             | EventKind::BreakerClosed { .. }

@@ -9,7 +9,7 @@ use offshoot_model::{
 use offshoot_runtime::Stop;
 
 use super::{ReplyId, RequestVerdict, RunIndex, WaitId};
-use crate::host_slots::HostClaim;
+use crate::host_slots::{HostClaim, SlotPool};
 
 /// Everything that the supervisor is to do. Closed: one match sees it all.
 #[derive(Debug)]
@@ -46,8 +46,8 @@ pub(crate) enum Effect {
     AskForProbe { account: Account, since: Timestamp },
     /// Give back the turn to probe an account, and tell the other trees where a run of the account was answered.
     ProbeOver { account: Account, is_answered: bool },
-    /// Tell the host what the tree wants of the slots that all trees of the user share.
-    ClaimHostSlots(HostClaim),
+    /// Tell the host what the tree wants of a pool of slots that all trees of the user share.
+    ClaimSlots(SlotPool, HostClaim),
     /// Tell the follower of this run that it is over.
     Ended { run: RunIndex, envelope: Box<Envelope> },
     /// Remove what this run has left in a folder of its own.

@@ -168,11 +168,12 @@ impl Machine {
         let (id, agent, parent) = (entry.id, entry.agent.clone(), entry.parent);
         self.live -= 1;
         self.at_cap.remove(&run);
+        self.account_slots.leave(run);
         let phase = std::mem::replace(&mut live.phase, SlotState::Lent);
         // A run that only holds pieces has no runtime of which it could tell.
         let has_run = live.started_at.is_some() && phase != SlotState::Holder;
         match phase {
-            SlotState::Holding { lease, .. } => self.slots.give_back(lease),
+            SlotState::Holding { lease, .. } => self.let_go(run, lease),
             SlotState::Queued => self.queued -= 1,
             SlotState::Lent | SlotState::Returning { .. } | SlotState::Holder => {}
         }

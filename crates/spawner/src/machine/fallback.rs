@@ -61,6 +61,7 @@ impl Machine {
 
     /// Records that a run goes over to another runtime.
     pub(super) fn fall_back(&mut self, run: RunIndex, place: usize) {
+        self.account_slots.leave(run);
         let fallbacks = self.runs[run.get()].live().and_then(|live| live.fallbacks.as_deref());
         let fallback = fallbacks.map(|fallbacks| fallbacks.all[place].clone());
         let Fallback { facts, model } = fallback.expect("a run falls back to what it has");

@@ -11,25 +11,18 @@
 use offshoot_model::EventKind;
 
 use super::run::RunIndex;
+use super::share::Share;
 use super::{Effect, Machine};
-use crate::host_slots::{HostClaim, HostGrant};
+use crate::host_slots::{HostGrant, SlotPool};
 
 /// The slots that the host has given to a tree, as far as they are not on record.
 #[derive(Debug, Default)]
 pub(super) struct HostSlots {
     /// The most that all trees hold; none where the tree counts alone.
     max: Option<u32>,
-    given: u32,
-    /// The share of the tree in what all trees want.
-    due: u32,
-    /// Slots that go back at the end of the step.
-    back: u32,
+    share: Share,
     /// True if a run of this step could start but for the host.
     waits: bool,
-    /// The last claim.
-    claimed: HostClaim,
-    /// True once the host has answered to it.
-    is_answered: bool,
     /// True while a run waits, which is on record.
     pub(super) is_full: bool,
 }
@@ -38,6 +31,7 @@ impl Machine {
     /// A host shares out slots: from here on runs wait for them, where the configuration bounds them.
     pub(crate) fn share_host_slots(&mut self) {
         self.host_slots.max = self.config.host().max_concurrent().map(|most| most.get());
+        self.share_account_slots();
     }
 
     /// Says for the record that the slots of the host are bounded.
@@ -47,26 +41,22 @@ impl Machine {
         }
     }
 
-    /// Takes in what the host has given.
-    pub(super) fn host_gives(&mut self, grant: HostGrant) {
-        let HostGrant { more, due } = grant;
-        self.host_slots.given += more;
-        self.host_slots.due = due;
-        self.host_slots.is_answered = true;
+    /// Takes in what was given of a pool.
+    pub(super) fn pool_gives(&mut self, pool: &SlotPool, grant: HostGrant) {
+        match pool {
+            SlotPool::Host => self.host_slots.share.take(grant),
+            SlotPool::Account(account) => self.account_gives(account, grant),
+        }
     }
 
     /// Gives back what is due to others, before anything starts.
     pub(super) fn give_back_host_slots(&mut self) {
-        let live = self.slots.live();
-        let host = &mut self.host_slots;
-        let back = host.given.saturating_sub(live).min(host.given.saturating_sub(host.due));
-        host.given -= back;
-        host.back += back;
+        self.host_slots.share.give_back_due(self.slots.live(), 0);
     }
 
     /// Returns true if one more run may hold a slot as far as the host is concerned.
     pub(super) fn has_host_slot(&self) -> bool {
-        self.host_slots.max.is_none() || self.slots.live() < self.host_slots.given
+        self.host_slots.max.is_none() || self.host_slots.share.unused(self.slots.live()) > 0
     }
 
     /// A run could start, but for the host.
@@ -94,7 +84,7 @@ impl Machine {
         let host = &self.host_slots;
         let event = match (waits, host.is_full) {
             // Until the host has answered it is not known that there is no slot.
-            (true, false) if host.is_answered => EventKind::HostFull,
+            (true, false) if host.share.is_answered() => EventKind::HostFull,
             (false, true) => EventKind::HostFree,
             _ => return,
         };
@@ -105,23 +95,18 @@ impl Machine {
 
     fn claim(&mut self, waits: bool) {
         let (live, could_start) = (self.slots.live(), self.could_start());
-        let host = &mut self.host_slots;
-        let unused = host.given.saturating_sub(live);
-        host.given -= unused;
-        let back = std::mem::take(&mut host.back) + unused;
-        let debt = live - host.given;
-        let claim =
-            HostClaim { back: 0, debt, wants: if waits { live + could_start } else { live } };
-        if back > 0 || claim != host.claimed {
-            host.is_answered = false;
-            host.claimed = claim;
-            self.out.push(Effect::ClaimHostSlots(HostClaim { back, ..claim }));
+        let share = &mut self.host_slots.share;
+        share.give_back(share.unused(live));
+        let wants = if waits { live + could_start } else { live };
+        if let Some(claim) = share.claim(live, wants) {
+            self.out.push(Effect::ClaimSlots(SlotPool::Host, claim));
         }
     }
 
     /// Returns how many runs could start at most, had the host slots for all: one where it waits, whatever the numbers say.
     fn could_start(&self) -> u32 {
-        let in_line = self.queued().saturating_sub(self.aside_entries());
+        let aside = self.aside_entries() + self.account_slots.returning();
+        let in_line = self.queued().saturating_sub(aside);
         let in_line = u32::try_from(in_line).unwrap_or(u32::MAX);
         self.slots.room().min(in_line).max(1)
     }

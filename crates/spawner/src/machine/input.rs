@@ -14,7 +14,7 @@ use offshoot_runtime::RunEvent;
 use super::{
     Busy, Letter, MemorySeen, NewWait, Outcome, RequestAsk, RequestOver, RunIndex, TurnEnd, WaitId,
 };
-use crate::host_slots::HostGrant;
+use crate::host_slots::{HostGrant, SlotPool};
 use crate::model_request::WallReset;
 use crate::root_kind::RootKind;
 
@@ -79,8 +79,10 @@ pub(crate) enum Input {
     ProbeTurn { account: Account, is_answered: bool },
     /// The answer to [`Effect::LookAtMemory`](super::Effect): nothing where the system does not tell.
     MemorySeen { seen: Option<MemorySeen> },
-    /// The answer to [`Effect::ClaimHostSlots`](super::Effect), or news of what other trees of the user claim.
-    HostGives(HostGrant),
+    /// The answer to [`Effect::ClaimSlots`](super::Effect), or news of what other trees of the user claim of this pool.
+    PoolGives(SlotPool, HostGrant),
+    /// The slots of this account cannot be counted with those of other trees, for this reason.
+    CannotCount { account: Arc<Account>, message: String },
     /// The whole tree is to stop, for this reason.
     Stop { reason: Reason },
     /// The folder of a run was removed, or could not be.

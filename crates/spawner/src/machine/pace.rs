@@ -115,10 +115,10 @@ impl Machine {
         }
     }
 
-    /// Returns the runs that wait beside the queue: for a pace, or for a first answer.
+    /// Returns the runs that wait beside the queue: for a pace, for a first answer, or for a slot of their account.
     pub(super) fn aside(&self) -> impl Iterator<Item = RunIndex> {
         let lines = self.paced_lines.values().chain(self.unprimed.values());
-        let runs = lines.flat_map(BTreeMap::values).copied();
+        let runs = lines.flat_map(BTreeMap::values).copied().chain(self.account_slots.in_line());
         runs.filter(|run| self.is_in_line(*run))
     }
 
@@ -130,14 +130,15 @@ impl Machine {
 
     /// Returns the number of entries that stand beside the queue, those of runs that are over included.
     pub(super) fn aside_entries(&self) -> usize {
-        self.paced_lines.values().chain(self.unprimed.values()).map(BTreeMap::len).sum()
+        let lines = self.paced_lines.values().chain(self.unprimed.values());
+        lines.map(BTreeMap::len).sum::<usize>() + self.account_slots.in_line_count()
     }
 
     pub(super) fn is_in_line(&self, run: RunIndex) -> bool {
         self.runs[run.get()].status() == RunStatus::Queued
     }
 
-    fn account_of(&self, run: RunIndex) -> Option<Arc<Account>> {
+    pub(super) fn account_of(&self, run: RunIndex) -> Option<Arc<Account>> {
         self.runs[run.get()].live()?.account.clone()
     }
 

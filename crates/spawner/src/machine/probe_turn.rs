@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A turn with which nothing can be started, because the tree is paused or memory is short, goes to the next tree in the step that takes it. It
-//! stays while a run waits for a slot of the host, or for a look at the memory of the computer: it starts when that is answered.
+//! stays while a run waits for a slot of the host or of the account, or for a look at the memory of the computer: it starts when that is
+//! answered.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -86,18 +87,23 @@ impl Machine {
         }
     }
 
-    /// Gives back the turns that are not used: nothing has started with them, or what has is answered or over. `waits` is true if a run
-    /// could start but for the host, or for a look at memory, and will.
-    pub(super) fn give_back_probe_turns(&mut self, waits: bool) {
+    /// Gives back the turns that are not used: nothing has started with them, or what has is answered or over.
+    pub(super) fn give_back_probe_turns(&mut self) {
         if self.probe_turns.turns.is_empty() {
             return;
         }
+        // A run could start but for that, and will.
+        let waits = self.waits_for_host() || self.looks_at_memory();
+        let starts_none = self.starts_none();
         let mut turns = std::mem::take(&mut self.probe_turns.turns);
         turns.retain(|account, turn| {
             let Turn::Taken { is_answered } = *turn else { return true };
+            let waits_for_slot =
+                |account| waits || !starts_none && self.account_slots.waits(account);
             let wall = self.books.quotas.wall(account);
             let is_due = wall.is_some_and(|wall| wall.until <= self.now);
-            let is_used = wall.is_some_and(|wall| wall.has_probe()) || is_due && waits;
+            let is_used =
+                wall.is_some_and(|wall| wall.has_probe()) || is_due && waits_for_slot(account);
             if !is_used {
                 self.out.push(Effect::ProbeOver { account: account.clone(), is_answered });
             }

@@ -65,7 +65,7 @@ impl Machine {
                 Some(asked.map_or(wait, |asked| asked.max(wait)))
             }
         };
-        self.slots.give_back(lease);
+        self.let_go(run, lease);
         self.queued += 1;
         if let Some(place) = other {
             self.fall_back(run, place);

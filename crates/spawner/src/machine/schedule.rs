@@ -17,8 +17,10 @@ impl Machine {
         self.reconsider_paces();
         self.reconsider_first_answers();
         self.give_back_host_slots();
+        self.give_back_account_slots();
         let mut all_tried = false;
         while self.slots.any_free() {
+            self.offer_account_slots();
             if !self.has_host_slot() && self.queue.has_returning(&self.slots) {
                 self.waits_for_host_slot();
                 break;
@@ -32,6 +34,7 @@ impl Machine {
                 break;
             };
             let (run, turn) = match next {
+                Next::Returning(run) if self.waits_to_return(run) => continue,
                 Next::Returning(run) => {
                     self.give_back_slot(run);
                     continue;
@@ -39,10 +42,13 @@ impl Machine {
                 Next::New(run, turn) => (run, turn),
             };
             let is_queued = self.runs[run.get()].status() == RunStatus::Queued;
-            if !is_queued || self.waits_at_wall(run) || self.waits_at_cap(run) {
-                continue;
-            }
-            if self.waits_for_pace(run, turn) || self.waits_for_first_answer(run, turn) {
+            if !is_queued
+                || self.waits_at_wall(run)
+                || self.waits_at_cap(run)
+                || self.waits_for_pace(run, turn)
+                || self.waits_for_first_answer(run, turn)
+            {
+                self.account_slots.pass_on(run);
                 continue;
             }
             if self.waits_for_memory(run) {
@@ -55,6 +61,8 @@ impl Machine {
                 Draw::Take(amounts) => amounts,
                 // Behind a piece stand pieces alone, and none of them is better off.
                 Draw::Wait => {
+                    self.is_held_up_by_budget();
+                    self.account_slots.pass_on(run);
                     self.put_back_in_turn(run, turn);
                     break;
                 }
@@ -63,7 +71,10 @@ impl Machine {
                     continue;
                 }
             };
-            // Asked last of all: what waits for the host alone could start.
+            // Asked last of all: what waits for its account, or for the host, alone could start.
+            if self.waits_for_account_slot(run, turn) {
+                continue;
+            }
             if !self.has_host_slot() {
                 self.put_back_in_turn(run, turn);
                 self.waits_for_host_slot();
@@ -73,12 +84,14 @@ impl Machine {
                 self.take_from_pool(run, drawn);
                 self.start(run);
             } else {
+                self.account_slots.pass_on(run);
                 self.held_back.push(run);
             }
         }
         self.end_paces();
-        self.give_back_probe_turns(self.waits_for_host() || self.looks_at_memory());
+        self.give_back_probe_turns();
         self.memory_wait_over(all_tried);
+        self.claim_account_slots();
         self.claim_host_slots();
         self.watch_for_silence();
     }
@@ -195,7 +208,7 @@ impl Machine {
     }
 
     fn take_back(&mut self, run: RunIndex, lease: Lease) {
-        self.slots.give_back(lease);
+        self.let_go(run, lease);
         let entry = &self.runs[run.get()];
         let is_probe = self.books.breakers.is_probe(&entry.agent, entry.id);
         self.record(run, EventKind::Waiting);
@@ -205,6 +218,7 @@ impl Machine {
     }
 
     fn hold(&mut self, run: RunIndex, lease: Lease, started: bool) {
+        self.hold_account_slot(run);
         let live = self.runs[run.get()].live_mut().expect("only a live run is given a slot");
         live.phase = SlotState::Holding { lease, started };
         live.clock.resume(self.now);

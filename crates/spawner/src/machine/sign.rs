@@ -27,6 +27,7 @@ impl Machine {
                 | Due::Park
                 | Due::Memory
                 | Due::FirstAnswer
+                | Due::AccountSlot
                 | Due::Alive
                 | Due::Reconsider => {}
             }

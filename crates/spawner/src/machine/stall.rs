@@ -4,6 +4,10 @@
 //! every holder of a full part of the tree is above a run that stands in line there, and none has given a sign of life
 //! for a while, the one that has been silent longest lends its slot as if it waited. Its next sign of life takes a slot
 //! again, in debt like a wait that has timed out. Its clock runs on: it was not seen to wait.
+//!
+//! Slots of accounts are shared with other trees, and what the children of a silent parent wait for may be held by another tree that waits for
+//! what this parent holds. So while runs wait for a slot of any account, each silent parent below which no run holds a slot is such a holder,
+//! whatever the others do.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -31,7 +35,8 @@ impl Machine {
     /// Sets the time of the next search for a stall, where one may come: all slots are taken, by parents only, and a run is
     /// queued. A leaf among the holders ends the search at once, which is the ordinary case.
     pub(super) fn watch_for_stall(&mut self) {
-        if self.queue.is_empty() && self.aside().next().is_none() {
+        let none_waits = self.queue.is_empty() && self.aside().next().is_none();
+        if none_waits && self.account_slots.returning() == 0 {
             if let Some(at) = self.stall_looked_for.take() {
                 self.timers.disarm(at, Due::Stall);
             }
@@ -40,7 +45,9 @@ impl Machine {
         if self.stall_looked_for.is_some() || self.paused || self.held {
             return;
         }
-        if let Some(since) = self.silences().map(|silence| silence.since).min() {
+        let silences = self.silences().map(|silence| silence.since);
+        let parents = self.parents_beside_full_accounts().map(|(_, since)| since);
+        if let Some(since) = silences.chain(parents).min() {
             let at = since.plus(SILENCE);
             let at = if at > self.now { at } else { self.now.plus(SILENCE) };
             self.stall_looked_for = Some(at);
@@ -53,6 +60,7 @@ impl Machine {
         self.stall_looked_for = None;
         let stalls = self.silences().filter(|silence| silence.since.plus(SILENCE) <= self.now);
         let stalls: Vec<Silence> = stalls.collect();
+        let blocked = self.blocked_parents();
         for Silence { part, longest, .. } in stalls {
             // One that was lent before may have been a slot of this part as well.
             let is_full = self.full_parts().any(|full| full == part);
@@ -77,6 +85,52 @@ impl Machine {
                 self.lend_in_silence(longest);
             }
         }
+        for (parent, waits) in blocked {
+            // Its slot may have been lent for the sake of a full part just now.
+            if self.slots.holders(Part::TREE).contains(&parent) {
+                self.record(waits, EventKind::StallLent);
+                self.lend_in_silence(parent);
+            }
+        }
+    }
+
+    /// Returns the parents that have been silent for long enough and hold a slot, below which no run holds one and some run waits for a slot of
+    /// its account, each with that run.
+    fn blocked_parents(&self) -> Vec<(RunIndex, RunIndex)> {
+        let is_long = |(_, since): &(RunIndex, Timestamp)| since.plus(SILENCE) <= self.now;
+        let mut parents = self.parents_beside_full_accounts().filter(is_long).peekable();
+        if parents.peek().is_none() {
+            return Vec::new();
+        }
+        let holders = self.slots.holders(Part::TREE);
+        let above: HashSet<RunIndex> =
+            holders.iter().flat_map(|&run| self.ancestors(run)).collect();
+        let idle = parents.map(|(run, _)| run).filter(|run| !above.contains(run));
+        idle.filter_map(|run| Some((run, self.waits_for_account_below(run)?))).collect()
+    }
+
+    /// Returns the parents that hold a slot, with their last signs of life, while some run waits for a slot of its account.
+    fn parents_beside_full_accounts(&self) -> impl Iterator<Item = (RunIndex, Timestamp)> {
+        let holders = self.slots.holders(Part::TREE).iter().copied();
+        let holders = holders.filter(|_| self.account_slots.is_any_full());
+        holders.filter_map(|run| {
+            let live = self.runs[run.get()].live()?;
+            (!live.live_children.is_empty()).then(|| (run, live.clock.last_sign()))
+        })
+    }
+
+    /// Returns a run below this one that waits for a slot of its account.
+    fn waits_for_account_below(&self, run: RunIndex) -> Option<RunIndex> {
+        let mut next = vec![run];
+        while let Some(run) = next.pop() {
+            if self.account_slots.is_in_line(run) {
+                return Some(run);
+            }
+            next.extend(
+                self.runs[run.get()].live().into_iter().flat_map(|live| &live.live_children),
+            );
+        }
+        None
     }
 
     /// A run whose slot was lent in its silence has spoken: it goes on, in debt where no slot is free.
@@ -99,8 +153,9 @@ impl Machine {
                 |run: RunIndex| self.slots.is_within(self.runs[run.get()].position.part, part);
             self.queue.has_new(part) || self.aside().any(is_within)
         };
-        let parts = self.full_parts().filter(move |&part| waits(part));
-        parts.filter_map(|part| self.silence(part))
+        // A leaf among the holders ends the search at once: asked before the lines, which may be long.
+        let silences = self.full_parts().filter_map(|part| self.silence(part));
+        silences.filter(move |silence| waits(silence.part))
     }
 
     /// The parts in which nothing can start. Where the host is full that is the tree, whatever its own cap says.

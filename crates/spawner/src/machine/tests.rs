@@ -1,5 +1,7 @@
 //! The machine against a world made of a seed: agents that spawn, wait, poll, fail and hang, and a clock that jumps.
 
+mod account_circles;
+mod account_slots;
 mod acts;
 mod agents;
 mod alive;
@@ -27,6 +29,7 @@ mod seed;
 mod stops;
 mod subtrees;
 mod turns;
+mod two_trees;
 mod waits;
 mod walls;
 mod world;
@@ -60,6 +63,9 @@ const REGRESSIONS: &[u64] = &[
 /// Tests try so many trees. `cargo xtask soak` tries ten times as many.
 const TREES: u64 = 1_000;
 
+/// The trees of seeds from this one on share slots of accounts with others. As many of the others as ever prove what has nothing to do with that.
+const WITH_ACCOUNTS: u64 = 1 << 40;
+
 /// The number of trees that a soak asks for.
 fn wanted() -> u64 {
     soak::asked("OFFSHOOT_TEST_TREES", TREES)
@@ -68,7 +74,8 @@ fn wanted() -> u64 {
 #[test]
 fn a_thousand_trees() {
     let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
-    for seed in REGRESSIONS.iter().copied().chain(0..wanted()) {
+    let with_accounts = (0..wanted() / 4).map(|seed| WITH_ACCOUNTS + seed);
+    for seed in REGRESSIONS.iter().copied().chain(0..wanted()).chain(with_accounts) {
         let mut world = World::random(seed);
         world.run_to_the_end();
         assert_proven(&world, seed);
@@ -121,6 +128,10 @@ fn a_thousand_trees() {
         "memory_enough",
         "host_full",
         "host_free",
+        "account_bound",
+        "account_full",
+        "account_free",
+        "started with a slot of its account",
         "measured runs",
         "told of a wall",
         "unparked",

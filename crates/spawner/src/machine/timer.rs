@@ -30,6 +30,8 @@ pub(crate) enum Due {
     Deadline(RunIndex),
     /// Runs may have waited for a first answer for too long.
     FirstAnswer,
+    /// A slot of an account may have been kept from other trees for long enough.
+    AccountSlot,
     /// Nothing may have been recorded for a while.
     Alive,
     /// Breakers and quotas may be probed, rates may have room again.

@@ -212,6 +212,7 @@ impl Machine {
                     waits.retain(|&answered| answered != id);
                     let was_alone = waits.is_empty();
                     if was_alone && !is_last {
+                        self.account_slots.leave(caller);
                         live.phase = SlotState::Lent;
                     }
                     was_alone && is_last

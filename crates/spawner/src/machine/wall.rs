@@ -96,6 +96,7 @@ impl Machine {
                 Parking::Refused | Parking::Told => None,
             };
             let (of, its) = (account.clone(), window.clone());
+            self.leave_account_line(account);
             self.record(
                 RunIndex::ROOT,
                 EventKind::Parked { account: of, window: its, until, left },
@@ -118,6 +119,7 @@ impl Machine {
     ) {
         let known = self.told_walls.get(&account).map(|(_, known)| *known);
         if known.is_none_or(|known| known < until) {
+            self.leave_account_line(&account);
             self.told_walls.insert(account, (window, until));
         }
     }
@@ -288,7 +290,7 @@ impl Machine {
     }
 
     /// True as long as the root is not over: of a tree whose root is over nothing more starts.
-    fn is_open(&self) -> bool {
+    pub(super) fn is_open(&self) -> bool {
         self.runs[RunIndex::ROOT.get()].live().is_some()
     }
 }

@@ -159,6 +159,15 @@ fn write(kind: &EventKind, ms: Option<u64>) {
         }
         EventKind::HostFull => info!("starts wait for runs of other trees"),
         EventKind::HostFree => info!("no start waits for runs of other trees any more"),
+        EventKind::AccountBound { account, max_concurrent } => {
+            debug!(%account, max_concurrent, "slots of an account are shared with other trees");
+        }
+        EventKind::AccountFull { account } => {
+            info!(%account, "starts wait for runs of the account")
+        }
+        EventKind::AccountFree { account } => {
+            info!(%account, "no start waits for runs of the account any more");
+        }
         EventKind::BreakerOpened { agent, faults, wait_ms } => {
             warn!(%agent, faults, wait_ms, "agent is left alone");
         }

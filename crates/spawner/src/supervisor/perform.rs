@@ -1,5 +1,6 @@
 //! Performing effects: recorded first, told afterwards.
 
+use std::io;
 use std::sync::Arc;
 
 use offshoot_model::{
@@ -14,6 +15,8 @@ use super::outbox::Released;
 use super::{Act, Answered, Asked, Asker, Supervisor};
 use crate::account_board::ParkedAccount;
 use crate::attempt_watch::AttemptWatch;
+use crate::error::SpawnerError;
+use crate::host_slots::{HostGrant, SlotPool};
 use crate::kept_values::KeptValue;
 use crate::machine::{Effect, Input, MemorySeen, ReplyId, RunIndex};
 use crate::message::{FanEvent, Message, TreeState, Waited};
@@ -54,9 +57,9 @@ impl Supervisor {
                 Effect::ProbeOver { account, is_answered } => {
                     self.probe_is_over(&account, is_answered);
                 }
-                Effect::ClaimHostSlots(claim) => {
-                    if let Some(host) = &self.host {
-                        host.claims.claim(claim);
+                Effect::ClaimSlots(pool, claim) => {
+                    if let Some(host) = &mut self.host {
+                        host.claim(&pool, claim);
                     }
                 }
                 Effect::FallBack { run, runtime, model } => {
@@ -163,6 +166,20 @@ impl Supervisor {
             }
             drop(tokio::task::spawn_blocking(tell));
         });
+    }
+
+    /// Takes in what was given of a pool of slots. Where those of an account cannot be counted, no run of it starts.
+    pub(super) fn pool_gives(&mut self, pool: SlotPool, grant: io::Result<HostGrant>) {
+        match (grant, pool) {
+            (Ok(grant), pool) => self.step(Input::PoolGives(pool, grant)),
+            (Err(error), SlotPool::Account(account)) => {
+                let error = SpawnerError::AccountSlots(Account::clone(&account), Arc::new(error));
+                let hint = error.hint().unwrap_or_default();
+                let message = format!("{}; {hint}", error_chain(&error));
+                self.step(Input::CannotCount { account, message });
+            }
+            (Err(_), SlotPool::Host) => unreachable!("it was opened before the tree"),
+        }
     }
 
     /// Tells the other trees of the user of a wall.
@@ -275,7 +292,7 @@ impl Supervisor {
                 | Effect::TellWall { .. }
                 | Effect::AskForProbe { .. }
                 | Effect::ProbeOver { .. }
-                | Effect::ClaimHostSlots(_)
+                | Effect::ClaimSlots(..)
                 | Effect::Reply { .. } => {
                     unreachable!("performed at once, never put into the outbox")
                 }

@@ -158,6 +158,13 @@ fn admitted() -> impl Strategy<Value = EventKind> {
     )
 }
 
+fn account() -> impl Strategy<Value = Account> {
+    option::of(text()).prop_map(|credential| Account {
+        credential: credential.map(Into::into),
+        ..Account::of_runtime("claude")
+    })
+}
+
 fn other_kind() -> impl Strategy<Value = EventKind> {
     let key = SessionKey::parse("agent:main:main").expect("the key is malformed");
     prop_oneof![
@@ -201,15 +208,18 @@ fn other_kind() -> impl Strategy<Value = EventKind> {
         any::<u32>().prop_map(|max_concurrent| EventKind::HostBound { max_concurrent }),
         Just(EventKind::HostFull),
         Just(EventKind::HostFree),
+        (account(), any::<u32>()).prop_map(|(account, max_concurrent)| {
+            EventKind::AccountBound { account, max_concurrent }
+        }),
+        account().prop_map(|account| EventKind::AccountFull { account }),
+        account().prop_map(|account| EventKind::AccountFree { account }),
         (any::<u32>(), any::<u64>()).prop_map(|(faults, wait_ms)| {
             let agent = AgentId::main();
             EventKind::BreakerOpened { agent, faults, wait_ms }
         }),
         Just(EventKind::BreakerClosed { agent: AgentId::main() }),
-        (option::of(text()), option::of(text()), any::<u32>(), option::of(any::<u32>())).prop_map(
-            |(credential, window, until, left)| {
-                let credential = credential.map(Into::into);
-                let account = Account { credential, ..Account::of_runtime("claude") };
+        (account(), option::of(text()), any::<u32>(), option::of(any::<u32>())).prop_map(
+            |(account, window, until, left)| {
                 let until = Timestamp::from_micros(until.into());
                 EventKind::Parked { account, window: window.map(Into::into), until, left }
             }

@@ -127,7 +127,7 @@ impl World {
         let goes_on = |waiting: &Waiting| waiting.continues.then_some(waiting.run);
         self.going_on = waiting.iter().filter_map(goes_on).collect();
         self.machine = machine;
-        self.host.iter_mut().for_each(OtherTrees::forget);
+        self.hosts.values_mut().for_each(OtherTrees::forget);
         self.actors.clear();
         self.asked_turns.clear();
         self.ledger.forget_turns();

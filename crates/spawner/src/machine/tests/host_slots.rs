@@ -1,14 +1,17 @@
 //! Trees that share slots with other trees.
 
+use std::collections::BTreeMap;
+
 use offshoot_model::EventKind;
 
 use super::super::Input;
+use super::super::run::RunIndex;
 use super::agents::Behaviour;
 use super::limits::Limits;
 use super::world::World;
-use crate::host_slots::{HostClaim, HostGrant};
+use crate::host_slots::{HostClaim, HostGrant, SlotPool};
 
-/// The host of a tree, and what its other trees take.
+/// A pool of slots, and what the other trees of the user take of it.
 #[derive(Debug, Default)]
 pub(super) struct OtherTrees {
     max: u32,
@@ -21,10 +24,16 @@ pub(super) struct OtherTrees {
 }
 
 impl OtherTrees {
-    /// None where the host bounds nothing.
-    pub(super) fn of(limits: Limits) -> Option<Self> {
+    /// The pool of the host, where that bounds something. Those of accounts follow with their first claims.
+    pub(super) fn of(limits: Limits) -> BTreeMap<SlotPool, Self> {
         let host = Self { max: limits.host_slots, ..Self::default() };
-        (host.max > 0).then_some(host)
+        (host.max > 0).then_some((SlotPool::Host, host)).into_iter().collect()
+    }
+
+    /// The pool of an account of which nothing was claimed before.
+    pub(super) fn of_account(limits: Limits) -> Self {
+        assert!(limits.account_slots > 0, "a tree that counts alone claims nothing");
+        Self { max: limits.account_slots, ..Self::default() }
     }
 
     /// Takes in a claim.
@@ -59,34 +68,57 @@ impl OtherTrees {
 }
 
 impl World {
-    /// The host answers to a claim. In a random world it may have something else to do first.
-    pub(super) fn host_answers(&mut self) {
-        let random = matches!(self.behaviour, Behaviour::Random);
-        let Some(host) = self.host.as_mut().filter(|host| host.waits()) else { return };
-        let most = if random { self.seed.below(3) as u32 } else { u32::MAX };
-        let grant = host.gives(most);
-        self.step(Input::HostGives(grant));
+    /// Returns the runs that hold a slot of a pool.
+    pub(super) fn holding_of(&self, pool: &SlotPool) -> Vec<RunIndex> {
+        let is_of = |run: &RunIndex| match pool {
+            SlotPool::Host => true,
+            SlotPool::Account(account) => {
+                let live = self.machine.runs[run.get()].live();
+                live.and_then(|live| live.account.as_ref()) == Some(account)
+            }
+        };
+        self.holding().into_iter().filter(is_of).collect()
     }
 
-    /// The others want other amounts, and the tree hears what that leaves. Returns true if it was given a slot.
+    /// A pool answers to a claim. In a random world it may have something else to do first.
+    pub(super) fn host_answers(&mut self, pool: SlotPool) {
+        let random = matches!(self.behaviour, Behaviour::Random);
+        let host = self.hosts.get_mut(&pool).filter(|host| host.waits());
+        let Some(host) = host else { return };
+        let most = if random { self.seed.below(3) as u32 } else { u32::MAX };
+        let grant = host.gives(most);
+        self.step(Input::PoolGives(pool, grant));
+    }
+
+    /// The others want other amounts of the host, and the tree hears what that leaves. Returns true if it was given a slot.
     pub(super) fn others_change(&mut self, taken: u32, wanted: u32) -> bool {
-        let Some(host) = self.host.as_mut() else { return false };
+        self.others_change_in(SlotPool::Host, taken, wanted)
+    }
+
+    /// The same of any pool.
+    pub(super) fn others_change_in(&mut self, pool: SlotPool, taken: u32, wanted: u32) -> bool {
+        let Some(host) = self.hosts.get_mut(&pool) else { return false };
         (host.taken, host.wanted) = (taken, wanted);
         let grant = host.gives(u32::MAX);
-        self.step(Input::HostGives(grant));
+        self.step(Input::PoolGives(pool, grant));
         grant.more > 0
     }
 
     /// Something changes at random. Where no run is awake, all others end.
     pub(super) fn host_changes(&mut self, all_asleep: bool) -> bool {
-        let Some(host) = self.host.as_ref().filter(|host| all_asleep || host.waits()) else {
-            return false;
-        };
-        let max = host.max;
-        let mut below = || if all_asleep { 0 } else { self.seed.below(u64::from(max) + 1) as u32 };
-        let (taken, wanted) = (below(), below());
-        let free = max.saturating_sub(self.host.as_ref().map_or(0, |host| host.given));
-        self.others_change(taken.min(free), wanted)
+        let mut has_more = false;
+        for pool in self.hosts.keys().cloned().collect::<Vec<_>>() {
+            let host = &self.hosts[&pool];
+            if !all_asleep && !host.waits() {
+                continue;
+            }
+            let (max, free) = (host.max, host.max.saturating_sub(host.given));
+            let mut below =
+                || if all_asleep { 0 } else { self.seed.below(u64::from(max) + 1) as u32 };
+            let (taken, wanted) = (below(), below());
+            has_more |= self.others_change_in(pool, taken.min(free), wanted);
+        }
+        has_more
     }
 
     fn told_of_host(&self) -> Vec<&'static str> {
@@ -113,7 +145,7 @@ fn no_more_run_than_the_host_has_slots() {
     let told =
         ["host_bound", "starting", "starting", "host_full", "starting", "starting", "host_free"];
     assert_eq!(world.told_of_host(), told);
-    assert_eq!(world.host.as_ref().map(OtherTrees::bound), Some(0), "all went back");
+    assert_eq!(world.hosts[&SlotPool::Host].bound(), 0, "all went back");
 }
 
 #[test]

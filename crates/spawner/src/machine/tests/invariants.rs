@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use offshoot_model::{
-    Admitted, Cleanup, Event, EventKind, Need, OnNeedFailed, Origin, Reason, RetryOn, RootId,
-    RunId, RunStatus, Timestamp,
+    Account, Admitted, Cleanup, Event, EventKind, Need, OnNeedFailed, Origin, Reason, RetryOn,
+    RootId, RunId, RunStatus, Timestamp,
 };
 
 use super::super::{Effect, Machine, RunIndex, WaitId};
@@ -79,6 +79,10 @@ pub(super) struct Ledger {
     memory_short: bool,
     /// True while runs wait for a slot of the host.
     host_full: bool,
+    /// The accounts that are bounded while this supervisor holds the tree.
+    bounded: BTreeSet<Account>,
+    /// The accounts of which runs wait for a slot.
+    full_accounts: BTreeSet<Account>,
     /// The requests to models that are not over: the run of each, and the tokens that are held for it.
     requests: BTreeMap<u64, (RunId, u64)>,
     /// Numbers of events by their kind.
@@ -122,6 +126,8 @@ impl Ledger {
             primings: Primings::default(),
             memory_short: false,
             host_full: false,
+            bounded: BTreeSet::new(),
+            full_accounts: BTreeSet::new(),
             requests: BTreeMap::new(),
             seen: BTreeMap::new(),
         }
@@ -175,7 +181,7 @@ impl Ledger {
             | Effect::Recorded { .. }
             | Effect::AnswerRequest { .. }
             | Effect::LookAtMemory { .. }
-            | Effect::ClaimHostSlots(_)
+            | Effect::ClaimSlots(..)
             | Effect::Resolve { .. } => {}
         }
     }
@@ -247,10 +253,22 @@ impl Ledger {
             EventKind::HostFree => {
                 assert!(std::mem::take(&mut self.host_full), "what is over was told before");
             }
+            EventKind::AccountBound { account, max_concurrent } => {
+                assert_eq!(*max_concurrent, self.limits.account_slots, "as it is configured");
+                assert!(self.bounded.insert(account.clone()), "told once by each supervisor");
+            }
+            EventKind::AccountFull { account } => {
+                assert!(self.bounded.contains(account), "it is bounded");
+                assert!(self.full_accounts.insert(account.clone()), "told once");
+            }
+            EventKind::AccountFree { account } => {
+                assert!(self.full_accounts.remove(account), "what is over was told before");
+            }
             EventKind::Starting => {
                 self.assert_needs_are_over(run);
                 self.assert_no_wall(run, at);
                 self.assert_prompt_is_answered(run);
+                self.assert_account_slot(run);
                 assert!(!self.at_cap.contains(&run), "it waits for more budget");
                 self.started.insert(run);
                 self.in_line.remove(&run);
@@ -279,6 +297,7 @@ impl Ledger {
             }
             EventKind::Reopened => {
                 self.holding.clear();
+                self.bounded.clear();
                 self.walls.clear_probes();
                 self.primings.clear();
                 // A part of the pool may be on record where the start is not.

@@ -65,6 +65,8 @@ pub(super) struct Limits {
     pub(super) long_prompts: bool,
     /// The slots that all trees of the user share; 0 where the tree counts alone.
     pub(super) host_slots: u32,
+    /// The slots that the runs of one account share over all trees of the user; 0 where the tree counts alone.
+    pub(super) account_slots: u32,
 }
 
 impl Default for Limits {
@@ -100,6 +102,7 @@ impl Default for Limits {
             shares_probes: false,
             long_prompts: false,
             host_slots: 0,
+            account_slots: 0,
         }
     }
 }
@@ -142,6 +145,7 @@ impl Limits {
             shares_probes: false,
             long_prompts: false,
             host_slots: 0,
+            account_slots: 0,
         }
     }
 
@@ -202,6 +206,9 @@ impl Limits {
         text += &format!("[host]\nmemoryKeep = 0.{:02}\n", self.memory_percent);
         let shared = Some(self.host_slots).filter(|slots| *slots > 0);
         text += &shared.map(|slots| format!("maxConcurrent = {slots}\n")).unwrap_or_default();
+        let shared = Some(self.account_slots).filter(|slots| *slots > 0);
+        let line = |slots| format!("maxConcurrentPerAccount = {slots}\n");
+        text += &shared.map(line).unwrap_or_default();
         let source = Source::new(SourceKind::User, "test.toml", text);
         let set = |loader: Loader, (key, value): (&str, String)| {
             loader.flag(format!("agents.defaults.subagents.{key}"), value, "test")

@@ -14,7 +14,6 @@ use uuid::Uuid;
 
 use super::super::run::SlotState;
 use super::super::{Effect, Input, Machine, Opening, RunIndex, WaitId};
-use super::REGRESSIONS;
 use super::agents::{Actor, Behaviour};
 use super::host_slots::OtherTrees;
 use super::invariants::Ledger;
@@ -22,6 +21,8 @@ use super::limits::Limits;
 use super::memory::{Memory, Said};
 use super::requests::Sent;
 use super::seed::Seed;
+use super::{REGRESSIONS, WITH_ACCOUNTS};
+use crate::host_slots::{HostClaim, SlotPool};
 use crate::kept_values::ValuesBySession;
 
 pub(super) struct World {
@@ -81,14 +82,16 @@ pub(super) struct World {
     pub(super) requests: BTreeMap<u64, Sent>,
     /// The memory of the computer that is available, in percent; as the seed says where there is none.
     pub(super) available: Option<u64>,
-    /// The other trees of the user; none where the tree counts alone.
-    pub(super) host: Option<OtherTrees>,
+    /// The other trees of the user, for each pool of slots; none where the tree counts alone.
+    pub(super) hosts: BTreeMap<SlotPool, OtherTrees>,
+    /// The claims of a tree that shares its slots with another world, which the test answers; none where the world answers them.
+    pub(super) claims: Option<Vec<(SlotPool, HostClaim)>>,
     /// The accounts for which the tree has asked for its turn.
     pub(super) asked_turns: Vec<Account>,
 }
 
 /// The name of the second runtime of a world.
-const OTHER: &str = "other";
+pub(super) const OTHER: &str = "other";
 
 impl World {
     /// The facts of the runtime of a run with this number: of a random world every third is of the other one.
@@ -188,7 +191,8 @@ impl World {
             paid: BTreeMap::new(),
             requests: BTreeMap::new(),
             available: None,
-            host: OtherTrees::of(limits),
+            hosts: OtherTrees::of(limits),
+            claims: None,
             asked_turns: Vec::new(),
         };
         world.book(effects);
@@ -214,7 +218,12 @@ impl World {
         let own = Limits::random(&mut dice);
         let pauses_at_cap = Seed(seed ^ 0x00ca_99ed).one_in(2) && !REGRESSIONS.contains(&seed);
         let long_prompts = Seed(seed ^ 0x0009_3017).one_in(2) && !REGRESSIONS.contains(&seed);
-        let own = Limits { memory_percent, host_slots, falls_back, pauses_at_cap, ..own };
+        let account_slots = match seed >= WITH_ACCOUNTS {
+            true => Seed(seed ^ 0x0acc_1057).pick(&[1, 2]),
+            false => 0,
+        };
+        let own = Limits { memory_percent, host_slots, account_slots, ..own };
+        let own = Limits { falls_back, pauses_at_cap, ..own };
         let shares_probes = Seed(seed ^ 0x7042_0b3e).one_in(2) && !REGRESSIONS.contains(&seed);
         let more = Seed(seed ^ 0x0003_e7e2).one_in(6) && !REGRESSIONS.contains(&seed);
         let metered = own.metered || more;
@@ -320,7 +329,7 @@ impl World {
 
     pub(super) fn book(&mut self, effects: Vec<Effect>) {
         let (mut resolved, mut delivered) = (Vec::new(), Vec::new());
-        let (mut looks, mut claims) = (Vec::new(), false);
+        let (mut looks, mut claims) = (Vec::new(), BTreeSet::new());
         for effect in effects {
             self.ledger.note(&effect, &self.machine);
             match effect {
@@ -376,13 +385,15 @@ impl World {
                     self.request_answered(request, &verdict)
                 }
                 Effect::LookAtMemory { measure } => looks.push(measure),
-                Effect::ClaimHostSlots(claim) => {
-                    claims = true;
-                    self.host
-                        .as_mut()
-                        .expect("a tree that counts alone claims nothing")
-                        .claimed(claim);
-                }
+                Effect::ClaimSlots(pool, claim) => match &mut self.claims {
+                    Some(claims) => claims.push((pool, claim)),
+                    None => {
+                        let limits = self.limits;
+                        let new = || OtherTrees::of_account(limits);
+                        self.hosts.entry(pool.clone()).or_insert_with(new).claimed(claim);
+                        claims.insert(pool);
+                    }
+                },
                 Effect::Show(_)
                 | Effect::Again { .. }
                 | Effect::FallBack { .. }
@@ -392,15 +403,15 @@ impl World {
         }
         assert_eq!(delivered, [], "delivered, and the parent was not told");
         self.ledger.assert_step(&self.machine, &self.open_waits, self.now);
-        if let Some(host) = &self.host {
-            let holding = self.ledger.holding(&self.machine).len();
+        for (pool, host) in self.hosts.iter().filter(|_| self.claims.is_none()) {
+            let holding = self.holding_of(pool).len();
             assert!(holding <= host.bound(), "{holding} hold a slot, and {host:?}");
         }
         for measure in looks {
             self.looks_at_memory(measure);
         }
-        if claims {
-            self.host_answers();
+        for pool in claims {
+            self.host_answers(pool);
         }
         for (wait, caller, ended) in resolved {
             self.hears(wait, caller, &ended);

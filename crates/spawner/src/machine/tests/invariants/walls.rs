@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use offshoot_model::{Account, Admitted, Ending, Reason, RunId, Timestamp};
+use offshoot_runtime::EXEC;
 
 use super::super::super::probe_turn::PATIENCE;
 use super::Ledger;
@@ -115,6 +116,19 @@ impl Ledger {
         let working = self.holding.iter().filter(works).count();
         assert!(working < most as usize, "{working} work, of {most} that may");
         *self.seen.entry("started at a pace").or_default() += 1;
+    }
+
+    /// Checks that a run that starts has a slot of its account, as far as this tree tells.
+    pub(super) fn assert_account_slot(&mut self, run: RunId) {
+        let (most, runtime) = (self.limits.account_slots as usize, self.runtime(run));
+        if most == 0 || *runtime == *EXEC {
+            return;
+        }
+        let is_bounded = self.bounded.iter().any(|account| account.runtime == runtime);
+        assert!(is_bounded, "the bound of an account is on record before its first start");
+        let held = self.holding.iter().filter(|run| self.runtime(**run) == runtime).count();
+        assert!(held < most, "{held} hold a slot of the account, of {most} of all trees");
+        *self.seen.entry("started with a slot of its account").or_default() += 1;
     }
 
     /// Checks that a run that starts has no wall before it, or is the probe.

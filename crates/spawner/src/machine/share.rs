@@ -1,0 +1,67 @@
+//! The part of one tree in slots that all trees of a user share.
+
+use crate::host_slots::{HostClaim, HostGrant};
+
+/// Slots that were given to a tree, and what it claims.
+#[derive(Debug, Default)]
+pub(super) struct Share {
+    given: u32,
+    /// The number that is due to the tree, of what all trees want.
+    due: u32,
+    /// Slots that go back at the end of the step.
+    back: u32,
+    /// The last claim.
+    claimed: HostClaim,
+    /// True once the host has answered to it.
+    is_answered: bool,
+}
+
+impl Share {
+    /// Takes in what was given.
+    pub(super) fn take(&mut self, grant: HostGrant) {
+        let HostGrant { more, due } = grant;
+        self.given += more;
+        self.due = due;
+        self.is_answered = true;
+    }
+
+    /// The number of slots that no run holds, where so many runs hold one.
+    pub(super) fn unused(&self, live: u32) -> u32 {
+        self.given.saturating_sub(live)
+    }
+
+    /// True once the host has answered to the last claim: before, it is not known that there is no slot.
+    pub(super) fn is_answered(&self) -> bool {
+        self.is_answered
+    }
+
+    /// True if other trees wait for a slot that this one has.
+    pub(super) fn is_due_to_others(&self) -> bool {
+        self.given > self.due
+    }
+
+    /// Gives back slots that no run holds.
+    pub(super) fn give_back(&mut self, slots: u32) {
+        self.given -= slots;
+        self.back += slots;
+    }
+
+    /// Gives back what is due to other trees and no run holds, but for so many slots that are kept.
+    pub(super) fn give_back_due(&mut self, live: u32, keeps: u32) {
+        let unused = self.unused(live).saturating_sub(keeps);
+        self.give_back(unused.min(self.given.saturating_sub(self.due)));
+    }
+
+    /// Returns what the tree claims, where so many of its runs hold a slot and it wants so many in all; none where it has claimed that already.
+    pub(super) fn claim(&mut self, live: u32, wants: u32) -> Option<HostClaim> {
+        let debt = live.saturating_sub(self.given);
+        let back = std::mem::take(&mut self.back);
+        let claim = HostClaim { back: 0, debt, wants };
+        if back == 0 && claim == self.claimed {
+            return None;
+        }
+        self.is_answered = false;
+        self.claimed = claim;
+        Some(HostClaim { back, ..claim })
+    }
+}
