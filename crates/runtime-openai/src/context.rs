@@ -53,9 +53,16 @@ const MOST_READ: u64 = 64 * 1024;
 const PIECE: &str = "the input";
 
 /// The first prompt of a run, and what is left to be read by the tool. `inline` bytes of values become part of it. Values stand in front of
-/// the task: a service that keeps prompts in a cache reads them once for all runs that have them.
-pub(crate) fn first(launch: &Launch, inline: u64) -> io::Result<(String, Sources)> {
-    let (mut in_front, mut behind) = (String::new(), launch.task.to_string());
+/// all that is the run's own, which are what it has to spend and its task: a service that keeps prompts in a cache reads them once for all runs
+/// that have them.
+pub(crate) fn first(
+    launch: &Launch,
+    inline: u64,
+    to_spend: Option<&str>,
+) -> io::Result<(String, Sources)> {
+    let mut in_front = String::new();
+    let mut behind = to_spend.map(|to_spend| format!("{to_spend}\n\n")).unwrap_or_default();
+    behind.push_str(&launch.task);
     let mut sources = Sources::default();
     let mut room = inline;
     for source in sources_of(launch) {

@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use offshoot_model::{JsonText, Reason};
 use offshoot_runtime::{
     Abilities, CostKnowledge, Credential, Finished, Launch, Pressure, RunContext, Runtime, Secrets,
-    SharedPrompt, system_prompt,
+    SharedPrompt, system_prompt_in_parts,
 };
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -76,12 +76,12 @@ impl OpenAiRuntime {
                 "no model is chosen, for the agent or in the options".to_owned(),
             ));
         };
-        let (prompt, sources) = context::first(&launch, options.inline_bytes)
+        let may_spawn = launch.may_spawn();
+        let (system, to_spend) = system_prompt_in_parts(&launch, may_spawn);
+        let (prompt, sources) = context::first(&launch, options.inline_bytes, to_spend.as_deref())
             .map_err(|error| cannot_start(format!("its input cannot be read: {error}")))?;
         let RunContext { host, mut stop, turns, .. } = cx;
         host.started(None);
-        let may_spawn = launch.may_spawn();
-        let system = system_prompt(&launch, may_spawn);
         let compaction = options.compaction(&launch.agent);
         let mut session = Session {
             options,

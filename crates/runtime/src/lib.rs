@@ -77,7 +77,7 @@ pub use redactor::Redactor;
 pub use said_stream::SaidStream;
 pub use secrets::Secrets;
 pub use stop::{Stop, StopHandle, StopSignal};
-pub use system_prompt::{guidance, system_prompt};
+pub use system_prompt::{guidance, system_prompt, system_prompt_in_parts};
 pub use turns::{LetterBox, NextTurn, Ruling, Turns};
 pub use usage_request::{UsageListener, UsageProbe, UsageRequest, UsageRequests};
 

@@ -7,6 +7,20 @@ use offshoot_model::{AgentId, AgentSummary, BudgetGrant, DelegationContext, Trac
 
 /// The text that goes behind the program's own instructions; none where there is nothing to say.
 pub fn system_prompt(launch: &Launch, may_spawn: bool) -> Option<String> {
+    let (same, own) = system_prompt_in_parts(launch, may_spawn);
+    match (same, own) {
+        (Some(same), Some(own)) if launch.depth > 0 || may_spawn => Some(format!("{same}\n{own}")),
+        (Some(same), Some(own)) => Some(format!("{same}\n\n{own}")),
+        (same, own) => same.or(own),
+    }
+}
+
+/// The same in two parts: the one that all children of a run with one agent have in common, and what the run has to spend. A runtime that
+/// sends values in front of the task puts the second part behind them, so that a service that keeps prompts in a cache finds them there.
+pub fn system_prompt_in_parts(
+    launch: &Launch,
+    may_spawn: bool,
+) -> (Option<String>, Option<String>) {
     let mut parts = Vec::new();
     parts.extend(launch.system_prompt.as_deref().map(str::to_owned));
     if launch.depth > 0 {
@@ -17,7 +31,8 @@ pub fn system_prompt(launch: &Launch, may_spawn: bool) -> Option<String> {
     if !lines.is_empty() {
         parts.push(lines.join("\n"));
     }
-    (!parts.is_empty()).then(|| parts.join("\n\n"))
+    let same = (!parts.is_empty()).then(|| parts.join("\n\n"));
+    (same, budget(launch.grant.budget, may_spawn))
 }
 
 const CHILD: &str = "\
@@ -68,7 +83,10 @@ fn path(trace: &[TraceStep]) -> String {
 /// it may start no agent by name.
 pub fn guidance(launch: &Launch) -> Option<String> {
     let may_name = launch.may_spawn() && !launch.sub_agents.is_empty();
-    may_name.then(|| position(launch, Some(Means::Command)).join("\n") + "\n")
+    may_name.then(|| {
+        let lines = position(launch, Some(Means::Command)).into_iter();
+        lines.chain(budget(launch.grant.budget, true)).collect::<Vec<_>>().join("\n") + "\n"
+    })
 }
 
 /// The means by which an agent asks for children.
@@ -105,7 +123,6 @@ fn position(launch: &Launch, means: Option<Means>) -> Vec<String> {
     } else if depth > 0 && depth >= most {
         lines.push("This is the deepest level: you cannot start sub-agents.".to_owned());
     }
-    lines.extend(budget(launch.grant.budget, means.is_some()));
     lines
 }
 
@@ -295,6 +312,18 @@ mod tests {
         let spend =
             "You have 9000 tokens and 0.25 US dollars to spend, what your sub-agents use included.";
         assert!(text.ends_with(spend), "{text}");
+    }
+
+    #[test]
+    fn what_siblings_have_in_common_stands_apart_from_what_each_may_spend() {
+        let parts = |tokens| {
+            let budget = BudgetGrant { tokens: Some(tokens), usd: None };
+            system_prompt_in_parts(&launch(1, budget), false)
+        };
+        let (one, other) = (parts(9000), parts(100));
+        assert_eq!(one.0, other.0);
+        assert_eq!(one.1.as_deref(), Some("You have 9000 tokens to spend."));
+        assert_eq!(other.1.as_deref(), Some("You have 100 tokens to spend."));
     }
 
     fn with_agents(

@@ -43,7 +43,6 @@ impl SamePrompt {
         if settings.prime_cache() == PrimeCache::Off {
             return Vec::new();
         }
-        let has_budget = settings.budget.tokens.is_some() || settings.budget.usd.is_some();
         let mut alike: IndexMap<Prefix, (u64, usize)> = IndexMap::new();
         for (at, planned) in agents.iter().enumerate() {
             let task = plan.tasks.get(at);
@@ -53,9 +52,7 @@ impl SamePrompt {
             };
             let asked_model = task.and_then(|task| task.model.clone());
             let Some((own_tokens, inline_bytes)) = own_prompt(runtime, config) else { continue };
-            // The amount that a run may spend stands in front of its values, and is another one for each.
-            let is_told_its_own = has_budget || task.is_some_and(|task| task.budget.is_some());
-            let own = (own_tokens, if is_told_its_own { 0 } else { inline_bytes });
+            let own = (own_tokens, inline_bytes);
             let context = task.map_or_else(|| plan.context.clone(), |task| task.context(plan));
             let (values, tokens) = in_front(config, agent, own, &context);
             let (agent, runtime) = (agent.clone(), Arc::clone(runtime));

@@ -68,14 +68,18 @@ fn values_of_a_chat_endpoint_stand_in_front_and_are_read_once() {
     place.file("in", "one\ntwo\nthree\n");
     place.file("law", "All of this is law.\n".repeat(1_000));
     let run = with(&["--runtime", "openai", "--context", "law=law", "in"]);
-    place.run(&run).expect_code(0);
+    // Also where each of them has another amount to spend.
+    place.run(&[&run[..], &["--budget-tokens", "90000"]].concat()).expect_code(0);
     assert_eq!(order(&place), ONE_FIRST);
-    let prompts: Vec<String> = api.conversations().into_iter().map(|asked| asked.prompt).collect();
+    let asked = api.conversations();
+    let prompts: Vec<String> =
+        asked.into_iter().map(|asked| format!("{}{}", asked.system, asked.prompt)).collect();
     let [first, others @ ..] = &prompts[..] else { panic!("it was asked") };
     assert_eq!(others.len(), 2);
+    assert!(first.contains(" tokens to spend."), "{}", &first[first.len() - 100..]);
     for other in others {
         let same = first.bytes().zip(other.bytes()).take_while(|(one, other)| one == other);
-        assert!(same.count() > 20_000, "{}", &other[..100]);
+        assert!(same.count() > 20_000, "{}", &other[..1_000]);
     }
     // A short prompt is not worth the wait.
     place.run(&with(&["--runtime", "openai", "in"])).expect_code(0);
@@ -124,9 +128,9 @@ fn a_dry_run_counts_values_as_the_engine_does() {
     let line = "cache: 4 agents (main, openai) send the same prompt of about 5,000 tokens first; one \
                 begins, and the others when it is answered (primeCache)";
     assert_eq!(told(&place, &chat), [line]);
-    // What each may spend stands in front of the values: the engine lets none of them wait.
+    // What each may spend stands behind the values.
     let bounded = [&chat[..], &["--budget-tokens", "90000"]].concat();
-    assert_eq!(told(&place, &bounded), [""; 0]);
+    assert_eq!(told(&place, &bounded), [line]);
     place.run(&[&with(&["in"])[..], &bounded].concat()).expect_code(0);
-    assert_eq!(order(&place), ["starting"; 4]);
+    assert_eq!(order(&place), [&ONE_FIRST[..], &["starting"]].concat());
 }

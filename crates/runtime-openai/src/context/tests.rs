@@ -32,12 +32,14 @@ fn short_values_stand_in_the_prompt() {
         file(&folder, "raw", ValueKind::Bytes, &[0xff, 0xfe]),
         file(&folder, "long", ValueKind::Text, &[b'x'; 200]),
     ];
-    let (prompt, sources) = first(&launch(context, Input::Prompt), 100).expect("readable");
+    let (prompt, sources) =
+        first(&launch(context, Input::Prompt), 100, Some("You have 9 tokens to spend."))
+            .expect("readable");
     assert_eq!(
         prompt,
         "Context variable \"log\" (3 bytes, type: text):\na\nb\n\n\
          Context variable \"data\" (31 bytes, type: json):\n{\"n\": 1}\n\n\
-         Count.\n\n\
+         You have 9 tokens to spend.\n\nCount.\n\n\
          Context variable \"raw\" (2 bytes, type: bytes):\nRead it with the tool context_read.\n\n\
          Context variable \"long\" (200 bytes, type: text):\nRead it with the tool context_read."
     );
@@ -53,7 +55,7 @@ fn short_values_stand_in_the_prompt() {
 fn parts_end_between_characters() {
     let folder = tempfile::tempdir().expect("a folder");
     let context = vec![file(&folder, "umlauts", ValueKind::Text, "äöü".as_bytes())];
-    let (_, sources) = first(&launch(context, Input::Prompt), 0).expect("readable");
+    let (_, sources) = first(&launch(context, Input::Prompt), 0, None).expect("readable");
     let part = read(&sources, "umlauts", 0, Some(3));
     assert_eq!((&part["text"], &part["bytes"]), (&"ä".into(), &2.into()));
     assert_eq!(read(&sources, "umlauts", 2, Some(4))["text"], "öü");
@@ -72,10 +74,10 @@ fn a_piece_is_what_the_task_is_about() {
             hash: None,
         })
     };
-    let (prompt, sources) = first(&launch(Vec::new(), piece()), 100).expect("readable");
+    let (prompt, sources) = first(&launch(Vec::new(), piece()), 100, None).expect("readable");
     assert_eq!(prompt, "Count.\n\ntwo");
     assert!(sources.is_empty());
-    let (prompt, sources) = first(&launch(Vec::new(), piece()), 2).expect("readable");
+    let (prompt, sources) = first(&launch(Vec::new(), piece()), 2, None).expect("readable");
     assert_eq!(
         prompt,
         "Count.\n\nPiece of the input \"the input\" (3 bytes, type: text):\nRead it with the tool context_read."
@@ -88,5 +90,5 @@ fn what_cannot_be_read_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut gone = file(&folder, "gone", ValueKind::Text, b"x");
     gone.path = folder.path().join("elsewhere");
-    assert!(first(&launch(vec![gone], Input::Prompt), 100).is_err());
+    assert!(first(&launch(vec![gone], Input::Prompt), 100, None).is_err());
 }

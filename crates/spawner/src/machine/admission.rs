@@ -123,8 +123,7 @@ impl Machine {
                 return self.out.push(Effect::Reply { reply, answer: Err(Box::new(refusal)) });
             }
         };
-        let whose = (&admission.agent, &*admission.grant);
-        let prefix = self.prefix_of(caller, whose, &request, &facts);
+        let prefix = self.prefix_of(caller, &admission.agent, &request, &facts);
         let parent = self.runs[caller.get()].live_mut().expect("a caller that is over is refused");
         let (agent, grant) = (admission.agent.clone(), Arc::clone(&admission.grant));
         let last = LastAdmitted { agent, grant, named_tools: request.tools.is_some() };

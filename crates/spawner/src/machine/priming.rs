@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use offshoot_config::PrimeCache;
-use offshoot_model::{AgentId, BudgetGrant, EventKind, Grant, RunId, SpawnRequest, Timestamp};
+use offshoot_model::{AgentId, EventKind, RunId, SpawnRequest, Timestamp};
 use offshoot_policy::RuntimeFacts;
 use offshoot_policy::prefix::{Prefix, PrefixId, Priming, in_front};
 
@@ -26,7 +26,7 @@ impl Machine {
     pub(super) fn prefix_of(
         &mut self,
         parent: RunIndex,
-        (agent, grant): (&AgentId, &Grant),
+        agent: &AgentId,
         request: &SpawnRequest,
         facts: &RuntimeFacts,
     ) -> Option<PrefixId> {
@@ -35,18 +35,15 @@ impl Machine {
         if parent.terms.prime_cache() == PrimeCache::Off || request.no_queue {
             return None;
         }
-        // The budget of a run is told in front of its values, and is another one for each.
-        let is_told_its_own = grant.budget != BudgetGrant::default() || !grant.pooled.is_none();
-        let inline_bytes = if is_told_its_own { 0 } else { facts.inline_bytes };
-        let (context, tokens) =
-            in_front(&self.config, agent, (own, inline_bytes), &request.context);
+        let own = (own, facts.inline_bytes);
+        let (context, tokens) = in_front(&self.config, agent, own, &request.context);
         let tools = request.tools.as_ref().map(|tools| format!("{tools:?}").into());
         let prefix = Prefix {
             runtime: Arc::clone(&facts.name),
             agent: agent.clone(),
             model: request.model.as_deref().map(Into::into),
             tools,
-            // So is the run that has asked for it.
+            // It is named in front of the values.
             parent: Some(id).filter(|_| !context.is_empty()),
             context,
         };
@@ -66,8 +63,8 @@ impl Machine {
         if live.account.as_deref() != Some(&*facts.account) {
             return;
         }
-        let (agent, grant) = (entry.agent.clone(), Arc::clone(&live.grant));
-        let prefix = self.prefix_of(parent, (&agent, &grant), request, facts);
+        let agent = entry.agent.clone();
+        let prefix = self.prefix_of(parent, &agent, request, facts);
         if let Some(live) = self.runs[run.get()].live_mut() {
             live.prefix = prefix;
         }

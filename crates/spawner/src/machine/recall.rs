@@ -407,8 +407,7 @@ impl Recall {
         let fallbacks = on.and_then(|on| library.fallbacks(&admitted.agent, on));
         let prefix = match (parent, &facts) {
             (Some(parent), Some(facts)) => {
-                let whose = (&admission.agent, &*admission.grant);
-                machine.prefix_of(parent, whose, &request, facts)
+                machine.prefix_of(parent, &admission.agent, &request, facts)
             }
             _ => None,
         };

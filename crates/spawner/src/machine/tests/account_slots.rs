@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use offshoot_audit::Audit;
 use offshoot_model::{Account, CancelledBy, EventKind, Reason, RunStatus};
-use offshoot_runtime::EXEC;
+use offshoot_runtime::{EXEC, RunEvent};
 
 use super::super::run::RunIndex;
 use super::super::{Input, Reach};
@@ -268,6 +268,17 @@ fn a_wall_is_met_in_the_line_of_an_account() {
     for piece in &pieces[1..] {
         assert_eq!(world.status(*piece), Some(RunStatus::Failed), "`onWall` is `fail`");
     }
+    world.end_all();
+
+    // So is one of which a quota is nearly used up.
+    let limits = Limits { fails_at_walls: true, keeps_percent: 50, ..Limits::default() };
+    let mut world = tree(1, limits);
+    let pieces = [(); 2].map(|()| world.spawn_piece());
+    let until = world.now.plus(Duration::from_secs(60));
+    let left = RunEvent::QuotaLeft { window: "five_hour".into(), left: 100_000, until };
+    world.tells(pieces[0], left);
+    assert_eq!(world.holding(), pieces[..1]);
+    assert_eq!(world.status(pieces[1]), Some(RunStatus::Failed));
     world.end_all();
 
     let limits = Limits { falls_back: true, ..Limits::default() };
