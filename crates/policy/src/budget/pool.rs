@@ -330,3 +330,6 @@ fn amounts([tokens, micro_usd]: [u64; 2]) -> BudgetGrant {
     let some = |amount: u64| Some(amount).filter(|&amount| amount > 0);
     BudgetGrant { tokens: some(tokens), usd: some(micro_usd).map(MicroUsd::from_micros) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -166,6 +166,85 @@ fn what_is_added_comes_from_outside_and_lets_marks_be_told_again() {
 }
 
 #[test]
+fn an_amount_in_one_unit_is_nothing_in_the_other() {
+    assert_eq!(Unit::Tokens.amount(5), grant(5));
+    assert_eq!(Unit::Tokens.amount(1), grant(1));
+    let usd = BudgetGrant { tokens: None, usd: Some(MicroUsd::from_micros(5)) };
+    assert_eq!(Unit::Usd.amount(5), usd);
+    assert_eq!(Unit::ALL.map(|unit| unit.amount(0)), [BudgetGrant::default(); 2]);
+}
+
+#[test]
+fn what_requests_have_used_is_added_up() {
+    let mut ledger = family(1000, &[100]);
+    ledger.charge(run(1), &used(10), &Cost::NONE);
+    let mut more = |tokens| -> Vec<_> {
+        let notices = ledger.charge_more(run(1), &used(tokens), &Cost::NONE);
+        notices.into_iter().map(|notice| (notice.run, notice.mark)).collect()
+    };
+    assert_eq!(more(69), []);
+    assert_eq!(more(1), [(run(1), Mark::Near)]);
+    assert_eq!(more(30), [(run(1), Mark::Limit)]);
+    check(&ledger, 0, [100, 10, 0, 890, 0]);
+    // A child below keeps the account open, and nothing more is charged to what is over.
+    ledger.open(run(2), Some(run(0)), grant(100));
+    ledger.open(run(3), Some(run(2)), grant(50));
+    ledger.settle(run(2), &completed(10));
+    assert_eq!(ledger.charge_more(run(2), &used(500), &Cost::NONE), []);
+    assert_eq!(ledger.balance(run(2), Unit::Tokens).map(|balance| balance.used), Some(10));
+}
+
+#[test]
+fn a_budget_is_used_up_with_its_last_unit() {
+    let mut ledger = family(1000, &[100]);
+    for (tokens, expected) in [(0, false), (99, false), (100, true), (101, true)] {
+        ledger.charge(run(1), &used(tokens), &Cost::NONE);
+        assert_eq!(ledger.is_used_up(run(1), Unit::Tokens), expected, "{tokens}");
+    }
+    assert!(!ledger.is_used_up(run(0), Unit::Tokens));
+    assert!(!ledger.is_used_up(run(1), Unit::Usd), "nothing bounds it");
+    assert!(!ledger.is_used_up(run(9), Unit::Tokens), "it has no budget");
+}
+
+#[test]
+fn an_end_tells_of_the_budgets_above_that_it_used_up() {
+    let mut ledger = family(100, &[100]);
+    let notice = |number, mark| Notice { run: run(number), unit: Unit::Tokens, mark };
+    assert_eq!(ledger.settle(run(1), &completed(100)), [notice(0, Mark::Limit)]);
+    let mut ledger = family(100, &[50]);
+    assert_eq!(ledger.settle(run(1), &completed(50)), [], "its own is of no interest any more");
+}
+
+#[test]
+fn a_root_that_goes_on_is_charged_again() {
+    let mut ledger = family(1000, &[]);
+    ledger.settle(run(0), &completed(100));
+    assert_eq!(ledger.charge(run(0), &used(900), &Cost::NONE), []);
+    check(&ledger, 0, [100, 0, 0, 900, 0]);
+    ledger.reopen(run(0));
+    ledger.charge(run(0), &used(300), &Cost::NONE);
+    check(&ledger, 0, [300, 0, 0, 700, 0]);
+}
+
+#[test]
+fn a_balance_adds_up_or_it_does_not() {
+    let check = |granted: Option<u64>, taken: [u128; 3], free, deficit, expected: bool| {
+        let [used, overrun, reserved] = taken;
+        let balance = Balance { granted, used, overrun, reserved, free, deficit };
+        assert_eq!(balance.adds_up(), expected, "{balance:?}");
+    };
+    check(Some(100), [50, 20, 10], Some(20), 0, true);
+    check(Some(100), [50, 20, 10], Some(21), 0, false);
+    check(Some(100), [90, 20, 10], Some(0), 20, true);
+    check(Some(100), [90, 20, 10], Some(0), 0, false);
+    check(Some(100), [90, 20, 10], Some(5), 25, false);
+    check(None, [50, 20, 10], None, 0, true);
+    check(None, [50, 20, 10], None, 1, false);
+    check(None, [0, 0, 0], Some(0), 0, false);
+    check(Some(100), [50, 20, 30], None, 0, false);
+}
+
+#[test]
 fn a_budget_of_zero_stops_the_first_use() {
     let mut ledger = family(0, &[0]);
     assert_eq!(ledger.left(run(0)).tokens, Some(0));
