@@ -37,7 +37,7 @@ pub fn check_fallback(
 #[cfg(test)]
 mod tests {
     use offshoot_config::{AgentId, Config};
-    use offshoot_model::{BudgetGrant, MicroUsd, Rights};
+    use offshoot_model::{BudgetGrant, MicroUsd, Pooled, Rights};
 
     use super::*;
 
@@ -62,6 +62,11 @@ mod tests {
         let nothing = Grant { budget: dollars(0), ..Grant::unbounded() };
         check(none, none, &nothing, None);
         check(none, reported, &nothing, Some(RefusalCode::BudgetExhausted));
+        check(none, reported, &paid, None);
+        // A piece draws its part only when it starts.
+        for pooled in [Pooled { tokens: true, usd: false }, Pooled { tokens: false, usd: true }] {
+            check(none, reported, &Grant { pooled, ..nothing.clone() }, None);
+        }
         // The runtime can keep nothing from a session.
         let deny = ["exec".to_owned()].into();
         let denied = Grant { tools: Rights { deny, ..Rights::all() }.into(), ..Grant::unbounded() };

@@ -189,6 +189,66 @@ fn an_agents_own_budget_bounds_it_and_everything_below() {
 }
 
 #[test]
+fn all_that_is_left_can_be_asked_for() {
+    let tree = tree("budget = { tokens = 100 }\n");
+    let asked = |amount| {
+        let request = SpawnRequest { budget: tokens(amount), ..ask("main") };
+        tree.ask(0, &request, Origin::Agent).map(|child| child.grant.budget.tokens)
+    };
+    assert_eq!(asked(100), Ok(Some(100)));
+    assert_eq!(asked(101).map_err(|refusal| refusal.code), Err(RefusalCode::BudgetExhausted));
+}
+
+#[test]
+fn a_budget_that_was_raised_lifts_no_value_of_the_defaults() {
+    let text = "[agents.defaults.subagents]\nallowAgents = [\"*\"]\nbudget = { tokens = 10, share = 1 }\n\
+                [[agents.list]]\nid = \"main\"\nsubagents = { budget = { tokens = 1000 } }\n\
+                [[agents.list]]\nid = \"a\"\n";
+    let mut tree = Tree::new(text);
+    tree.books.ledger.raise(run(0), BudgetGrant { tokens: Some(100), usd: None });
+    let granted = |target| {
+        let child = tree.ask(0, &ask(target), Origin::Agent).expect("the request was refused");
+        child.grant.budget.tokens
+    };
+    assert_eq!((granted("a"), granted("main")), (Some(10), Some(1100)));
+}
+
+#[test]
+fn a_piece_that_asks_for_nothing_draws_from_a_pool() {
+    // Tokens and dollars that are granted, and whether each is drawn from the pool.
+    type Granted = ([Option<u64>; 2], [bool; 2]);
+    let check = |limits: &str, budget, runtime, origin, expected: Result<Granted, RefusalCode>| {
+        let exec = RuntimeFacts::of_a_command("exec");
+        let text = format!("[agents.defaults.subagents]\n{limits}");
+        let mut tree = Tree::open(crate::tree::config(&text), "main", exec).expect("it may open");
+        tree.runtime = runtime;
+        let found = tree.ask(0, &SpawnRequest { budget, ..ask("main") }, origin).map(|child| {
+            let grant = &child.grant;
+            let budget = [grant.budget.tokens, grant.budget.usd.map(MicroUsd::as_micros)];
+            (budget, [grant.pooled.tokens, grant.pooled.usd])
+        });
+        let found = found.map_err(|refusal| refusal.code);
+        assert_eq!(found, expected, "{limits} {budget:?} {origin:?}");
+    };
+    let (exec, claude) = (|| RuntimeFacts::of_a_command("exec"), || paid(CostKnowledge::Reported));
+    let hundred = "budget = { tokens = 100 }\n";
+    check(hundred, None, claude(), Origin::Piece, Ok(([Some(0), None], [true, false])));
+    check(hundred, None, claude(), Origin::Agent, Ok(([Some(50), None], [false, false])));
+    check(hundred, tokens(30), claude(), Origin::Piece, Ok(([Some(30), None], [false, false])));
+    let both = "budget = { tokens = 100, usd = 1 }\n";
+    check(both, None, claude(), Origin::Piece, Ok(([Some(0), Some(0)], [true, true])));
+    let granted = [Some(30), Some(0)];
+    check(both, tokens(30), claude(), Origin::Piece, Ok((granted, [false, true])));
+    let half = "budget = { tokens = 100, share = 0.5 }\n";
+    check(half, None, claude(), Origin::Piece, Ok(([Some(50), None], [false, false])));
+    check("", None, claude(), Origin::Piece, Ok(([None, None], [false, false])));
+    // A pool of nothing pays for nothing, and what costs nothing needs none.
+    let zero = "budget = { tokens = 0 }\n";
+    check(zero, None, claude(), Origin::Piece, Err(RefusalCode::BudgetExhausted));
+    check(hundred, None, exec(), Origin::Piece, Ok(([Some(0), None], [false, false])));
+}
+
+#[test]
 fn both_units_are_reserved_or_none() {
     let mut tree = tree("budget = { tokens = 100, usd = 1 }\n");
     let child = tree.spawn(0, &part(1)).expect("the spawn was refused");

@@ -287,6 +287,73 @@ fn a_child_has_no_more_time_than_its_parent_was_given() {
 }
 
 #[test]
+fn a_depth_that_was_asked_for_binds_all_below() {
+    let mut tree = tree(&[("main", "maxDepth = 5")]);
+    let request = SpawnRequest { max_depth: Some(2), ..ask("main") };
+    let child = tree.spawn(0, &request).expect("the spawn was refused");
+    let task = |words: &str| SpawnRequest { task: words.into(), ..ask("main") };
+    let below = tree.spawn(child, &task("a part")).expect("the spawn was refused");
+    let depth = |session: usize| tree.sessions[session].admission.grant.max_depth;
+    assert_eq!([0, child, below].map(depth), [5, 2, 2]);
+    let refusal = tree.ask(below, &task("a smaller part"), Origin::Agent).expect_err("too deep");
+    assert_eq!(refusal.code, RefusalCode::DepthLimit);
+    assert_eq!(refusal.governed_by, None, "no setting says so");
+}
+
+#[test]
+fn an_agent_may_follow_where_it_closes_no_forbidden_cycle() {
+    let check = |lines: &str, chain: &[&str], target: &str, expected: bool| {
+        let agents = ["main", "a", "b"].map(|id| (id, lines));
+        let mut tree = tree(&agents);
+        let last = tree.chain(chain);
+        let lineage = &tree.sessions[last].admission.lineage;
+        let found = offshoot_policy::may_follow(tree.terms(last), lineage, &agent(target));
+        assert_eq!(found, expected, "{target} after {chain:?} with {lines}");
+    };
+    check("", &["a"], "b", true);
+    check("", &["a"], "a", true);
+    check("", &["a", "b"], "a", false);
+    check("", &["a"], "main", false);
+    let cycles = "maxDepth = 9\nallowCycles = true\nmaxIdenticalDelegations = 1";
+    check(cycles, &["a", "b"], "a", true);
+    check(cycles, &["a", "b", "a", "b"], "a", false);
+}
+
+#[test]
+fn rights_are_shared_by_children_of_one_agent_alone() {
+    let text = "[agents.defaults.subagents]\nallowAgents = [\"*\"]\ntools = { deny = [\"exec\"] }\n\
+                [[agents.list]]\nid = \"a\"\ntools = { allow = [\"read\"] }\n\
+                [[agents.list]]\nid = \"b\"\n";
+    let mut tree = Tree::new(text);
+    let first = tree.spawn(0, &ask("a")).expect("the spawn was refused");
+    let request = SpawnRequest { run_timeout_seconds: Some(9), ..ask("a") };
+    let second = tree.spawn(0, &request).expect("the spawn was refused");
+    let tools = |session: usize| &tree.sessions[session].admission.grant.tools;
+    assert!(std::sync::Arc::ptr_eq(tools(first), tools(second)));
+    // Another agent, and a command of the caller's own choosing, are asked about anew.
+    let other = tree.spawn(0, &ask("b")).expect("the spawn was refused");
+    let tools = &tree.sessions[other].admission.grant.tools;
+    assert!(tools.permits("write") && !tools.permits("exec"));
+    let command = Some(vec!["make".to_owned()].into());
+    let refusal = tree.ask(0, &SpawnRequest { command, ..ask("b") }, Origin::Agent);
+    assert_eq!(refusal.map_err(|it| it.code).err(), Some(RefusalCode::ToolsNotGrantable));
+}
+
+#[test]
+fn a_right_that_cannot_be_granted_is_told_with_the_rule_that_denies_it() {
+    let lines = "tools = { deny = [\"fetch\"] }\ntoolsByDepth = { 1 = { deny = [\"write\"] }, 2 = { deny = [\"exec\"] } }";
+    let tree = tree(&[("main", lines)]);
+    let key = |right: &str| {
+        let tools = Some(rights(Some(&[right]), &[]));
+        let answer = tree.ask(0, &SpawnRequest { tools, ..ask("main") }, Origin::Agent);
+        answer.err().map(|refusal| refusal.governed_by.expect("a rule").key)
+    };
+    assert_eq!(key("fetch").as_deref(), Some("subagents.tools"));
+    assert_eq!(key("write").as_deref(), Some("subagents.toolsByDepth.1"));
+    assert_eq!(key("exec"), None, "it is for a deeper level");
+}
+
+#[test]
 fn an_equal_grant_is_shared() {
     let mut tree = tree(&[]);
     let first = tree.spawn(0, &ask("main")).expect("the spawn was refused");

@@ -3,6 +3,7 @@
 mod budgets;
 mod capabilities;
 mod chains;
+mod lowered;
 mod order;
 mod properties;
 mod refusals;

@@ -75,6 +75,27 @@ fn the_field_of_a_wrong_request_is_named() {
 }
 
 #[test]
+fn a_label_that_names_another_run_is_for_pieces_alone() {
+    let tree = Tree::new("");
+    for (label, reserved) in [
+        ("last", true),
+        ("main", true),
+        ("@3", true),
+        ("@30", true),
+        ("lasting", false),
+        ("@", false),
+        ("@x", false),
+        ("@3x", false),
+        ("3", false),
+    ] {
+        let request = with(|request| request.label = Some(label.into()));
+        assert_eq!(tree.ask(0, &request, Origin::Agent).is_err(), reserved, "{label}");
+        assert!(tree.ask(0, &request, Origin::Piece).is_ok(), "a file may be named {label}");
+        assert_eq!(offshoot_policy::is_reserved_label(label), reserved, "{label}");
+    }
+}
+
+#[test]
 fn a_command_or_a_piece_may_have_no_task() {
     let tree = Tree::new("");
     let empty = SpawnRequest::default();
