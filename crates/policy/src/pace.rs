@@ -168,6 +168,19 @@ mod tests {
     }
 
     #[test]
+    fn a_lower_bound_is_news_to_those_that_begin_under_it() {
+        let (mut paces, account) = (Paces::default(), Account::of_runtime("claude"));
+        paces.paced(&account, Some(9), runs(0..18));
+        let next = |paces: &Paces, number, working| {
+            paces.bound_by_pressure(&account, run(number), working)
+        };
+        assert_eq!([9, 20].map(|working| next(&paces, 20, working)), [Some(4), Some(4)]);
+        paces.paced(&account, Some(4), runs(18..22));
+        assert_eq!(next(&paces, 20, 4), None, "it worked when the bound was set");
+        assert_eq!(next(&paces, 1, 4), Some(2), "it is not of those that worked then");
+    }
+
+    #[test]
     fn a_bound_grows_by_one_when_as_many_are_answered_as_work() {
         let (mut paces, account) = paced(2);
         let told = answers(&mut paces, &account, [run(1), run(1), run(2)], (2, 9));

@@ -1,3 +1,6 @@
+use offshoot_config::{Loader, Source, SourceKind};
+use offshoot_model::VariableRef;
+
 use super::*;
 
 const LONG: u64 = 9_000;
@@ -29,6 +32,38 @@ fn primed() -> (Prefixes, PrefixId) {
     assert_eq!(prefixes.waits_until(id, at(1)), None);
     assert_eq!(prefixes.starts(id, run(1), at(1)), Some(at(31)));
     (prefixes, id)
+}
+
+#[test]
+fn values_that_fit_and_are_text_stand_in_front_with_the_instructions() {
+    let source = Source::new(
+        SourceKind::User,
+        "/c.toml",
+        "[[agents.list]]\nid = \"a\"\nsystemPrompt = \"answer in few words\"\n",
+    );
+    let config = Loader::new().file(source).load().expect("a configuration");
+    let entry = |(name, size, kind): &(&str, u64, ValueKind)| ContextEntry {
+        name: Arc::from(*name),
+        value: VariableRef { hash: ContentHash::of(name.as_bytes()), size: *size, kind: *kind },
+    };
+    let check = |agent: &str, values: &[(&str, u64, ValueKind)], names: &[&str], tokens: u64| {
+        let context: Vec<_> = values.iter().map(entry).collect();
+        let agent = AgentId::parse(agent).expect("the text is no id");
+        let (found, estimate) = in_front(&config, &agent, (1_000, 100), &context);
+        let expected =
+            names.iter().map(|name| (Arc::<str>::from(*name), ContentHash::of(name.as_bytes())));
+        assert_eq!(found, expected.collect::<Vec<_>>(), "{values:?}");
+        assert_eq!(estimate, tokens, "{values:?}");
+    };
+    let (text, bytes) = (ValueKind::Text, ValueKind::Bytes);
+    check("main", &[], &[], 1_000);
+    // The instructions of the agent have 19 bytes.
+    check("a", &[], &[], 1_004);
+    check("main", &[("v", 60, text)], &["v"], 1_015);
+    check("a", &[("v", 60, text)], &["v"], 1_019);
+    check("main", &[("v", 60, text), ("w", 41, text), ("x", 40, text)], &["v", "x"], 1_025);
+    check("main", &[("v", 60, bytes), ("w", 10, text)], &["w"], 1_002);
+    check("main", &[("v", 101, text)], &[], 1_000);
 }
 
 #[test]

@@ -118,6 +118,30 @@ fn the_probe_may_start_again_where_it_has_not_ended() {
 }
 
 #[test]
+fn before_the_reset_an_account_is_parked_whichever_run_has_started() {
+    let mut quotas = after(&[(1, Meets(1, 60))]);
+    quotas.started(&claude(), run(3));
+    for asks in [3, 9] {
+        assert_eq!(quotas.gate(&claude(), run(asks), at(59)), Gate::Parked { until: at(60) });
+    }
+    assert_eq!(quotas.gate(&claude(), run(9), at(60)), Gate::Probing { probe: run(3) });
+}
+
+#[test]
+fn a_wall_tells_whether_a_run_probes_it() {
+    let check = |happenings: &[(u64, Happens)], expected: Option<bool>| {
+        let quotas = after(happenings);
+        assert_eq!(quotas.wall(&claude()).map(Wall::has_probe), expected, "{happenings:?}");
+        assert_eq!(quotas.is_empty(), expected.is_none(), "{happenings:?}");
+    };
+    check(&[], None);
+    check(&[(1, Meets(1, 60))], Some(false));
+    check(&[(1, Meets(1, 60)), (61, Starts(3))], Some(true));
+    check(&[(1, Meets(1, 60)), (61, Starts(3)), (62, Ends(3))], Some(false));
+    check(&[(1, Meets(1, 60)), (61, Starts(3)), (62, Works(3))], None);
+}
+
+#[test]
 fn accounts_are_apart() {
     let quotas = after(&[(1, Meets(1, 60))]);
     let other = Account { credential: Some("ab".into()), ..claude() };
@@ -153,6 +177,17 @@ fn what_is_left_of_a_window_is_news_in_steps() {
     ];
     for row @ (left, reset, now, expected) in table {
         assert_eq!(tells(left, reset, now), expected, "{row:?}");
+    }
+}
+
+#[test]
+fn a_reset_that_is_a_minute_later_is_that_of_another_window() {
+    let window: Arc<str> = "five_hour".into();
+    for (reset, expected) in [(18_059, false), (18_060, true)] {
+        let mut quotas = Quotas::default();
+        quotas.saw(&claude(), &window, 500_000, at(18_000));
+        let is_news = quotas.is_news(&claude(), &window, (500_000, at(reset)), at(10));
+        assert_eq!(is_news, expected, "{reset}");
     }
 }
 
