@@ -299,6 +299,7 @@ fn configured(price: &Configured) -> Option<ModelPrice> {
 
 #[cfg(test)]
 mod tests {
+    use offshoot_config::{Loader, Source, SourceKind};
     use proptest::prelude::*;
 
     use super::*;
@@ -343,6 +344,90 @@ mod tests {
         check(input(100_000), Service { fast: true, region: true, ..plain }, "1.98");
         // No factor is known, so none is taken.
         check(input(100_000), Service { priority: true, ..plain }, "0.3");
+    }
+
+    #[test]
+    fn a_bound_at_the_border_of_long_requests_has_the_ordinary_rates() {
+        let most = |input| {
+            sonnet().cost_at_most(&Tokens { input, ..Tokens::default() }, Service::default())
+        };
+        assert_eq!([most(200_000), most(200_001)], [usd("0.6"), usd("1.200006")]);
+    }
+
+    /// The price of the one model of a configuration.
+    fn of_text(lines: &str) -> Option<ModelPrice> {
+        let text = format!("[prices.m]\n{lines}\n");
+        let source = Source::new(SourceKind::User, "/c.toml", text);
+        let config = Loader::new().file(source).load().expect("a configuration");
+        PriceTable::of(config.prices()).find("m").cloned()
+    }
+
+    #[test]
+    fn a_price_without_both_rates_is_none() {
+        assert_eq!(of_text("inputPerMillion = 3"), None);
+        assert_eq!(of_text("outputPerMillion = 15"), None);
+        let price = of_text("inputPerMillion = 3\noutputPerMillion = 15").expect("a price");
+        assert_eq!(price, ModelPrice::flat(Rates::of(usd("3"), usd("15"))));
+        assert_eq!(price.rates.cache_write, usd("3.75"));
+        assert_eq!(price.rates.cache_write_hour, usd("6"));
+    }
+
+    #[test]
+    fn a_configured_price_has_all_that_is_written() {
+        let price = of_text(
+            "inputPerMillion = 3\noutputPerMillion = 15\ncacheReadPerMillion = 0.3\n\
+             cacheWritePerMillion = 4\ncacheWriteHourPerMillion = 7\n\
+             priorityFactor = 2\nfastFactor = 6\nflexFactor = 0.5\nregionFactor = 1.1\n\
+             maxOutputTokens = 64000\ncontextWindowTokens = 200000\n\
+             webSearchPerUse = 0.01\nfileSearchPerUse = 0.0025",
+        );
+        let rates = Rates {
+            input: usd("3"),
+            output: usd("15"),
+            cache_read: usd("0.3"),
+            cache_write: usd("4"),
+            cache_write_hour: usd("7"),
+        };
+        let factor = |millionths| Some(Factor::from_millionths(millionths));
+        let expected = ModelPrice {
+            rates,
+            long: None,
+            priority: factor(2_000_000),
+            fast: factor(6_000_000),
+            flex: factor(500_000),
+            region: factor(1_100_000),
+            max_output: Some(64_000),
+            context_window: Some(200_000),
+            caches_unasked: true,
+            server_tools: [("web_search", usd("0.01")), ("file_search", usd("0.0025"))].into(),
+        };
+        assert_eq!(price, Some(expected));
+    }
+
+    #[test]
+    fn long_requests_have_the_ratios_of_ordinary_ones() {
+        let check = |lines: &str, expected: [&str; 5]| {
+            let lines = format!(
+                "inputPerMillion = 3\noutputPerMillion = 15\nlongContextTokens = 200000\n{lines}"
+            );
+            let long = of_text(&lines).and_then(|price| price.long).expect("rates of long ones");
+            let Rates { input, output, cache_read, cache_write, cache_write_hour } = long.rates;
+            let found = [input, output, cache_read, cache_write, cache_write_hour];
+            assert_eq!(found, expected.map(usd), "{lines}");
+            assert_eq!(long.above, 200_000);
+        };
+        let long = "longInputPerMillion = 6\nlongOutputPerMillion = 22.5\n";
+        check(long, ["6", "22.5", "6", "7.5", "12"]);
+        let cache =
+            "cacheReadPerMillion = 0.3\ncacheWritePerMillion = 4\ncacheWriteHourPerMillion = 7";
+        check(&format!("{long}{cache}"), ["6", "22.5", "0.6", "8", "14"]);
+        check("longInputPerMillion = 4", ["4", "15", "4", "5", "8"]);
+        check("longOutputPerMillion = 20", ["3", "20", "3", "3.75", "6"]);
+        // Rounded up, where it is no whole millionth.
+        check(
+            "cacheReadPerMillion = 0.1\nlongInputPerMillion = 4",
+            ["4", "15", "0.133334", "5", "8"],
+        );
     }
 
     #[test]

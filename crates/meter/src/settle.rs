@@ -205,6 +205,30 @@ mod tests {
     }
 
     #[test]
+    fn each_part_above_its_bound_is_named_alone() {
+        let excess = |input, output, tools| {
+            let mut report = report(input, output, (true, true));
+            report.tools.extend((tools > 0).then(|| ("web_search".to_owned(), tools)));
+            let mut price = price();
+            price.server_tools = [("web_search", usd("0.01"))].into();
+            let charge = Charge::of("m", &bound(), Ending::Answered, &report, |_| Some(&price));
+            charge.excess.map(|it| (it.input, it.output, it.dollars.as_micros()))
+        };
+        assert_eq!(excess(1_000, 1_000, 0), None);
+        assert_eq!(excess(1_001, 10, 0), Some((1, 0, 0)));
+        assert_eq!(excess(10, 1_001, 0), Some((0, 1, 0)));
+        assert_eq!(excess(0, 0, 7), Some((0, 0, 9_000)));
+    }
+
+    #[test]
+    fn what_was_read_from_a_cache_is_a_part_of_the_bound() {
+        let tokens = Tokens { input: 100, cache_read: 300, ..Tokens::default() };
+        let charge = charge(Ending::Broken, &Report { tokens, ..Report::default() });
+        let Tokens { input, cache_read, output, .. } = charge.tokens;
+        assert_eq!([input, cache_read, output], [700, 300, 1_000]);
+    }
+
+    #[test]
     fn what_has_no_price_has_no_cost_that_is_known() {
         let price = price();
         let none = |_: &str| None;

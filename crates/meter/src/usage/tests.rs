@@ -42,6 +42,30 @@ fn messages() {
 }
 
 #[test]
+fn a_report_says_no_more_than_stands_in_it() {
+    let of = |usage: Value| {
+        report(Protocol::Messages, &[json!({"type": "message_delta", "usage": usage})])
+    };
+    assert!(!of(json!({"input_tokens": 3})).output_known);
+    assert!(!of(json!({"input_tokens": -3, "output_tokens": 4})).output_known);
+    assert!(of(json!({"output_tokens": 4})).output_known);
+    // A tool that was not used needs no price.
+    let unused = of(json!({"output_tokens": 4, "server_tool_use": {"web_search_requests": 0}}));
+    assert!(unused.tools.is_empty());
+    let ordinary = json!({"output_tokens": 4, "service_tier": "standard", "speed": "standard", "inference_geo": "global"});
+    for usage in [ordinary, json!({"output_tokens": 4})] {
+        assert_eq!(of(usage).service, Service::default());
+    }
+    for (key, word, expected) in [
+        ("service_tier", "priority", Service { priority: true, ..Service::default() }),
+        ("speed", "fast", Service { fast: true, ..Service::default() }),
+        ("inference_geo", "us", Service { region: true, ..Service::default() }),
+    ] {
+        assert_eq!(of(json!({"output_tokens": 4, key: word})).service, expected, "{key}");
+    }
+}
+
+#[test]
 fn rounds_are_added_up_and_other_models_kept_apart() {
     let whole = report(
         Protocol::Messages,
@@ -66,6 +90,13 @@ fn chats_and_responses() {
         (tokens(&whole), whole.is_whole(), whole.service.flex),
         ([30, 60, 10, 0, 7], true, true)
     );
+    // More than was read cannot have come from a cache or gone to one.
+    let used = |cached: u64, written: u64| {
+        let details = json!({"cached_tokens": cached, "cache_write_tokens": written});
+        json!({"usage": {"prompt_tokens": 100, "completion_tokens": 7, "prompt_tokens_details": details}})
+    };
+    assert_eq!(tokens(&report(Protocol::Chat, &[used(60, 50)])), [0, 60, 40, 0, 7]);
+    assert_eq!(tokens(&report(Protocol::Chat, &[used(160, 50)])), [0, 100, 0, 0, 7]);
     // What was thought stands in the total alone.
     let used =
         json!({"usage": {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 157}});
@@ -107,6 +138,7 @@ fn gemini() {
     assert_eq!(report(Protocol::Gemini, &[json!([first, last])]), whole);
     let blocked = json!({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 4}});
     assert!(report(Protocol::Gemini, &[blocked]).is_whole());
+    assert!(report(Protocol::Gemini, &[json!({"error": {"code": 500}})]).failed);
 }
 
 #[test]
