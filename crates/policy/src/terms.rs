@@ -60,12 +60,7 @@ impl Terms {
         if *target == self.agent {
             return Arc::clone(self);
         }
-        // A value that a flag replaced for the root's agent stays replaced wherever that agent stands in this tree.
-        let settings = if *target == self.root {
-            config.root_settings(target)
-        } else {
-            config.settings(target)
-        };
+        let settings = self.settings(config, target);
         let layer = Layer { agent: target, settings: &settings, definition: config.agent(target) };
         let mut rules = self.rules.clone();
         for rule in layer.tool_rules() {
@@ -81,6 +76,12 @@ impl Terms {
             allow_agents: layer.allow_agents(),
             can_delegate: layer.can_delegate(),
         })
+    }
+
+    /// Returns the settings that an agent brings to a chain of this tree: a value that a flag replaced for the root's agent stays replaced
+    /// wherever that agent stands.
+    pub(crate) fn settings(&self, config: &Config, target: &AgentId) -> SubagentSettings {
+        if *target == self.root { config.root_settings(target) } else { config.settings(target) }
     }
 
     /// The agent at the end of the chain.

@@ -54,10 +54,13 @@ pub(super) fn check(
 /// Returns the most that the terms of the child allow it. What they have from above was raised where the budget above was; what its
 /// agent says itself stays.
 fn most(question: &Question<'_>, terms: &Terms) -> BudgetGrant {
-    let Question { caller, definition, .. } = *question;
+    let Question { config, caller, definition, .. } = *question;
     let own = definition.filter(|agent| agent.id() != caller.terms.agent());
-    let own = own.map(|agent| &agent.subagents.budget).map_or_else(BudgetGrant::default, |own| {
-        let (tokens, usd) = (own.tokens.as_ref(), own.usd.as_ref());
+    let own = own.map_or_else(BudgetGrant::default, |agent| {
+        // A value that a flag has replaced for the root's agent is not its own any more.
+        let (own, holds) = (&agent.subagents.budget, terms.settings(config, agent.id()).budget);
+        let tokens = own.tokens.as_ref().filter(|own| holds.tokens.as_ref() == Some(*own));
+        let usd = own.usd.as_ref().filter(|own| holds.usd.as_ref() == Some(*own));
         BudgetGrant { tokens: tokens.map(|it| it.value), usd: usd.map(|it| it.value) }
     });
     let most = |unit: Unit| {

@@ -214,6 +214,35 @@ fn a_budget_that_was_raised_lifts_no_value_of_the_defaults() {
 }
 
 #[test]
+fn a_budget_that_was_raised_is_not_lowered_by_a_value_that_a_flag_has_replaced() {
+    let check = |unit: Unit, flag: &str, [before, after]: [u64; 2]| {
+        let key = unit.as_str();
+        let text = format!(
+            "{OPEN}allowAgents = [\"*\"]\nallowCycles = true\nbudget.share = 1\n[[agents.list]]\nid = \"a\"\n\
+             [[agents.list]]\nid = \"main\"\nsubagents.budget.{key} = 0.00001\n"
+        );
+        let text = if unit == Unit::Tokens { text.replace("0.00001", "10") } else { text };
+        let budget = format!("agents.defaults.subagents.budget.{key}");
+        let config = crate::tree::loader(&text).flag(budget, flag, "test").load();
+        let config = config.expect("the configuration of a test is right");
+        let paid = paid(CostKnowledge::Reported);
+        let mut tree = Tree::open(config, "main", paid).expect("it may open");
+        let a = tree.spawn(0, &ask("a")).expect("the spawn was refused");
+        let granted = |tree: &Tree| {
+            let child = tree.ask(a, &ask("main"), Origin::Agent).expect("the request was refused");
+            unit.of(child.grant.budget)
+        };
+        assert_eq!(granted(&tree), Some(before), "{unit:?} {flag}");
+        tree.books.ledger.raise(tree.sessions[a].run, unit.amount(100));
+        assert_eq!(granted(&tree), Some(after), "{unit:?} {flag}");
+    };
+    check(Unit::Tokens, "1000", [1000, 1100]);
+    check(Unit::Tokens, "5", [5, 105]);
+    check(Unit::Usd, "0.001", [1000, 1100]);
+    check(Unit::Usd, "0.000005", [5, 105]);
+}
+
+#[test]
 fn a_piece_that_asks_for_nothing_draws_from_a_pool() {
     // Tokens and dollars that are granted, and whether each is drawn from the pool.
     type Granted = ([Option<u64>; 2], [bool; 2]);

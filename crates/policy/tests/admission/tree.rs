@@ -154,6 +154,8 @@ impl Tree {
         origin: Origin,
     ) -> Result<Admission, Refusal> {
         let session = &self.sessions[caller];
+        let added = |unit| self.books.ledger.added(session.run, unit);
+        let dollars = MicroUsd::from_micros(added(Unit::Usd));
         let caller = Caller {
             run: session.run,
             depth: session.admission.depth,
@@ -162,10 +164,7 @@ impl Tree {
             terms: &session.admission.terms,
             under: &session.under,
             grant: &session.admission.grant,
-            raised: BudgetGrant {
-                tokens: Some(self.books.ledger.added(session.run, Unit::Tokens)),
-                usd: None,
-            },
+            raised: BudgetGrant { tokens: Some(added(Unit::Tokens)), usd: Some(dollars) },
             lineage: &session.admission.lineage,
             live_children: session.live_children,
             last_child: session.last_child.map(|last| {
