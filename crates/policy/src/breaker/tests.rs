@@ -121,6 +121,42 @@ fn a_probe_that_waits_for_others_leaves_its_place_to_the_next() {
 }
 
 #[test]
+fn a_probe_that_waits_and_is_stopped_leaves_the_decision_to_the_others() {
+    let mut breaker = open();
+    for number in [9, 10] {
+        assert_eq!(breaker.start(run(number), at(60)), Gate::HalfOpen);
+        breaker.rests(run(number));
+    }
+    let cancelled = Reason::Cancelled { by: CancelledBy::Operator };
+    assert_eq!(breaker.ended(run(9), &cancelled, LIMITS, at(61)), Some(BreakerChange::ProbeAgain));
+    assert_eq!(breaker.ended(run(10), &completed(), LIMITS, at(62)), Some(BreakerChange::Closed));
+}
+
+#[test]
+fn another_supervisor_has_no_probe() {
+    let [a, b] = ["a", "b"].map(|id| AgentId::parse(id).expect("the text is no id"));
+    let mut breakers = Breakers::default();
+    for number in 0..3 {
+        breakers.ended(&a, run(number), &fault(), LIMITS, at(0));
+    }
+    let probes = |breakers: &Breakers| {
+        [(&a, 9), (&a, 8), (&b, 9)].map(|(agent, number)| breakers.is_probe(agent, run(number)))
+    };
+    assert_eq!(probes(&breakers), [false; 3]);
+    assert_eq!(breakers.start(&a, run(9), at(60)), Gate::HalfOpen);
+    assert_eq!(probes(&breakers), [true, false, false]);
+    breakers.rests(&a, run(9));
+    assert_eq!((probes(&breakers), breakers.gate(&a, at(60))), ([false; 3], Gate::HalfOpen));
+    assert_eq!(breakers.start(&a, run(8), at(60)), Gate::HalfOpen);
+    breakers.interrupt();
+    assert_eq!((probes(&breakers), breakers.gate(&a, at(60))), ([false; 3], Gate::HalfOpen));
+    // Those that it had watched decide nothing any more, whether they waited or worked.
+    for number in [8, 9] {
+        assert_eq!(breakers.ended(&a, run(number), &completed(), LIMITS, at(61)), None);
+    }
+}
+
+#[test]
 fn what_ran_before_it_opened_decides_nothing() {
     let mut breaker = open();
     assert_eq!(breaker.ended(run(7), &completed(), LIMITS, at(1)), None);

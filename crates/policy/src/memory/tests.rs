@@ -93,6 +93,20 @@ fn a_run_that_has_grown_is_reserved_nothing_more_for() {
 }
 
 #[test]
+fn a_tree_is_short_from_the_first_run_that_waits_until_something_changes() {
+    let mut memory = memory();
+    assert!(memory.is_kept());
+    assert!(!memory.is_short(), "nothing is known");
+    memory.read(host(9_000, None), None, at(0));
+    assert_eq!((ask(&mut memory, 0), memory.is_short()), (Gate::Open, false));
+    memory.read(host(10, None), None, at(0));
+    assert!(!memory.is_short(), "none has asked");
+    assert_eq!((ask(&mut memory, 0), memory.is_short()), (short(10, 600, None), true));
+    memory.read(host(9_000, None), None, at(1));
+    assert!(!memory.is_short());
+}
+
+#[test]
 fn each_start_is_reserved_for_before_the_next() {
     let mut memory = memory();
     memory.read(host(2_900, None), Some(&[]), at(0));
@@ -145,6 +159,16 @@ fn after_three_runs_the_agent_has_a_figure_of_its_own() {
     let more: Vec<u64> = (1..=100).collect();
     // Of the last 64, from 37 to 100, the 61st.
     check(&more, Some(97));
+}
+
+#[test]
+fn runs_that_were_never_measured_say_nothing_of_their_agent() {
+    let mut memory = memory();
+    for run in (1..=5).map(run) {
+        memory.started(run, &AgentId::main(), 600);
+        memory.ended(run);
+    }
+    assert_eq!(memory.figure(&AgentId::main()), None);
 }
 
 #[test]
