@@ -81,3 +81,35 @@ impl RuntimeFacts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_an_ordinary_command_nothing_is_expected() {
+        let command = RuntimeFacts::of_a_command("exec");
+        assert_eq!((&*command.name, command.memory), ("exec", 32 * 1024 * 1024));
+        assert_eq!(
+            (command.cost, command.unasked_cost),
+            (CostKnowledge::None, CostKnowledge::None)
+        );
+        assert_eq!(command.enforces, Some(BTreeSet::new()));
+        assert!(!command.turns && !command.resumes);
+    }
+
+    #[test]
+    fn a_runtime_can_withhold_all_of_these_rights_or_cannot() {
+        let check = |enforces: Option<&[&str]>, rights: &[&str], expected: bool| {
+            let set = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+            let other = OtherRuntime { name: "x".into(), enforces: enforces.map(set) };
+            assert_eq!(other.can_withhold(rights), expected, "{enforces:?} {rights:?}");
+        };
+        check(None, &["write", "exec"], true);
+        check(Some(&[]), &[], true);
+        check(Some(&[]), &["write"], false);
+        check(Some(&["write"]), &["write"], true);
+        check(Some(&["write"]), &["write", "exec"], false);
+        check(Some(&["write", "exec"]), &["exec"], true);
+    }
+}

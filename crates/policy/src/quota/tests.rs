@@ -202,6 +202,11 @@ fn a_probe_is_moved_by_chance_and_never_before_the_reset() {
     assert_eq!(meets(100, 1.0), Some(at(120)));
     assert_eq!(meets(100, 7.0), Some(at(120)));
     assert_eq!(meets(18_000, 1.0), Some(at(18_030)), "no more than half a minute");
+    let day = 24 * 3_600;
+    assert_eq!(
+        [30, 31, 32, 400].map(|days| meets(days * day, 0.0)),
+        [30, 31, 31, 31].map(|days| Some(at(days * day)))
+    );
 }
 
 #[test]

@@ -164,17 +164,21 @@ const _: fn(&SubagentSettings) = |settings| {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use offshoot_config::{AgentId, Loader};
+    use offshoot_model::{Reason, RetryOn, Rules};
 
     use crate::Terms;
 
+    fn terms(settings: &[(&str, &str)]) -> Arc<Terms> {
+        let loader = settings.iter().fold(Loader::new(), |loader, (key, value)| {
+            loader.flag(format!("agents.defaults.subagents.{key}"), *value, "test")
+        });
+        Terms::root(&loader.load().expect("settings of a test"), &AgentId::main())
+    }
+
     fn check(was: &[(&str, &str)], is: &[(&str, &str)], expected: &[(&str, &str, &str, bool)]) {
-        let terms = |settings: &[(&str, &str)]| {
-            let loader = settings.iter().fold(Loader::new(), |loader, (key, value)| {
-                loader.flag(format!("agents.defaults.subagents.{key}"), *value, "test")
-            });
-            Terms::root(&loader.load().expect("settings of a test"), &AgentId::main())
-        };
         let found = terms(was).differences(&terms(is));
         let text = |value: &Option<serde_json::Value>| {
             value.as_ref().map_or_else(|| "unset".to_owned(), ToString::to_string)
@@ -213,5 +217,91 @@ mod tests {
         check(&[(key, "4")], &[], &[(key, "4", "unset", true)]);
         check(&[], &[(key, "4")], &[(key, "unset", "4", false)]);
         check(&[("retries.jitter", "0.5")], &[], &[("retries.jitter", "0.5", "0.2", false)]);
+    }
+
+    #[test]
+    fn the_record_keeps_the_limits_that_are_counted_again() {
+        let built_in = Rules {
+            max_concurrent: 8,
+            max_concurrent_per_level: None,
+            max_children: None,
+            max_spawns: terms(&[]).max_spawns(),
+            max_spawns_per_minute: None,
+            cascade: false,
+            max_depth: None,
+            max_returns: Some(0),
+            retries: Some(5),
+            retry_on: None,
+            breaker_failures: Some(3),
+            breaker_cooldown_seconds: Some(60),
+            deadline_seconds: None,
+            deadline_spares_parked: None,
+            run_timeout_seconds: Some(1800),
+        };
+        assert_eq!(terms(&[]).rules(), built_in);
+        let set = [
+            ("maxConcurrent", "5"),
+            ("maxConcurrentPerLevel", "4"),
+            ("maxChildrenPerAgent", "6"),
+            ("maxSpawns", "30"),
+            ("maxSpawnsPerMinute", "9"),
+            ("onParentEnd", "cascade"),
+            ("maxDepth", "2"),
+            ("allowCycles", "true"),
+            ("maxIdenticalDelegations", "7"),
+            ("retries.count", "1"),
+            ("retries.on", "timeout"),
+            ("breaker.failures", "1"),
+            ("breaker.cooldownSeconds", "90"),
+            ("deadlineSeconds", "1"),
+            ("quota.deadlineCountsParked", "false"),
+            ("runTimeoutSeconds", "33"),
+        ];
+        let expected = Rules {
+            max_concurrent: 5,
+            max_concurrent_per_level: Some(4),
+            max_children: Some(6),
+            max_spawns: 30,
+            max_spawns_per_minute: Some(9),
+            cascade: true,
+            max_depth: Some(2),
+            max_returns: Some(7),
+            retries: Some(1),
+            retry_on: Some("timeout".parse().expect("an ending")),
+            breaker_failures: Some(1),
+            breaker_cooldown_seconds: Some(90),
+            deadline_seconds: Some(1),
+            deadline_spares_parked: Some(true),
+            run_timeout_seconds: Some(33),
+        };
+        assert_eq!(terms(&set).rules(), expected);
+        let off = [("breaker.failures", "0"), ("deadlineSeconds", "0")];
+        assert_eq!(terms(&off).rules(), Rules { breaker_failures: None, ..built_in });
+    }
+
+    #[test]
+    fn zero_seconds_are_no_limit() {
+        let seconds = |key: &str, value: &str| {
+            let terms = terms(&[(key, value)]);
+            (terms.deadline_seconds(), terms.max_park_seconds())
+        };
+        for (value, expected) in [("0", None), ("1", Some(1)), ("600", Some(600))] {
+            assert_eq!(seconds("deadlineSeconds", value), (expected, None));
+            assert_eq!(seconds("quota.maxParkSeconds", value), (None, expected));
+        }
+    }
+
+    #[test]
+    fn a_run_that_would_begin_anew_is_not_repeated_unless_it_is_set() {
+        let count = |settings: &[(&str, &str)]| {
+            [true, false].map(|goes_on| terms(settings).retries_count(goes_on))
+        };
+        assert_eq!(count(&[]), [5, 0]);
+        assert_eq!(count(&[("retries.count", "3")]), [3, 3]);
+        assert_eq!(count(&[("retries.count", "0")]), [0, 0]);
+        let on = |settings: &[(&str, &str)]| terms(settings).retry_on();
+        assert_eq!(on(&[]), RetryOn::default());
+        let set = on(&[("retries.on", "timeout")]);
+        assert!(set.includes(&Reason::Timeout { seconds: 1 }) && !set.is_none());
     }
 }

@@ -92,6 +92,27 @@ fn each_agent_has_the_agents_that_it_may_name_with_depth_and_tools() {
 }
 
 #[test]
+fn a_session_that_asks_is_not_taken_for_one_that_repeats_itself() {
+    let once = "[agents.defaults.subagents]\nmaxIdenticalDelegations = 1\n";
+    check(once, &["main 3 all", " main - all"]);
+}
+
+#[test]
+fn agents_and_those_that_they_may_name_are_described() {
+    let text = "[[agents.list]]\nid = \"lead\"\nsubagents.allowAgents = [\"lead\", \"scan\"]\n\
+                [[agents.list]]\nid = \"scan\"\ndescription = \"looks around\"\n";
+    let Capabilities { agents, .. } = Capabilities::of(&config(text));
+    let described = |described: &Option<String>| described.clone().unwrap_or_default();
+    let found = agents.iter().map(|it| (it.agent.as_str(), described(&it.description)));
+    let scan = ("scan", "looks around".to_owned());
+    let expected = [("main", String::new()), ("lead", String::new()), scan.clone()];
+    assert_eq!(found.collect::<Vec<_>>(), expected);
+    let named = agents[1].delegates_to.iter();
+    let found = named.map(|it| (it.agent.as_str(), described(&it.description)));
+    assert_eq!(found.collect::<Vec<_>>(), [("lead", String::new()), scan]);
+}
+
+#[test]
 fn rights_and_depth_of_a_delegation_are_those_of_the_chain() {
     let check = |lead: &str, child: &str, expected: &str| {
         let text = format!(

@@ -58,6 +58,20 @@ fn an_agent_that_is_not_defined_may_spawn_itself() {
 }
 
 #[test]
+fn of_a_list_those_are_told_that_exist() {
+    let text = format!(
+        "[agents.defaults.subagents]\nallowAgents = [\"nobody\", \"made-up\", \"a\"]\n{AGENTS}"
+    );
+    let exec = offshoot_policy::RuntimeFacts::of_a_command("exec");
+    for (root, expected) in [("made-up", &["made-up", "a"][..]), ("b", &["a"])] {
+        let tree = Tree::open(crate::tree::config(&text), root, exec.clone()).expect("a root");
+        let ids: Vec<_> = tree.terms(0).allowed_agents(&tree.config);
+        let ids: Vec<_> = ids.into_iter().map(|id| id.as_str()).collect();
+        assert_eq!(ids, expected, "{root}");
+    }
+}
+
+#[test]
 fn a_list_is_the_callers_own_and_not_the_chains() {
     let text = format!(
         "[agents.defaults.subagents]\nallowRecursiveSpawn = true\n{AGENTS}\
