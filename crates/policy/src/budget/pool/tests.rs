@@ -279,7 +279,7 @@ fn a_piece_takes_more_up_to_what_it_is_to_use() {
 }
 
 #[test]
-fn what_nobody_could_pay_is_not_taken_from_the_pool() {
+fn what_no_account_could_pay_is_not_taken_from_the_pool() {
     let mut ledger = pool(100, 1);
     start(&mut ledger, 1, ANY);
     charge(&mut ledger, 1, 130);
