@@ -183,7 +183,9 @@ fn ends_that_say_nothing_about_others_are_not_remembered() {
     let micros = MicroUsd::from_micros;
     let unknown = Cost { unknown_runs: 1, ..Cost::metered(micros(5)) };
     let estimated = Usage { input: TokenCount::Estimated(40), ..Usage::default() };
-    let rows: &[(&[(Usage, Cost)], Option<u64>)] = &[
+    /// The uses of its requests, and the size of a piece that is remembered.
+    type Row<'a> = (&'a [(Usage, Cost)], Option<u64>);
+    let rows: &[Row<'_>] = &[
         (&[(used(40), Cost::metered(micros(5)))], Some(40)),
         (&[(used(40), Cost::unknown())], Some(40)),
         // A request was lost, and charged at all that it might have cost.
