@@ -129,6 +129,7 @@ impl Audit {
             deepest,
             peak_concurrency: self.slots.tree.peak,
             peak_per_level: self.slots.tree.peak_per_level,
+            accounts: self.slots.peaks.into_values().collect(),
             rules: rules.as_deref().copied(),
             endings,
             unfinished,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use offshoot_model::{RootId, Rules, RunId, RunStatus};
 use serde::Serialize;
 
-use crate::Breach;
+use crate::{AccountPeak, Breach};
 
 /// The counts of an audit, and the rules that were broken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -28,6 +28,9 @@ pub struct Findings {
     pub peak_concurrency: u32,
     /// The same for each depth, beginning with the root.
     pub peak_per_level: Vec<u32>,
+    /// The accounts whose slots were bounded, over all trees of the user, with the most that this tree held.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub accounts: Vec<AccountPeak>,
     /// The root's limits, where it has said them.
     pub rules: Option<Rules>,
     /// The number of runs that ended in each state.

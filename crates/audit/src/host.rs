@@ -5,7 +5,7 @@
 //! the records of all trees in the order of time and counts. A tree that was killed has held nothing after its last event, as far as its
 //! record tells.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use offshoot_model::{Account, Event, EventKind, RootId, RunId, Timestamp};
@@ -38,8 +38,38 @@ type Pool = Option<Account>;
 pub struct HostFindings {
     /// The most slots that were held at once while something bounded them; none where nothing did.
     pub peak: Option<u32>,
+    /// The accounts whose slots were bounded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub accounts: Vec<AccountPeak>,
     /// Starts beyond the bound.
     pub breaches: Vec<HostBreach>,
+}
+
+/// The most slots of one account that were held at once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AccountPeak {
+    /// The account.
+    pub account: Account,
+    /// The most that were held at once.
+    pub peak: u32,
+    /// The greatest bound that was recorded.
+    pub max_concurrent: u32,
+}
+
+impl AccountPeak {
+    /// Takes in that so many slots of an account are held, under this bound.
+    pub(crate) fn note(
+        peaks: &mut BTreeMap<Account, Self>,
+        account: &Account,
+        held: u32,
+        bound: Option<u32>,
+    ) {
+        let new = || Self { account: account.clone(), peak: 0, max_concurrent: 0 };
+        let of = peaks.entry(account.clone()).or_insert_with(new);
+        of.peak = of.peak.max(held);
+        of.max_concurrent = of.max_concurrent.max(bound.unwrap_or(0));
+    }
 }
 
 /// A run that started beyond the bound of the host.
@@ -161,6 +191,7 @@ impl HostAudit {
     pub fn finish(mut self) -> HostFindings {
         self.changes.sort_unstable();
         let (mut all, mut findings) = (HashMap::<Pool, u32>::new(), HostFindings::default());
+        let mut accounts = BTreeMap::new();
         for Change { takes, tree, seq, run, pool: account, bound, .. } in self.changes {
             let held = all.entry(account.clone()).or_default();
             if !takes {
@@ -169,13 +200,15 @@ impl HostAudit {
             }
             *held += 1;
             let held = *held;
-            if account.is_none() {
-                findings.peak = findings.peak.max(Some(held));
+            match &account {
+                None => findings.peak = findings.peak.max(Some(held)),
+                Some(account) => AccountPeak::note(&mut accounts, account, held, bound),
             }
             if let Some(bound) = bound.filter(|bound| held > *bound) {
                 findings.breaches.push(HostBreach { tree, seq, run, held, bound, account });
             }
         }
+        findings.accounts = accounts.into_values().collect();
         findings
     }
 }

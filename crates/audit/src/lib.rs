@@ -49,5 +49,5 @@ mod walls;
 pub use audit::Audit;
 pub use breach::Breach;
 pub use findings::{Account, Busy, Deliveries, Findings, Unit};
-pub use host::{HostAudit, HostBreach, HostFindings, HostTree};
+pub use host::{AccountPeak, HostAudit, HostBreach, HostFindings, HostTree};
 pub use rule::Rule;

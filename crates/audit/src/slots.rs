@@ -1,10 +1,11 @@
 //! The holders of slots, counted again: in the whole tree, and below each run whose own rules say something else.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use offshoot_model::{EventKind, Rules, RunId};
+use offshoot_model::{Account, EventKind, Rules, RunId};
 
+use crate::host::AccountPeak;
 use crate::rule::Rule;
 
 /// Slots in use.
@@ -19,11 +20,14 @@ pub(crate) struct Holders {
     of_accounts: HashMap<Arc<str>, OfAccount>,
     /// The runtimes of the runs that hold a slot of their account.
     runtimes: HashMap<RunId, Arc<str>>,
+    /// The most that were held at once of each account, in all lives of the tree.
+    pub(crate) peaks: BTreeMap<Account, AccountPeak>,
 }
 
 /// The slots of one account.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone)]
 struct OfAccount {
+    account: Account,
     most: u32,
     held: u32,
 }
@@ -52,7 +56,7 @@ impl Holders {
 
     /// Checks if a run of this runtime may start as far as its account is concerned; in words why not.
     pub(crate) fn check_account(&self, runtime: &str) -> Option<String> {
-        let OfAccount { most, held } = *self.of_accounts.get(runtime)?;
+        let &OfAccount { most, held, .. } = self.of_accounts.get(runtime)?;
         (held >= most).then(|| {
             format!("started while {held} of `{runtime}` held a slot, and {most} of all trees may")
         })
@@ -63,6 +67,7 @@ impl Holders {
         let Some(runtime) = runtime else { return };
         if let Some(account) = self.of_accounts.get_mut(runtime) {
             account.held += 1;
+            AccountPeak::note(&mut self.peaks, &account.account, account.held, Some(account.most));
             self.runtimes.insert(run, Arc::clone(runtime));
         }
     }
@@ -90,8 +95,8 @@ impl Holders {
                 return None;
             }
             EventKind::AccountBound { account, max_concurrent } => {
-                let bound = self.of_accounts.entry(Arc::clone(&account.runtime)).or_default();
-                bound.most = *max_concurrent;
+                let of = OfAccount { account: account.clone(), most: *max_concurrent, held: 0 };
+                self.of_accounts.insert(Arc::clone(&account.runtime), of);
                 return None;
             }
             EventKind::AccountFull { account }

@@ -43,7 +43,7 @@ pub(crate) struct AuditArguments {
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<String>,
 
-    /// Audit all trees, and count over all of them the slots that they share (`host.maxConcurrent`)
+    /// Audit all trees, and count over all of them the slots that they share (`host.maxConcurrent`, `host.maxConcurrentPerAccount`)
     #[arg(long, conflicts_with_all = ["run", "head", "since", "sign", "verify"])]
     pub(crate) all: bool,
 

@@ -5,7 +5,7 @@ pub(crate) mod signature;
 use std::path::Path;
 
 use offshoot_audit::{
-    Account, Audit, Busy, Deliveries, Findings, HostAudit, HostFindings, HostTree,
+    Account, AccountPeak, Audit, Busy, Deliveries, Findings, HostAudit, HostFindings, HostTree,
 };
 use offshoot_display::number::{busy, count};
 use offshoot_model::{ContentHash, Event, RootId, Rules, error_chain};
@@ -120,7 +120,9 @@ fn all(cx: &Invocation) -> Result<Exit, Failure> {
             None => "not bounded (host.maxConcurrent)".to_owned(),
             Some(peak) => format!("{peak} at most, where host.maxConcurrent bounded them"),
         };
-        let rows = [["trees".to_owned(), count(*trees)], ["at once over all".to_owned(), peak]];
+        let mut rows =
+            vec![["trees".to_owned(), count(*trees)], ["at once over all".to_owned(), peak]];
+        rows.extend(host.accounts.iter().map(account_row));
         cx.output.table(&rows)?;
         for root in broken {
             cx.output
@@ -136,6 +138,13 @@ fn all(cx: &Invocation) -> Result<Exit, Failure> {
         })
     })?;
     Ok(if *holds { Exit::Done } else { Exit::AgentFailed })
+}
+
+/// Returns the name and the text of a line about the slots of an account.
+fn account_row(peak: &AccountPeak) -> [String; 2] {
+    let AccountPeak { account, peak, max_concurrent } = peak;
+    let name = format!("{account} at once");
+    [name, format!("{peak} of {max_concurrent} (host.maxConcurrentPerAccount)")]
 }
 
 /// Prints last links, to be kept elsewhere.
@@ -238,6 +247,10 @@ fn print(audited: &Audited, root: RootId, cx: &Invocation) -> Result<(), Failure
     row("depth", findings.deepest.to_string());
     let most = of(rules.map(|rules| rules.max_concurrent));
     row("at once", format!("{}{most}", findings.peak_concurrency));
+    for peak in &findings.accounts {
+        let [name, text] = account_row(peak);
+        row(&name, text);
+    }
     let endings = findings.endings.iter().map(|(status, runs)| format!("{runs} {status}"));
     let unfinished = Some(findings.unfinished).filter(|&runs| runs > 0);
     let endings = endings.chain(unfinished.map(|runs| format!("{runs} without an end")));

@@ -123,6 +123,16 @@ fn an_audit_of_all_trees_counts_the_slots_of_each_account() {
     }
     let page = place.run(&["audit", "--all", "--json"]).expect_code(0).json();
     assert_eq!((&page["holds"], &page["trees"]), (&true.into(), &2.into()), "{page}");
+    let [openai] = &page["host"]["accounts"].as_array().expect("a list")[..] else {
+        panic!("one account: {page}")
+    };
+    assert_eq!((&openai["peak"], &openai["maxConcurrent"]), (&2.into(), &2.into()), "{page}");
+    for words in [&["audit", "--all"][..], &["audit", "last"]] {
+        let text = place.run(words).expect_code(0);
+        let line = text.stdout().lines().find(|line| line.starts_with("openai at once"));
+        let line = line.unwrap_or_else(|| panic!("{}", text.text()));
+        assert!(line.ends_with(" of 2 (host.maxConcurrentPerAccount)"), "{line}");
+    }
 }
 
 #[test]
