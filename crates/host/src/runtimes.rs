@@ -144,6 +144,15 @@ pub fn check_meter(
     Ok(is_metered(config, runtime))
 }
 
+/// Checks the options of runtimes, whose keys the configuration does not know.
+///
+/// # Errors
+///
+/// Fails if an option is unknown, or has a value that does not fit.
+pub fn check_options(config: &Config) -> Result<(), HostError> {
+    openai::options(config).map(drop)
+}
+
 /// Builds the runtimes that can be used here. `wanted` is the one of the tree, in this folder.
 pub(crate) async fn build(
     config: &Config,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
 use offshoot_config::{Valued, init_template, schema};
-use offshoot_host::runtimes::{Ineffective, without_effect};
+use offshoot_host::runtimes::{Ineffective, check_options, without_effect};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -66,7 +66,11 @@ fn resolve(arguments: &ResolveArguments, cx: &Invocation) -> Result<(), Failure>
 fn check(file: &Path, cx: &Invocation) -> Result<(), Failure> {
     let problem =
         |complaint: &Complaint| json!({ "message": complaint.message, "hint": complaint.hint });
-    let config = match load::file(cx, file) {
+    let read = load::file(cx, file).and_then(|config| {
+        check_options(&config)?;
+        Ok(config)
+    });
+    let config = match read {
         Ok(config) => config,
         Err(failure) => {
             let problems: Vec<Value> = failure.complaints.iter().map(problem).collect();

@@ -86,6 +86,9 @@ fn problems_are_told_to_programs_too() {
     let bad = place.run(&["config", "check", "bad.toml", "--json"]).expect_code(2).json();
     let message = bad["problems"][0]["message"].as_str().expect("a message");
     assert!(message.contains("nearest is `maxDepth`"), "{message}");
+    place.file("options.toml", "[runtimes.openai.options]\nbaseurl = \"http://127.0.0.1:1/v1\"\n");
+    let options = place.run(&["config", "check", "options.toml"]).expect_code(2);
+    assert!(options.stderr.contains("unknown field `baseurl`"), "{}", options.text());
     let good = place.run(&["config", "check", "good.toml", "--json"]).expect_code(0).json();
     assert_eq!(good["problems"].as_array().map(Vec::len), Some(0));
 }

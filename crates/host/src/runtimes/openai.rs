@@ -78,7 +78,8 @@ pub(crate) fn endpoint(config: &Config) -> (String, Option<String>) {
     (options.base_url, options.key_variable)
 }
 
-fn options(config: &Config) -> Result<OpenAiOptions, HostError> {
+/// Returns the options of the endpoint, as the configuration has them.
+pub(super) fn options(config: &Config) -> Result<OpenAiOptions, HostError> {
     let configured = config.runtime(OPENAI.name).cloned().unwrap_or_default();
     // This runtime starts no program.
     let RuntimeSettings {
