@@ -41,6 +41,7 @@ const PARTS: &[Part] = &[
             "crates/meter/src/price.rs",
             "crates/meter/src/reservation.rs",
             "crates/meter/src/settle.rs",
+            "crates/meter/src/usage.rs",
             "crates/meter/src/usage/*.rs",
         ],
     },

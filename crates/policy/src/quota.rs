@@ -75,7 +75,7 @@ const LATEST: Duration = Duration::from_secs(30);
 /// The step by which what is left of a window is recorded, in millionths.
 const STEP: u32 = 50_000;
 
-/// The shortest time until its reset at which a window is recorded first: limits of a minute are no quotas to plan with.
+/// A window whose reset is no further away than this is not recorded: limits of a minute are no quotas to plan with.
 const SHORTEST: Duration = Duration::from_secs(600);
 
 /// Resets that lie less than this apart are one: services count them anew with each answer.
