@@ -1,7 +1,8 @@
-//! Walls of quotas in a folder of the user, of which all of their trees know.
+//! Walls of quotas, and services that have too much to do, in a folder of the user, of which all of their trees know.
 //!
 //! ```text
 //!   ACCOUNT.json    the wall of the account, or when a run of it was answered after a reset
+//!   ACCOUNT.pressed when the service of the account had too much to do for a run
 //!   ACCOUNT.turn    locked by the tree that starts one run of the account after a reset
 //! ```
 
@@ -17,7 +18,7 @@ use std::thread;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use offshoot_model::{Account, Timestamp};
-use offshoot_spawner::{AccountBoard, ParkedAccount, ProbeTurn};
+use offshoot_spawner::{AccountBoard, AccountNews, ParkedAccount, ProbeTurn};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::Errno;
@@ -28,6 +29,9 @@ use tokio::sync::{mpsc, oneshot};
 
 /// The name of the folder below that of the user's programs.
 const FOLDER: &str = "offshoot/walls";
+
+/// The end of the names of files that tell of pressure.
+const PRESSED: &str = "pressed";
 
 /// A folder with a file for each account of which a quota was used up. A file is written aside and renamed, so that it is whole or
 /// not there; one that cannot be read says nothing.
@@ -45,6 +49,13 @@ struct Written {
     /// The time at which a run of the account was answered after its reset; none where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     answered: Option<Timestamp>,
+}
+
+/// The content of a file that tells of pressure.
+#[derive(Serialize, Deserialize)]
+struct Pressed {
+    account: Account,
+    at: Timestamp,
 }
 
 impl Written {
@@ -69,9 +80,12 @@ impl WallFolder {
     }
 
     fn write_down(&self, written: &Written) -> io::Result<()> {
-        let path = self.folder.join(file_name(&written.account));
+        self.write_file(&self.folder.join(file_name(&written.account)), written)
+    }
+
+    fn write_file(&self, path: &Path, content: &impl Serialize) -> io::Result<()> {
         let mut file = NamedTempFile::new_in(&self.folder)?;
-        serde_json::to_writer(&mut file, written)?;
+        serde_json::to_writer(&mut file, content)?;
         file.flush()?;
         file.persist(path)?;
         Ok(())
@@ -94,7 +108,7 @@ impl WallFolder {
     }
 
     /// Begins to watch. The thread that waits ends when the receiver is dropped.
-    fn watch(&self, told: mpsc::UnboundedSender<ParkedAccount>) -> io::Result<()> {
+    fn watch(&self, told: mpsc::UnboundedSender<AccountNews>) -> io::Result<()> {
         let changes = inotify::init(CreateFlags::CLOEXEC)?;
         inotify::add_watch(&changes, &self.folder, WatchFlags::MOVED_TO)?;
         let (ended, ends) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -157,21 +171,29 @@ impl AccountBoard for WallFolder {
         read(&self.folder)
     }
 
-    fn follow(&self) -> mpsc::UnboundedReceiver<ParkedAccount> {
+    fn pressed(&self, account: &Account, at: Timestamp) {
+        let path = self.folder.join(file_name(account)).with_extension(PRESSED);
+        let pressed = Pressed { account: account.clone(), at };
+        if let Err(error) = self.write_file(&path, &pressed) {
+            tracing::debug!(%error, "other trees cannot be told of pressure");
+        }
+    }
+
+    fn follow(&self) -> mpsc::UnboundedReceiver<AccountNews> {
         let (told, receiver) = mpsc::unbounded_channel();
         if let Err(error) = self.watch(told) {
-            tracing::debug!(%error, "walls of other trees are not heard of");
+            tracing::debug!(%error, "news of other trees are not heard of");
         }
         receiver
     }
 }
 
-/// Tells of all walls whenever a file was written, until the other end of the pipe is closed.
+/// Tells of all accounts whenever a file was written, until the other end of the pipe is closed.
 fn follow(
     folder: &Path,
     changes: &OwnedFd,
     ended: &OwnedFd,
-    told: &mpsc::UnboundedSender<ParkedAccount>,
+    told: &mpsc::UnboundedSender<AccountNews>,
 ) {
     loop {
         let mut either = [
@@ -189,8 +211,9 @@ fn follow(
             if rustix::io::read(changes, &mut notice).is_err() {
                 return;
             }
-            for parked in read(folder) {
-                if told.send(parked).is_err() {
+            let parked = read(folder).into_iter().map(AccountNews::Parked);
+            for news in parked.chain(read_pressed(folder)) {
+                if told.send(news).is_err() {
                     return;
                 }
             }
@@ -199,10 +222,22 @@ fn follow(
 }
 
 fn read(folder: &Path) -> Vec<ParkedAccount> {
+    let written = files(folder, "json").filter_map(|path| written(&path));
+    written.map(Written::parked).collect()
+}
+
+/// Returns the pressure of which was told. That of long ago is told as well.
+fn read_pressed(folder: &Path) -> impl Iterator<Item = AccountNews> {
+    let pressed = |path: PathBuf| serde_json::from_slice(&fs::read(path).ok()?).ok();
+    let pressed = files(folder, PRESSED).filter_map(pressed);
+    pressed.map(|Pressed { account, at }| AccountNews::Pressed { account, at })
+}
+
+/// Returns the files of a folder whose names end so.
+fn files(folder: &Path, ends: &'static str) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let files = entries.map(|entry| entry.path());
-    let files = files.filter(|path| path.extension().is_some_and(|end| end == "json"));
-    files.filter_map(|path| written(&path)).map(Written::parked).collect()
+    files.filter(move |path| path.extension().is_some_and(|end| end == ends))
 }
 
 /// Returns the content of a file; none where it is not there or damaged.
@@ -239,9 +274,9 @@ mod tests {
         let mut heard = other.follow();
         assert_eq!(other.known(), []);
         one.tell(&parked("claude", 1));
-        assert_eq!(heard.recv().await, Some(parked("claude", 1)));
+        assert_eq!(heard.recv().await, Some(AccountNews::Parked(parked("claude", 1))));
         one.tell(&parked("claude", 2));
-        assert_eq!(heard.recv().await, Some(parked("claude", 2)));
+        assert_eq!(heard.recv().await, Some(AccountNews::Parked(parked("claude", 2))));
         assert_eq!(other.known(), [parked("claude", 2)], "the newest of an account stands");
         one.tell(&parked("../b c", 3));
         assert_eq!(other.known().len(), 2);
@@ -268,9 +303,21 @@ mod tests {
         let [last] = &board().known()[..] else { panic!("one account has one wall") };
         assert!([EACH - 1, 2 * EACH - 1].map(|until| parked("claude", until)).contains(last));
         // The other trees hear of what stands in the end.
-        while heard.recv().await.as_ref() != Some(last) {}
+        while heard.recv().await != Some(AccountNews::Parked(last.clone())) {}
         let files = fs::read_dir(&board().folder).expect("the folder is there").count();
         assert_eq!(files, 1, "nothing is left beside it");
+    }
+
+    #[tokio::test]
+    async fn pressure_that_one_tells_of_is_heard_by_the_others_and_is_no_wall() {
+        let home = tempfile::tempdir().expect("a folder");
+        let [one, other] =
+            [(); 2].map(|()| WallFolder::of_user(Some(home.path())).expect("it can be made"));
+        let mut heard = other.follow();
+        let (account, at) = (Account::of_runtime("claude"), Timestamp::from_micros(7));
+        one.pressed(&account, at);
+        assert_eq!(heard.recv().await, Some(AccountNews::Pressed { account, at }));
+        assert_eq!(other.known(), []);
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! Walls of quotas of which the trees of one user tell each other.
+//! Walls of quotas, and services that have too much to do, of which the trees of one user tell each other.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -16,6 +16,20 @@ pub struct ParkedAccount {
     pub window: Option<Arc<str>>,
     /// The reset.
     pub until: Timestamp,
+}
+
+/// The news of an account of which another tree tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccountNews {
+    /// A quota of it is used up.
+    Parked(ParkedAccount),
+    /// The service had too much to do for a run.
+    Pressed {
+        /// The account.
+        account: Account,
+        /// The time at which the run ended.
+        at: Timestamp,
+    },
 }
 
 /// The turn of a tree to start one run of an account after a reset. It goes to the next tree that has asked when this is dropped.
@@ -53,6 +67,9 @@ pub trait AccountBoard: Send + Sync + 'static {
     /// Tells the others that a run of an account was answered after a reset, at this moment. May write a file.
     fn answered(&self, account: &Account, at: Timestamp);
 
-    /// Returns each wall of which is told from now on. It ends with its receiver.
-    fn follow(&self) -> mpsc::UnboundedReceiver<ParkedAccount>;
+    /// Tells the others that the service of an account had too much to do for a run, which ended at this moment. May write a file.
+    fn pressed(&self, account: &Account, at: Timestamp);
+
+    /// Returns all of which is told from now on. It ends with its receiver.
+    fn follow(&self) -> mpsc::UnboundedReceiver<AccountNews>;
 }

@@ -78,7 +78,7 @@ mod ticket_issuer;
 mod tree_context;
 mod workspaces;
 
-pub use account_board::{AccountBoard, ParkedAccount, ProbeTurn};
+pub use account_board::{AccountBoard, AccountNews, ParkedAccount, ProbeTurn};
 pub use clock::{Clock, SystemClock, TestClock};
 pub use error::SpawnerError;
 pub use event_stream::{EventStream, LiveEvent, LiveEvents};

@@ -134,6 +134,8 @@ pub(crate) struct Machine {
     probe_turns: ProbeTurns,
     /// True if runs of an account may start again, or the next one may probe, since runs were held back for it.
     walls_changed: bool,
+    /// The last time at which the service of an account had too much to do for a run of any tree of the user.
+    pressed: BTreeMap<Account, Timestamp>,
     /// Runs that wait because as many of their account work as may.
     paced_lines: BTreeMap<Account, Aside>,
     /// Runs that wait for the first answer to a prompt that they share.
@@ -187,6 +189,7 @@ impl Machine {
             at_cap: BTreeSet::new(),
             probe_turns: ProbeTurns::default(),
             walls_changed: false,
+            pressed: BTreeMap::new(),
             paced_lines: BTreeMap::new(),
             unprimed: BTreeMap::new(),
             told_walls: BTreeMap::new(),
@@ -277,6 +280,7 @@ impl Machine {
                 self.sees_wall(run, window, reset, left);
             }
             Input::WallTold { account, window, until } => self.hear_of_wall(account, window, until),
+            Input::PressureTold { account, at } => self.hear_of_pressure(&account, at),
             Input::ProbeTurn { account, is_answered } => {
                 self.takes_probe_turn(account, is_answered);
             }

@@ -18,7 +18,7 @@ use offshoot_store::StoreError;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::timeout;
 
-use crate::account_board::{ParkedAccount, ProbeTurn};
+use crate::account_board::{AccountNews, ProbeTurn};
 use crate::attempt_watch::AttemptWatch;
 use crate::kept_values::KeptValue;
 use crate::machine::{Busy, MemorySeen, Outcome, Past, Reach, RequestVerdict, RunIndex, WaitId};
@@ -112,8 +112,8 @@ pub(crate) enum Message {
     RequestRefused { refused: Box<RefusedRequest> },
     /// The answer to a request of a run says something of a quota.
     WallSeen { seen: Box<SeenQuota> },
-    /// Another tree of the user has met the wall of a quota.
-    WallTold { parked: ParkedAccount },
+    /// Another tree of the user has told of an account.
+    AccountTold { news: AccountNews },
     /// The turn of the tree to probe an account that is parked since this moment.
     ProbeTurn { account: Account, since: Timestamp, turn: ProbeTurn },
     /// The memory of the computer and of the live runs, for which the machine has asked.

@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use crate::command::{Outcome, Place};
+use crate::walls::followed_until;
 
 const RUN: &[&str] = &["-q", "run", "--config", "c.toml", "--runtime", "openai"];
 
@@ -56,6 +57,27 @@ fn a_service_that_has_too_much_to_do_is_asked_by_half_as_many() {
     let bounds = events.stdout().lines().filter(|line| line.contains("  paced  "));
     let first = bounds.map(str::to_owned).next().expect("too much was asked");
     assert!(first.contains("at most 3 runs of openai"), "{first}");
+    place.run(&["audit", "last"]).expect_code(0);
+}
+
+#[test]
+fn what_one_tree_finds_too_much_halves_the_runs_of_another_one() {
+    let pressed = Rule::when(Condition::Prompt("press".into()), Reply::overloaded());
+    let more = "[runtimes.openai.options.retries]\ncount = 0\n\
+                [agents.defaults.subagents.retries]\ncount = 0\n";
+    let (place, _api) = stage([pressed, Rule::always(Reply::Hang)], more);
+    place.file("in", "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
+    let map = ["-q", "map", "--config", "c.toml", "--runtime", "openai", "--split", "lines:1"];
+    let rest = ["--max-concurrent", "6", "--task", "read it", "in"];
+    let mut command = place.command(&[&map[..], &rest].concat());
+    let mut hangs = command.spawn().expect("the program was built for this test");
+    followed_until(&place, "  started");
+    let words =
+        ["-q", "--data-dir", "b", "run", "--config", "c.toml", "--runtime", "openai", "press"];
+    place.run(&words).expect_code(1);
+    followed_until(&place, "at most 3 runs of openai");
+    hangs.kill().expect("it was not waited for");
+    hangs.wait().expect("it was ours");
     place.run(&["audit", "last"]).expect_code(0);
 }
 

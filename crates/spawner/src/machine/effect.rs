@@ -42,6 +42,8 @@ pub(crate) enum Effect {
     LookAtMemory { measure: bool },
     /// Tell the other trees of the user that a run has met the wall of a quota, with its reset.
     TellWall { account: Account, window: Option<Arc<str>>, until: Timestamp },
+    /// Tell the other trees of the user that the service of an account had too much to do for a run.
+    TellPressure { account: Account },
     /// Ask for the turn of this tree to probe an account, which is parked since this moment.
     AskForProbe { account: Account, since: Timestamp },
     /// Give back the turn to probe an account, and tell the other trees where a run of the account was answered.

@@ -75,6 +75,8 @@ pub(crate) enum Input {
     WallSeen { run: RunIndex, window: Option<Arc<str>>, reset: WallReset, left: Option<u32> },
     /// Another tree of the user has met the wall of a quota.
     WallTold { account: Account, window: Option<Arc<str>>, until: Timestamp },
+    /// The service of an account had too much to do for a run of another tree of the user, at this moment.
+    PressureTold { account: Account, at: Timestamp },
     /// The answer to [`Effect::AskForProbe`](super::Effect): it is the turn of this tree. Another one was answered before, where that is so.
     ProbeTurn { account: Account, is_answered: bool },
     /// The answer to [`Effect::LookAtMemory`](super::Effect): nothing where the system does not tell.

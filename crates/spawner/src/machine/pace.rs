@@ -4,18 +4,25 @@
 //!   an attempt ends: too much to do ──▶ half of those that work ──as many were answered as work──▶ one more ──▶ …
 //!                                                               ──none is in line──▶ no bound
 //! ```
+//!
+//! Each tree has a bound of its own, and tells the others of what it meets, so that all of them ask for half as much. A tree that hears of it once has
+//! heard of all that is met within some seconds: many runs end with the same fault together.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use offshoot_model::{Account, Ending, EventKind, Reason, RunId, RunStatus};
+use offshoot_model::{Account, Ending, EventKind, Reason, RunId, RunStatus, Timestamp};
 use offshoot_policy::pace::Paces;
 
-use super::Machine;
 use super::queue::Turn;
 use super::run::RunIndex;
 use super::slots::Part;
+use super::{Effect, Machine};
+
+/// The time within which faults that other trees meet are one and the same.
+const TOGETHER: Duration = Duration::from_secs(10);
 
 /// Runs that wait beside the queue, in its order: the deeper first, then by the turns of their parents. A
 /// bound of two among ten thousand runs must not look at all of them at each end of one.
@@ -28,11 +35,37 @@ impl Machine {
         let Some(account) = self.account_of(run).filter(|_| is_pressure(&ending.reason)) else {
             return;
         };
+        if !self.is_told(&account) {
+            self.pressed.insert(Account::clone(&account), self.now);
+            self.out.push(Effect::TellPressure { account: Account::clone(&account) });
+        }
         let working = self.working(&account).count() as u32;
         let most = self.books.paces.bound_by_pressure(&account, self.id(run), working);
         if let Some(most) = most.filter(|most| *most < self.slots.total() && self.queued > 0) {
             self.pace(&account, Some(most));
         }
+    }
+
+    /// Takes in that the service of an account had too much to do for a run of another tree, at this moment: fewer runs of this one work at once,
+    /// too.
+    pub(super) fn hear_of_pressure(&mut self, account: &Account, at: Timestamp) {
+        // The clock may have been set, or the news may be from before this tree was opened.
+        if at > self.now || at.plus(TOGETHER) <= self.now || self.is_told(account) {
+            return;
+        }
+        self.pressed.insert(account.clone(), self.now);
+        let working = self.working(account).count() as u32;
+        let before = self.books.paces.most(account);
+        let most = (working.min(before.unwrap_or(u32::MAX)) / 2).max(Paces::LEAST);
+        let is_less = before.unwrap_or(self.slots.total()) > most;
+        if is_less && working > 0 && self.queued > 0 {
+            self.pace(account, Some(most));
+        }
+    }
+
+    /// Returns true if all trees know that the service of an account has too much to do at the moment.
+    fn is_told(&self, account: &Account) -> bool {
+        self.pressed.get(account).is_some_and(|last| last.plus(TOGETHER) > self.now)
     }
 
     /// Takes in that a quota of an account has begun anew, and that a run of it works: the others follow one by one.

@@ -134,6 +134,7 @@ fn a_thousand_trees() {
         "started with a slot of its account",
         "measured runs",
         "told of a wall",
+        "told of pressure",
         "unparked",
         "paced",
         "priming",

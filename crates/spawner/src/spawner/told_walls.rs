@@ -1,11 +1,11 @@
-//! Walls of quotas of which other trees of the user tell while a tree is open.
+//! News of accounts of which other trees of the user tell while a tree is open.
 
 use tokio::sync::{mpsc, watch};
 
 use crate::message::{Message, TreeState};
 use crate::tree_context::TreeContext;
 
-/// Tells the supervisor of each wall that another tree meets, until its tree is over.
+/// Tells the supervisor of all that other trees tell, until its tree is over.
 pub(super) fn follow(
     tree: &TreeContext,
     sender: &mpsc::UnboundedSender<Message>,
@@ -20,14 +20,14 @@ pub(super) fn follow(
     )]
     tokio::spawn(async move {
         loop {
-            let parked = tokio::select! {
+            let news = tokio::select! {
                 biased;
                 // A sender that is gone says the same.
                 _ = state.wait_for(is_over) => return,
-                parked = told.recv() => parked,
+                news = told.recv() => news,
             };
-            let (Some(parked), Some(sender)) = (parked, sender.upgrade()) else { return };
-            if sender.send(Message::WallTold { parked }).is_err() {
+            let (Some(news), Some(sender)) = (news, sender.upgrade()) else { return };
+            if sender.send(Message::AccountTold { news }).is_err() {
                 return;
             }
         }

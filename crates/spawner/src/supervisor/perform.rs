@@ -53,6 +53,7 @@ impl Supervisor {
                 Effect::TellWall { account, window, until } => {
                     self.tell_wall(ParkedAccount { account, window, until });
                 }
+                Effect::TellPressure { account } => self.tell_pressure(account),
                 Effect::AskForProbe { account, since } => self.ask_for_probe(account, since),
                 Effect::ProbeOver { account, is_answered } => {
                     self.probe_is_over(&account, is_answered);
@@ -182,6 +183,15 @@ impl Supervisor {
         }
     }
 
+    /// Tells the other trees of the user that the service of an account had too much to do.
+    fn tell_pressure(&self, account: Account) {
+        if let Some(board) = self.tree.account_board.clone() {
+            let now = self.tree.clock.now();
+            // It writes a file, and no run waits for it.
+            drop(tokio::task::spawn_blocking(move || board.pressed(&account, now)));
+        }
+    }
+
     /// Tells the other trees of the user of a wall.
     fn tell_wall(&mut self, parked: ParkedAccount) {
         if let Some(board) = self.tree.account_board.clone() {
@@ -290,6 +300,7 @@ impl Supervisor {
                 | Effect::Stop { .. }
                 | Effect::LookAtMemory { .. }
                 | Effect::TellWall { .. }
+                | Effect::TellPressure { .. }
                 | Effect::AskForProbe { .. }
                 | Effect::ProbeOver { .. }
                 | Effect::ClaimSlots(..)

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::entries::{Entry, Follower};
 use super::outbox::Released;
 use super::{Act, Allowed, Asked, Asker, BATCH, Recorded, Supervisor};
-use crate::account_board::ParkedAccount;
+use crate::account_board::{AccountNews, ParkedAccount};
 use crate::machine::{
     Effect, Input, Letter, NeededPiece, NewWait, Past, Reach, ReplyId, RequestAsk, RequestOver,
     RequestVerdict, RunIndex, Session, Spawn, TurnEnd,
@@ -207,10 +207,12 @@ impl Supervisor {
                     self.step(Input::WallSeen { run, window, reset, left });
                 }
             }
-            Message::WallTold { parked } => {
-                let ParkedAccount { account, window, until } = parked;
-                self.step(Input::WallTold { account, window, until });
-            }
+            Message::AccountTold { news } => self.step(match news {
+                AccountNews::Parked(ParkedAccount { account, window, until }) => {
+                    Input::WallTold { account, window, until }
+                }
+                AccountNews::Pressed { account, at } => Input::PressureTold { account, at },
+            }),
             Message::ProbeTurn { account, since, mut turn } => {
                 if let Some(ParkedAccount { account, window, until }) = turn.told.take() {
                     self.step(Input::WallTold { account, window, until });

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::{
-    Account, AgentId, BudgetGrant, CancelledBy, Cost, Ending, Need, OnNeedFailed, Origin, Payload,
-    Reason, Refusal, RefusalCode, RunId, SpawnRequest, Timestamp, ToolUse,
+    Account, AgentId, BudgetGrant, CancelledBy, Cost, Ending, Event, EventKind, Need, OnNeedFailed,
+    Origin, Payload, Reason, Refusal, RefusalCode, RunId, SpawnRequest, Timestamp, ToolUse,
 };
 use offshoot_runtime::{RunEvent, WaitMode};
 
@@ -299,6 +299,15 @@ impl World {
         if self.machine.runs[run.get()].live().is_some() {
             self.past_attempts.push((run, attempt, actor.used));
         }
+    }
+
+    /// The service of an account had too much to do for a run of another tree.
+    pub(super) fn hear_of_pressure(&mut self, account: Account) {
+        let before = self.record.len();
+        self.step(Input::PressureTold { account, at: self.now });
+        let is_paced = |event: &Event| matches!(event.kind, EventKind::Paced { .. });
+        let is_news = self.record[before..].first().is_some_and(is_paced);
+        *self.ledger.seen.entry("told of pressure").or_default() += u32::from(is_news);
     }
 
     /// Another tree has met the wall of an account.

@@ -189,6 +189,10 @@ impl World {
         if self.limits.metered && self.seed.one_in(3) {
             return self.ask_models(run);
         }
+        // No dice: those of the trees that have failed once stay as they were.
+        if (self.now.as_micros() / 1_000).is_multiple_of(8) {
+            self.hear_of_pressure(Account::clone(&self.facts.account));
+        }
         match self.seed.below(32) {
             0..=5 => self.spawn_some(run),
             6..=11 => self.wait_somehow(run),
@@ -205,8 +209,8 @@ impl World {
             14 if self.seed.one_in(30) => self.answer_early(),
             14 if self.seed.one_in(3) => {
                 let account = Account::clone(&self.facts.account);
-                let wait = Duration::from_millis(self.seed.below(30_000));
-                self.hear_of_wall(account, self.now.plus(wait));
+                let millis = self.seed.below(30_000);
+                self.hear_of_wall(account, self.now.plus(Duration::from_millis(millis)));
             }
             15 if self.seed.one_in(10) => {
                 self.pause(true);

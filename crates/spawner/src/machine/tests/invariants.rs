@@ -172,6 +172,7 @@ impl Ledger {
                 self.gives_turn_back(account, *is_answered)
             }
             Effect::TellWall { .. }
+            | Effect::TellPressure { .. }
             | Effect::Show(_)
             | Effect::Again { .. }
             | Effect::FallBack { .. }

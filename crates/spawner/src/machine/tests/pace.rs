@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use offshoot_audit::Audit;
-use offshoot_model::EventKind;
+use offshoot_model::{Account, EventKind};
 
-use super::super::RunIndex;
+use super::super::{Input, RunIndex};
 use super::agents::OVERLOADED;
 use super::limits::Limits;
 use super::world::World;
@@ -155,5 +155,33 @@ fn a_bound_is_on_record_for_the_next_supervisor() {
     world.crash();
     assert_eq!(world.holding().len(), 3, "as many as the bound says");
     assert_eq!(bounds(&world).len(), 1);
+    end(world);
+}
+
+#[test]
+fn pressure_on_other_trees_halves_the_runs_of_this_one_once_for_all_that_is_met_together() {
+    let (mut world, runs) = world(8, 16);
+    let account = Account::of_runtime("test");
+    let hears = |world: &mut World, seconds: u64| {
+        let at = world.now;
+        world.advance(seconds * 1_000);
+        world.step(Input::PressureTold { account: account.clone(), at });
+    };
+    hears(&mut world, 10);
+    assert_eq!(bounds(&world), [], "it was too long ago");
+    hears(&mut world, 1);
+    hears(&mut world, 9);
+    assert_eq!((bounds(&world), world.holding().len()), (vec![Some(4)], 8), "what runs goes on");
+    hears(&mut world, 1);
+    assert_eq!(bounds(&world), [Some(4), Some(2)]);
+    world.finish_because(runs[0], OVERLOADED);
+    assert_eq!((world.told_pressure, bounds(&world).len()), (0, 2), "all trees know");
+    world.advance(10_000);
+    world.finish_because(runs[1], OVERLOADED);
+    world.finish_because(runs[2], OVERLOADED);
+    assert_eq!(world.told_pressure, 1, "once for both");
+    let other = Account::of_runtime("nothing of it runs here");
+    world.step(Input::PressureTold { account: other, at: world.now });
+    assert_eq!(bounds(&world).len(), 2);
     end(world);
 }

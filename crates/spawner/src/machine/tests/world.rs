@@ -86,6 +86,8 @@ pub(super) struct World {
     pub(super) hosts: BTreeMap<SlotPool, OtherTrees>,
     /// The claims of a tree that shares its slots with another world, which the test answers; none where the world answers them.
     pub(super) claims: Option<Vec<(SlotPool, HostClaim)>>,
+    /// The number of times at which the tree has told others that a service has too much to do.
+    pub(super) told_pressure: u32,
     /// The accounts for which the tree has asked for its turn.
     pub(super) asked_turns: Vec<Account>,
 }
@@ -193,6 +195,7 @@ impl World {
             available: None,
             hosts: OtherTrees::of(limits),
             claims: None,
+            told_pressure: 0,
             asked_turns: Vec::new(),
         };
         world.book(effects);
@@ -336,6 +339,7 @@ impl World {
                 Effect::Start { run, .. } => self.starts(run),
                 Effect::AskForProbe { account, .. } => self.asks_for_turn(account),
                 Effect::TellWall { .. } | Effect::ProbeOver { .. } => {}
+                Effect::TellPressure { .. } => self.told_pressure += 1,
                 Effect::Stop { run, how } => {
                     if !self.stopping.contains(&run) {
                         self.stopping.push(run);
