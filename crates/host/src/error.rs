@@ -116,10 +116,9 @@ impl HostError {
             Self::Day(error) => Some(error.hint()),
             Self::Merging(error) => Some(error.hint()),
             Self::Isolation(error) => error.hint().map(str::to_owned),
-            Self::Settings { .. } => Some(
-                "correct it there; `offshoot config check FILE` says if the file is right then"
-                    .to_owned(),
-            ),
+            Self::Settings { .. } => {
+                Some("correct it there: `offshoot config check FILE` says what is wrong".to_owned())
+            }
             Self::Orphans(_) => {
                 Some("`offshoot doctor` shows what this system lets us see".to_owned())
             }

@@ -150,6 +150,7 @@ pub fn check_meter(
 ///
 /// Fails if an option is unknown, or has a value that does not fit.
 pub fn check_options(config: &Config) -> Result<(), HostError> {
+    claude::check_options(config)?;
     openai::options(config).map(drop)
 }
 

@@ -87,8 +87,11 @@ fn problems_are_told_to_programs_too() {
     let message = bad["problems"][0]["message"].as_str().expect("a message");
     assert!(message.contains("nearest is `maxDepth`"), "{message}");
     place.file("options.toml", "[runtimes.openai.options]\nbaseurl = \"http://127.0.0.1:1/v1\"\n");
-    let options = place.run(&["config", "check", "options.toml"]).expect_code(2);
-    assert!(options.stderr.contains("unknown field `baseurl`"), "{}", options.text());
+    place.file("claude.toml", "[runtimes.claude.options]\nmaxTurn = 3\n");
+    for (file, key) in [("options.toml", "baseurl"), ("claude.toml", "maxTurn")] {
+        let said = place.run(&["config", "check", file]).expect_code(2);
+        assert!(said.stderr.contains(&format!("unknown field `{key}`")), "{}", said.text());
+    }
     let good = place.run(&["config", "check", "good.toml", "--json"]).expect_code(0).json();
     assert_eq!(good["problems"].as_array().map(Vec::len), Some(0));
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use offshoot_config::{AgentDefinition, Config, Park, RuntimeSettings};
+use offshoot_config::{AgentDefinition, Config, FreeForm, Park, RuntimeSettings, Valued};
 use offshoot_model::AgentId;
 use offshoot_process::{ProgramError, resolve_program};
 use offshoot_runtime_claude::{
@@ -95,6 +95,18 @@ fn unusable(error: CheckError) -> RuntimeError {
     RuntimeError::new(error, hint)
 }
 
+/// Reads `runtimes.claude.options`.
+fn read_more(options: Option<&Valued<FreeForm>>) -> Result<More, HostError> {
+    let more = options.map(|table| read("runtimes.claude.options", table)).transpose()?;
+    Ok(more.unwrap_or_default())
+}
+
+/// Checks `runtimes.claude.options`.
+pub(super) fn check_options(config: &Config) -> Result<(), HostError> {
+    let settings = config.runtime(CLAUDE.name);
+    read_more(settings.and_then(|settings| settings.options.as_ref())).map(drop)
+}
+
 /// Returns the options of the runtime, as `runtimes.claude` has them.
 fn options(config: &Config, environment: &Environment) -> Result<ClaudeOptions, HostError> {
     let own_server = OwnServer {
@@ -123,9 +135,8 @@ fn options(config: &Config, environment: &Environment) -> Result<ClaudeOptions, 
         key_command: _,
         options: more,
     } = settings;
-    let options_of = |table| read("runtimes.claude.options", table);
     let More { bare, fallback_models, permission_mode, max_turns, json_schema, settings, servers } =
-        more.as_ref().map(options_of).transpose()?.unwrap_or_default();
+        read_more(more.as_ref())?;
     // A command of several words is a program and what it is given first: all but its last word go before.
     let own = command.as_ref().map(|command| command.value.as_ref());
     let (command, before): (_, &[String]) = match own.and_then(<[String]>::split_last) {
