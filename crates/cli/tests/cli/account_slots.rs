@@ -6,7 +6,7 @@ use offshoot_fake_model_api::{Condition, FakeModelApi, Reply, Rule, Script};
 use serde_json::Value;
 
 use crate::command::Place;
-use crate::host_slots::{count, events, neighbour};
+use crate::host_slots::{count, events, most_at_once, neighbour};
 use crate::walls::followed_until;
 
 /// A user whose runs of one account have this many slots together, before a service that takes a moment for each answer.
@@ -44,19 +44,7 @@ fn runs_of_one_account_hold_no_more_slots_over_two_trees() {
         place.run(&["audit", "last"]).expect_code(0);
     }
     let told = [&one, &other].map(events);
-    let mut all = told.concat();
-    // At one moment what ends ends before the next one starts.
-    all.sort_by_key(|(at, kind, _)| (at.clone(), kind == "starting"));
-    let (mut running, mut most) = (0_i32, 0);
-    for (_, kind, is_root) in &all {
-        running += match &**kind {
-            "starting" => 1,
-            "ended" if !is_root => -1,
-            _ => 0,
-        };
-        most = most.max(running);
-    }
-    assert_eq!(most, 2, "as many as may, over both");
+    assert_eq!(most_at_once(&told), 2, "as many as may, over both");
     for events in &told {
         let full = count(events, "account_full");
         assert_eq!((count(events, "account_bound"), count(events, "account_free")), (1, full));

@@ -53,6 +53,23 @@ pub(crate) fn count(events: &[(String, String, bool)], wanted: &str) -> usize {
     events.iter().filter(|(_, kind, _)| kind == wanted).count()
 }
 
+/// The most runs of all these trees that held a slot at once, without their roots.
+pub(crate) fn most_at_once(trees: &[Vec<(String, String, bool)>]) -> i32 {
+    let mut all = trees.concat();
+    // At one moment what ends ends before the next one starts.
+    all.sort_by_key(|(at, kind, _)| (at.clone(), kind == "starting"));
+    let (mut running, mut most) = (0, 0);
+    for (_, kind, is_root) in &all {
+        running += match &**kind {
+            "starting" => 1,
+            "ended" if !is_root => -1,
+            _ => 0,
+        };
+        most = most.max(running);
+    }
+    most
+}
+
 #[test]
 fn host_caps_hold_over_two_trees() {
     let one = shared(2, 12);
@@ -64,19 +81,7 @@ fn host_caps_hold_over_two_trees() {
         place.run(&["audit", "last"]).expect_code(0);
     }
     let told = [&one, &other].map(events);
-    let mut all = told.concat();
-    // At one moment what ends ends before the next one starts.
-    all.sort_by_key(|(at, kind, _)| (at.clone(), kind == "starting"));
-    let (mut running, mut most) = (0_i32, 0);
-    for (_, kind, is_root) in &all {
-        running += match &**kind {
-            "starting" => 1,
-            "ended" if !is_root => -1,
-            _ => 0,
-        };
-        most = most.max(running);
-    }
-    assert_eq!(most, 2, "as many as may, over both");
+    assert_eq!(most_at_once(&told), 2, "as many as may, over both");
     for events in &told {
         let full = count(events, "host_full");
         assert_eq!((count(events, "host_bound"), count(events, "host_free")), (1, full));

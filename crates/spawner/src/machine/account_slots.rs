@@ -12,7 +12,7 @@
 //! - while its next run waits for the host, until the tree has started another run: it is the next of the tree that the host lets start;
 //! - else for a minute, and for half as long each time that this was in vain. Then it goes to the other tree, and this one is the last in line.
 //!
-//! It keeps none while no run can start for another reason: the tree is paused, or memory is short.
+//! A tree keeps none while no run can start for another reason: the tree is paused, or memory is short.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
