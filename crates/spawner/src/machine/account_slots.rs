@@ -315,8 +315,10 @@ impl Machine {
             {
                 self.out.push(Effect::ClaimSlots(SlotPool::Account(Arc::clone(account)), claim));
             }
-            let waits = pool.has_line() && pool.unused() == 0;
-            let event = match (waits, self.account_slots.full.contains(&**account)) {
+            let is_full = self.account_slots.full.contains(&**account);
+            // A slot for which it is looked at memory is taken when that is answered, and the account is full as before.
+            let is_taken = pool.unused() == 0 || is_full && self.looks_at_memory();
+            let event = match (pool.has_line() && is_taken, is_full) {
                 // Until the host has answered it is not known that there is no slot.
                 (true, false) if pool.share.is_answered() => {
                     EventKind::AccountFull { account: Account::clone(account) }

@@ -78,6 +78,8 @@ impl Machine {
     /// any more, that goes on record.
     pub(super) fn claim_host_slots(&mut self) {
         let waits = std::mem::take(&mut self.host_slots.waits);
+        // The run for which it is looked at memory asks for the host again when that is answered: the tree keeps its place in line.
+        let waits = waits || self.host_slots.is_full && self.looks_at_memory();
         if self.host_slots.max.is_some() {
             self.claim(waits);
         }

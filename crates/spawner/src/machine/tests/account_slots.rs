@@ -258,6 +258,21 @@ fn slots_of_an_account_go_back_while_memory_is_short() {
 }
 
 #[test]
+fn an_account_is_full_all_the_time_while_it_is_looked_at_memory_before_each_start() {
+    let mut world = tree(2, Limits { memory_percent: 30, ..Limits::default() });
+    world.available = Some(100);
+    let pieces = [(); 6].map(|()| world.spawn_piece());
+    for piece in &pieces[..4] {
+        // Long enough that what was seen of memory counts no more.
+        world.advance(60_000);
+        world.finish(*piece);
+    }
+    assert_eq!(world.holding(), pieces[4..]);
+    assert_eq!((world.times("account_full"), world.times("account_free")), (1, 1));
+    world.end_all();
+}
+
+#[test]
 fn a_wall_is_met_in_the_line_of_an_account() {
     let limits = Limits { fails_at_walls: true, ..Limits::default() };
     let mut world = tree(1, limits);

@@ -226,3 +226,18 @@ fn a_tree_that_counts_alone_tells_nothing() {
     assert_eq!(world.holding(), pieces);
     assert_eq!(world.told_of_host(), ["starting"; 3]);
 }
+
+#[test]
+fn a_tree_waits_for_the_host_all_the_time_while_it_is_looked_at_memory_before_each_start() {
+    let limits = Limits { host_slots: 2, memory_percent: 30, ..Limits::default() };
+    let mut world = World::quiet(limits);
+    world.available = Some(100);
+    let pieces = [(); 6].map(|()| world.spawn_piece());
+    for piece in &pieces[..4] {
+        // Long enough that what was seen of memory counts no more.
+        world.advance(60_000);
+        world.finish(*piece);
+    }
+    assert_eq!(world.holding(), pieces[4..]);
+    assert_eq!((world.times("host_full"), world.times("host_free")), (1, 1));
+}
