@@ -481,6 +481,8 @@ impl Audit {
                 | EventKind::Reported { .. }
                 | EventKind::ToolUsed(_)
                 | EventKind::Repeats { .. }
+                | EventKind::BacksOff { .. }
+                | EventKind::Answered
                 | EventKind::ObservationOpened { .. }
                 | EventKind::ObservationClosed { .. },
                 _,

@@ -64,6 +64,8 @@ pub(crate) const fn is_act(kind: &EventKind) -> bool {
             | EventKind::Reported { .. }
             | EventKind::ToolUsed(_)
             | EventKind::Repeats { .. }
+            | EventKind::BacksOff { .. }
+            | EventKind::Answered
             | EventKind::ObservationOpened { .. }
             | EventKind::ObservationClosed { .. }
     )

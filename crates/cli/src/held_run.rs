@@ -2,7 +2,7 @@
 
 use offshoot_display::Hold;
 use offshoot_model::{
-    FullAccount, Node, OpenBreaker, Pace, Parked, Priming, Timestamp, Tree, Wall,
+    BackOff, FullAccount, Node, OpenBreaker, Pace, Parked, Priming, Timestamp, Tree, Wall,
 };
 use serde::Serialize;
 
@@ -22,6 +22,9 @@ pub(crate) struct HeldRun {
     /// The time since which a request of it to a model waits for more budget.
     #[serde(serialize_with = "offshoot_model::rfc3339", skip_serializing_if = "Option::is_none")]
     at_cap_since: Option<Timestamp>,
+    /// The wait before its next call to a service that has refused or broken off the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backs_off: Option<BackOff>,
     /// The agents of which no run starts for a while, at the root; at a run in line its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     open_breakers: Vec<OpenBreaker>,
@@ -57,6 +60,7 @@ impl HeldRun {
                 Hold::Memory(since) => held.memory_short_since = Some(since),
                 Hold::Host(since) => held.host_full_since = Some(since),
                 Hold::Cap(since) => held.at_cap_since = Some(since),
+                Hold::BacksOff(back_off) => held.backs_off = Some(back_off.clone()),
                 Hold::Parked(parked) => held.parked = Some(parked.clone()),
             }
         }

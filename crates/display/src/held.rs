@@ -1,7 +1,8 @@
 //! The reasons why a tree or a run is held back, in words.
 
 use offshoot_model::{
-    FullAccount, Node, OpenBreaker, Pace, Parked, Priming, RunStatus, Timestamp, Tree, Wall,
+    BackOff, FullAccount, Node, OpenBreaker, Pace, Parked, Priming, RunStatus, Timestamp, Tree,
+    Wall,
 };
 
 use crate::{neutral, number};
@@ -29,6 +30,8 @@ pub enum Hold<'a> {
     Account(&'a FullAccount),
     /// A request of the run to a model waits for more budget since this time.
     Cap(Timestamp),
+    /// The run waits before its next call to a service that has refused or broken off the last one.
+    BacksOff(&'a BackOff),
 }
 
 impl<'a> Hold<'a> {
@@ -50,6 +53,7 @@ impl<'a> Hold<'a> {
         let breakers = of_tree.chain(of_run).map(Self::Breaker);
         let walls = tree.walls(node.root).filter(|_| is_root).map(Self::Wall);
         let cap = node.at_cap.filter(|_| is_held).map(Self::Cap);
+        let backs_off = node.backs_off.as_ref().filter(|_| is_held).map(Self::BacksOff);
         let waits = is_root || node.status == RunStatus::Queued;
         let memory = tree.memory_short(node.root).filter(|_| waits).map(Self::Memory);
         let host = tree.host_full(node.root).filter(|_| waits).map(Self::Host);
@@ -58,7 +62,12 @@ impl<'a> Hold<'a> {
         let walls = walls.chain(paces).chain(primings);
         let accounts = tree.full_accounts(node.root).filter(|_| is_root).map(Self::Account);
         let of_host = memory.into_iter().chain(host).chain(accounts).chain(cap);
-        walls.chain(of_host).chain(parked.map(Self::Parked)).chain(breakers).collect()
+        walls
+            .chain(of_host)
+            .chain(parked.map(Self::Parked))
+            .chain(backs_off)
+            .chain(breakers)
+            .collect()
     }
 
     /// Returns the time since which it holds.
@@ -71,6 +80,7 @@ impl<'a> Hold<'a> {
             Self::Pace(pace) => pace.since,
             Self::Priming(priming) => priming.since,
             Self::Account(full) => full.since,
+            Self::BacksOff(back_off) => back_off.since,
             Self::Memory(since) | Self::Host(since) | Self::Cap(since) => since,
         }
     }
@@ -85,6 +95,7 @@ impl<'a> Hold<'a> {
             | Self::Host(_)
             | Self::Account(_)
             | Self::Cap(_)
+            | Self::BacksOff(_)
             | Self::Pace(_)
             | Self::Priming(_) => "held",
         }
@@ -103,6 +114,7 @@ impl<'a> Hold<'a> {
             Self::Host(since) => host(since),
             Self::Account(full) => account(full),
             Self::Cap(since) => cap(since),
+            Self::BacksOff(it) => back_off(it),
         }
     }
 
@@ -124,6 +136,13 @@ impl<'a> Hold<'a> {
                 format!("for {so_long} until another run of {} ends", full.account)
             }
             Self::Cap(_) => format!("for {so_long} until it is given more budget"),
+            Self::BacksOff(it) => {
+                let when = match is_due(it.until) {
+                    true => "asked again now".to_owned(),
+                    false => format!("asked again in {}", in_time(it.until)),
+                };
+                format!("for {so_long} by its service, {when}, after: {}", neutral::line(&it.why))
+            }
             Self::Parked(it) => {
                 let (attempt, after) = (it.attempt, it.after.to_string());
                 let when = match is_due(it.until) {
@@ -193,9 +212,19 @@ pub fn account(full: &FullAccount) -> String {
 }
 
 /// Says that a request of a run waits for more budget.
-pub(crate) fn cap(since: Timestamp) -> String {
+pub fn cap(since: Timestamp) -> String {
     let since = number::moment(since);
     format!("held since {since}: a request to a model waits for more budget (`offshoot budget`)")
+}
+
+/// Says that a run waits before it asks its service again.
+pub fn back_off(it: &BackOff) -> String {
+    format!(
+        "held by its service since {}, asked again at {}, after: {}",
+        number::moment(it.since),
+        number::moment(it.until),
+        neutral::line(&it.why)
+    )
 }
 
 /// Says that runs of an agent are held back.
@@ -258,6 +287,35 @@ mod tests {
         assert!(cap.contains("more budget") && parked.contains("attempt 2"), "{cap}; {parked}");
         tree.lose(timed.events[0].root);
         assert_eq!(told(&tree), [""; 0]);
+    }
+
+    #[test]
+    fn a_run_is_held_by_its_service_until_that_answers() {
+        let (mut timed, root) = Timed::tree(2, None);
+        let a = timed.child(0, root, "a");
+        timed.start(0, a);
+        let at = |seconds: u64| Timestamp::from_micros(seconds * 1_000_000);
+        let back_off = |seconds: u64| {
+            let why = "529 overloaded; retry 1 of 5".into();
+            EventKind::BacksOff { why, until: at(seconds) }
+        };
+        timed.say(1_000, a, back_off(3));
+        timed.say(5_000, a, back_off(9));
+        let tree = Tree::of(&timed.events);
+        let node = tree.get(a).expect("it was admitted");
+        let [hold] = Hold::of(&tree, node)[..] else { panic!("one reason") };
+        assert_eq!(hold.since(), at(1), "since the first call that failed");
+        let brief = [6, 9].map(|seconds| hold.brief(at(seconds)));
+        assert_eq!(
+            brief,
+            [
+                "held for 5.0 s by its service, asked again in 3.0 s, after: 529 overloaded; retry 1 of 5",
+                "held for 8.0 s by its service, asked again now, after: 529 overloaded; retry 1 of 5",
+            ]
+        );
+        timed.say(10_000, a, EventKind::Answered);
+        let tree = Tree::of(&timed.events);
+        assert!(tree.nodes().all(|node| held(&tree, node).is_empty()));
     }
 
     #[test]

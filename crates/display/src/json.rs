@@ -76,6 +76,7 @@ static EVENT: Place = Place::In(&[
             ("stopping", REASON),
             ("ended", REASON),
             ("resumed", Place::In(&[("after", ENDED)])),
+            ("backs_off", Place::In(&[("until", Place::Time)])),
             ("parked", Place::In(&[("until", Place::Time)])),
             ("quota_seen", Place::In(&[("until", Place::Time)])),
         ]),

@@ -9,6 +9,7 @@
 //! Speed and time left come from the moments in the events, not from a clock: the same events say the same. So that a run that says
 //! nothing is seen, the owner tells the time now and then.
 
+mod back_offs;
 mod tally;
 
 use std::io::Write;
@@ -17,7 +18,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, WeakProgressBar};
 use offshoot_model::{Event, EventKind, Timestamp, Tree};
 
-use crate::held::Hold;
+use crate::held::{Hold, back_off};
 use crate::style::Style;
 use crate::tree::{Shows, TreeText};
 pub use tally::Tally;
@@ -162,7 +163,10 @@ impl Progress {
                 if let Some(failure) = failure {
                     let _ = writeln!(out, "{failure}");
                 }
-                let held: Vec<String> = self.tally.held().map(Hold::text).collect();
+                let mut held: Vec<String> = self.tally.held().map(Hold::text).collect();
+                held.extend(
+                    self.tally.back_offs.told().map(|it| format!("a run is {}", back_off(it))),
+                );
                 let is_news = *percent <= 100 && self.tally.is_told(event.at);
                 for new in held.iter().filter(|text| is_news && !told_held.contains(text)) {
                     let _ = writeln!(out, "{:3} %  {new}", self.tally.percent());

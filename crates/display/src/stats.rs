@@ -36,6 +36,7 @@ struct Sums {
     queue: Vec<Duration>,
     run: Vec<Duration>,
     wait: Vec<Duration>,
+    back_off: Vec<Duration>,
     statuses: BTreeMap<RunStatus, u64>,
     ran_again: u64,
     cut_off: u64,
@@ -59,6 +60,8 @@ struct Counted {
     started: Option<Timestamp>,
     waits_since: Option<Timestamp>,
     waited: Duration,
+    /// The time since which its service has not answered.
+    backs_off: Option<Timestamp>,
     /// The time since which it stands in line for another attempt.
     left: Option<Timestamp>,
     used: (Usage, Cost),
@@ -71,7 +74,9 @@ impl Counted {
             Some(started) => *started = started.plus(time),
             None => self.admitted = self.admitted.plus(time),
         }
-        for begun in [&mut self.waits_since, &mut self.left].into_iter().flatten() {
+        for begun in
+            [&mut self.waits_since, &mut self.backs_off, &mut self.left].into_iter().flatten()
+        {
             *begun = begun.plus(time);
         }
     }
@@ -147,7 +152,12 @@ impl Stats {
                 run.waited +=
                     run.waits_since.take().map_or(Duration::ZERO, |since| at.since(since));
             }
+            EventKind::BacksOff { .. } => drop(run.backs_off.get_or_insert(at)),
+            EventKind::Answered => {
+                self.sums.back_off.extend(run.backs_off.take().map(|since| at.since(since)));
+            }
             EventKind::Resumed { after, .. } => {
+                self.sums.back_off.extend(run.backs_off.take().map(|since| at.since(since)));
                 self.sums.cut_off += u64::from(after.is_none() && run.started.is_some());
                 run.status = RunStatus::Queued;
                 run.waited +=
@@ -239,6 +249,7 @@ impl Stats {
             queue: Percentiles::of(self.sums.queue),
             run: Percentiles::of(self.sums.run),
             wait: Percentiles::of(self.sums.wait),
+            back_off: Percentiles::of(self.sums.back_off),
             parallelism: Parallelism { achieved: by(held), possible: by(slots) },
             agents: self.sums.agents,
             models: self.sums.models,
@@ -285,6 +296,7 @@ impl Stats {
             started: None,
             waits_since: None,
             waited: Duration::ZERO,
+            backs_off: None,
             left: None,
             used: (Usage::default(), Cost::NONE),
         };
@@ -300,6 +312,7 @@ impl Stats {
             self.sums.run.push(worked);
             self.trees.entry(run.root).or_default().held += worked;
         }
+        self.sums.back_off.extend(run.backs_off.map(|since| at.since(since)));
         if !run.waited.is_zero() {
             self.sums.wait.push(run.waited);
         }

@@ -196,6 +196,8 @@ fn charge_of(settle: Settle) -> ModelCharge {
         cache_read: TokenCount::Known(cache_read),
         cache_write: TokenCount::Known(cache_write.saturating_add(cache_write_hour)),
     };
+    // A provider that is overloaded, or has no room for the requests of this account.
+    let is_pressure = matches!(ending, Ending::Declined(429 | 503 | 529));
     let ending = match ending {
         Ending::Answered => RequestEnding::Answered,
         Ending::Broken => RequestEnding::Broken,
@@ -203,7 +205,7 @@ fn charge_of(settle: Settle) -> ModelCharge {
         Ending::NotSent => RequestEnding::NotSent,
     };
     let cost = dollars.map_or_else(Cost::unknown, Cost::metered);
-    ModelCharge { run, request: request.0, model: model.into(), ending, usage, cost }
+    ModelCharge { run, request: request.0, model: model.into(), ending, usage, cost, is_pressure }
 }
 
 /// The quotas that an answer speaks of, with their resets: one that is used up, or what is left of each.

@@ -90,6 +90,16 @@ pub enum EventKind {
         /// The number of uses.
         times: u32,
     },
+    /// The service of the run has refused or broken off a call, and is asked again at this time. Recorded as often as that happens, at most
+    /// once a second in the long run.
+    BacksOff {
+        /// The fault of the service, in words.
+        why: Arc<str>,
+        /// The time of the next call.
+        until: Timestamp,
+    },
+    /// The service of the run has answered again, after [`Self::BacksOff`].
+    Answered,
     /// The usage so far: cumulative, it replaces earlier reports.
     Used {
         /// The tokens used.
@@ -454,6 +464,8 @@ table! {
     Self::ToolUsed(used) => "tool_used", used.to_string();
     Self::Repeats { tool, times } => "repeats",
         format!("uses {tool} with the same input for the {times}th time in a row");
+    Self::BacksOff { why, until } => "backs_off", format!("{why}; asks again at {until}");
+    Self::Answered => "answered", "";
     Self::Used { usage, cost } => "used", number::used(usage, cost).unwrap_or_default();
     Self::Waiting => "waiting", "";
     Self::Returned => "returned", "";

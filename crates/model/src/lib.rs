@@ -98,7 +98,7 @@ pub use status::RunStatus;
 pub use stream::Stream;
 pub use task_type::{ParseTaskTypeError, TaskType};
 pub use time::{Timestamp, from_rfc3339, rfc3339};
-pub use tree::{Node, Parked, Statuses, Subtree, Subtrees, Tree, TreeNode};
+pub use tree::{BackOff, Node, Parked, Statuses, Subtree, Subtrees, Tree, TreeNode};
 pub use usage::{TokenCount, Usage};
 pub use variable::{ValueKind, VariableRef};
 pub use windows::{Window, Windows};

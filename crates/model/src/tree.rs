@@ -15,7 +15,7 @@ use crate::{
     Reason, RootId, RunId, RunStatus, Timestamp, TraceStep, Usage, Wall, Window, Windows,
 };
 
-pub use node::{Node, Parked};
+pub use node::{BackOff, Node, Parked};
 pub use subtree::{Statuses, Subtree, Subtrees};
 
 /// All runs that were told of, of any number of roots.
@@ -93,6 +93,12 @@ pub struct TreeNode {
     /// The other attempt that the run waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parked: Option<Parked>,
+    /// The time since which a request of the run to a model waits for more budget.
+    #[serde(serialize_with = "crate::rfc3339", skip_serializing_if = "Option::is_none")]
+    pub at_cap_since: Option<Timestamp>,
+    /// The wait of the run before its next call to a service that has refused or broken off the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backs_off: Option<BackOff>,
     /// RFC 3339.
     #[serde(serialize_with = "crate::rfc3339")]
     pub started_at: Option<Timestamp>,
@@ -174,6 +180,7 @@ impl Tree {
                     Parked { since, until, attempt, after: after.clone() }
                 };
                 node.parked = after.as_deref().filter(|_| !is_at_cap).map(parked);
+                node.backs_off = None;
             }
             EventKind::Progress { text } => node.progress = Some(Arc::clone(text)),
             EventKind::Reported { text } => {
@@ -182,6 +189,11 @@ impl Tree {
             }
             EventKind::ToolUsed(used) => node.progress = Some(used.line().into()),
             EventKind::Repeats { .. } => node.progress = Some(event.kind.text().into()),
+            EventKind::BacksOff { why, until } => {
+                let since = node.backs_off.take().map_or(event.at, |before| before.since);
+                node.backs_off = Some(BackOff { since, until: *until, why: Arc::clone(why) });
+            }
+            EventKind::Answered => node.backs_off = None,
             EventKind::Used { usage, cost } => (node.usage, node.cost) = (*usage, *cost),
             EventKind::RequestHeld { .. } => node.at_cap = Some(event.at),
             EventKind::RequestReserved { .. } | EventKind::RequestRefused { .. } => {
@@ -197,7 +209,7 @@ impl Tree {
                 let said = ending.said.as_ref().filter(|_| !node.status.is_success());
                 node.said = said.and_then(|said| said.in_a_line()).map(Arc::from);
                 node.ended_at = Some(event.at);
-                (node.parked, node.at_cap) = (None, None);
+                (node.parked, node.at_cap, node.backs_off) = (None, None, None);
                 node.handed_over |= is_followed || node.origin == Origin::Piece;
                 (node.usage, node.cost) = (ending.usage, ending.cost);
             }
@@ -416,6 +428,8 @@ impl Tree {
             primings: self.primings(node.root).filter(|_| is_root).cloned().collect(),
             full_accounts: self.full_accounts(node.root).filter(|_| is_root).cloned().collect(),
             parked: node.parked.clone().filter(|_| !node.status.is_terminal()),
+            at_cap_since: node.at_cap.filter(|_| !node.status.is_terminal()),
+            backs_off: node.backs_off.clone().filter(|_| !node.status.is_terminal()),
             id: node.run,
             session_key: node.key.clone(),
             agent: node.agent.clone(),
@@ -484,6 +498,7 @@ impl Tree {
             not_removed: None,
             parked: None,
             at_cap: None,
+            backs_off: None,
             instead: admitted.instead,
             replaced_by: None,
             needs: admitted.needs.clone(),

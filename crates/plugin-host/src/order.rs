@@ -94,6 +94,7 @@ impl Host for InOrder {
             RunEvent::ToolUsed(used) => self.host.said_line(Stream::Stderr, &used.to_string()),
             RunEvent::Started(_)
             | RunEvent::Answers
+            | RunEvent::BacksOff { .. }
             | RunEvent::StrayEnded { .. }
             | RunEvent::QuotaLeft { .. } => {}
         }

@@ -170,6 +170,7 @@ impl Session<'_> {
             match self.thread.talk.hear(line) {
                 None => {}
                 Some(Effect::Told { line, tools }) => tell(&self.host, line, tools),
+                Some(Effect::BacksOff(why, wait)) => self.host.backs_off(why, wait),
                 Some(Effect::Used) => self.used(),
                 Some(Effect::QuotaLeft(quotas)) => tell_quotas(&self.host, quotas),
                 Some(Effect::AskUsage) => self.ask_usage().await,
@@ -260,7 +261,9 @@ impl Session<'_> {
                             Some(Effect::Told { line, tools }) => tell(host, line, tools),
                             Some(Effect::QuotaLeft(quotas)) => tell_quotas(host, quotas),
                             Some(Effect::Used | Effect::TurnEnded) => used(talk, host),
-                            Some(Effect::End | Effect::AskUsage | Effect::Answered(_)) | None => {}
+                            // Between its turns it asks for nothing.
+                            Some(Effect::BacksOff(..) | Effect::End) | None => {}
+                            Some(Effect::AskUsage | Effect::Answered(_)) => {}
                         }
                     }
                 }

@@ -43,6 +43,8 @@ pub enum Effect {
         /// The tools.
         tools: Vec<ToolUse>,
     },
+    /// To tell that the service is asked again after this wait, and why.
+    BacksOff(String, Duration),
     /// To tell what has been used.
     Used,
     /// To tell what is left of quotas of the account.
@@ -215,6 +217,9 @@ impl Talk {
     /// key is no good, and the program would go on asking for minutes.
     fn refused(&mut self, retry: &Retry) -> Effect {
         self.evidence.retry_after = Some(Duration::from_millis(retry.delay_ms));
+        if outcome::is_retryable(Some(&retry.error), None) {
+            return Effect::BacksOff(backs_off(retry), Duration::from_millis(retry.delay_ms));
+        }
         if retry.error != UNAUTHORIZED || retry.attempt < 2 {
             return Effect::Told { line: Some(again(retry)), tools: Vec::new() };
         }
@@ -327,6 +332,11 @@ fn json_or_text(text: String) -> Output {
         Ok(json) => Output::Json(json),
         Err(_) => Output::Text(text.into()),
     }
+}
+
+fn backs_off(retry: &Retry) -> String {
+    let Retry { attempt, max_retries, error, .. } = retry;
+    format!("{error}; retry {attempt} of {max_retries}")
 }
 
 fn again(retry: &Retry) -> String {

@@ -285,8 +285,9 @@ impl Session<'_> {
                 failed = 0;
                 continue;
             };
-            let (why, seconds, most) = (error_chain(&failure), wait.as_secs_f64(), retries.count);
-            self.tell(format!("{why}; tries again in {seconds:.1} s ({failed} of {most})"));
+            let why = format!("{}; retry {failed} of {}", error_chain(&failure), retries.count);
+            self.host.backs_off(why, wait);
+            self.told = Instant::now();
             tracing::info!(attempts = failed, wait_ms = wait.as_millis() as u64, "tries again");
             if failure.is_pressure() {
                 self.pressure.rises(wait);

@@ -38,6 +38,13 @@ pub enum RunEvent {
     },
     /// The model has begun to answer.
     Answers,
+    /// The service has refused or broken off a call, and is asked again after this wait. May be dropped where the reader is too slow.
+    BacksOff {
+        /// The fault of the service, in words without secrets.
+        why: Arc<str>,
+        /// The wait before the next call.
+        wait: Duration,
+    },
     /// The usage so far. Cumulative.
     Used {
         /// The tokens used.
@@ -195,6 +202,11 @@ impl RunHost {
     /// Tells that the model has begun to answer.
     pub fn answers(&self) {
         self.0.hear(RunEvent::Answers);
+    }
+
+    /// Tells that the service has refused or broken off a call, why, and that it is asked again after this wait.
+    pub fn backs_off(&self, why: impl Into<Arc<str>>, wait: Duration) {
+        self.0.hear(RunEvent::BacksOff { why: why.into(), wait });
     }
 
     /// Shows that the run is at work, as often as that is seen; nothing is told.

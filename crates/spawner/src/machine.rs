@@ -16,6 +16,7 @@ mod account_slots;
 mod admission;
 mod alive;
 mod apply;
+mod backoff;
 mod budget;
 mod busy;
 mod deadline;
@@ -423,6 +424,7 @@ impl Machine {
             }
             RunEvent::Progress(text) => self.show(run, text),
             RunEvent::Answers => self.shows_success(run),
+            RunEvent::BacksOff { why, wait } => self.backs_off(run, &why, wait),
             RunEvent::ToolUsed(used) => {
                 self.shows_success(run);
                 self.tool_used(run, used);
@@ -456,7 +458,8 @@ impl Machine {
     fn told_late(&mut self, run: RunIndex, attempt: u32, event: RunEvent) {
         let Some(live) = self.runs[run.get()].live_mut() else { return };
         match event {
-            RunEvent::Started(_) | RunEvent::QuotaLeft { .. } | RunEvent::Answers => {}
+            RunEvent::Started(_) | RunEvent::QuotaLeft { .. } => {}
+            RunEvent::Answers | RunEvent::BacksOff { .. } => {}
             RunEvent::ToolUsed(used) => self.show(run, used.line().into()),
             RunEvent::Progress(text) => self.show(run, text),
             RunEvent::StrayEnded { pid, name } => {

@@ -37,6 +37,8 @@ pub struct ModelCharge {
     pub usage: Usage,
     /// The dollars that are charged.
     pub cost: Cost,
+    /// True if the provider declined it because it had too much to do.
+    pub is_pressure: bool,
 }
 
 /// A request that the meter has refused.

@@ -20,6 +20,7 @@ fn print(event: &RunEvent) {
         | RunEvent::ToolUsed(_)
         | RunEvent::Used { .. }
         | RunEvent::Answers
+        | RunEvent::BacksOff { .. }
         | RunEvent::QuotaLeft { .. }
         | RunEvent::StrayEnded { .. } => {}
     }

@@ -219,6 +219,9 @@ fn delegating(script: &mut Script, parent: RunId) {
         script.say(first, EventKind::ToolUsed(Box::new(used)));
     }
     script.say(first, EventKind::Repeats { tool: "Ba\u{1b}sh".into(), times: 10 });
+    let until = Timestamp::from_micros(1_767_276_300_000_000);
+    script.say(first, EventKind::BacksOff { why: "529 \u{1b}[2Joverloaded".into(), until });
+    script.say(first, EventKind::Answered);
     let usage = Usage {
         input: TokenCount::Known(11_000),
         output: TokenCount::Known(1_300),

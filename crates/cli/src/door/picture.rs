@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use offshoot_display::number::{self, count, milliseconds};
 use offshoot_display::{
-    Branch, RunLine, Style, account, breaker, host, memory, name, neutral, pace, parked, paused,
-    priming, reason_beside, used, wall,
+    Branch, RunLine, Style, account, back_off, breaker, cap, host, memory, name, neutral, pace,
+    parked, paused, priming, reason_beside, used, wall,
 };
 use offshoot_door::WireTreeNode;
 
@@ -78,7 +78,9 @@ fn held(node: &WireTreeNode) -> impl Iterator<Item = String> {
         .chain(node.memory_short_since.map(memory))
         .chain(node.host_full_since.map(host))
         .chain(node.full_accounts.iter().map(account))
+        .chain(node.at_cap_since.map(cap))
         .chain(parked)
+        .chain(node.backs_off.iter().map(back_off))
         .chain(node.open_breakers.iter().map(breaker))
 }
 
@@ -156,8 +158,11 @@ main: top ID (depth 1)  waiting  40 ms  1,200 tokens  $1.50  exit code 7
         top.open_breakers = vec![serde_json::from_value(json.clone()).expect("a breaker")];
         top.children[0].reason = None;
         top.children[0].parked = Some(serde_json::from_value(json).expect("a wait"));
+        let json = serde_json::json!({"since": "2026-01-01T12:00:00Z", "until": "2026-01-01T12:00:04Z", "why": "429"});
+        top.backs_off = Some(serde_json::from_value(json).expect("a wait"));
+        top.at_cap_since = top.paused_since;
         let expected = "\
-main: top ID (depth 1)  waiting  40 ms  1,200 tokens  $1.50  exit code 7  paused by the operator since 2026-01-01T12:00:00.000Z  held back by the breaker of the agent `scout` since 2026-01-01T12:00:00.250Z: 5 faults in a row, one run is tried from 2026-01-01T12:01:00.000Z on
+main: top ID (depth 1)  waiting  40 ms  1,200 tokens  $1.50  exit code 7  paused by the operator since 2026-01-01T12:00:00.000Z  held since 2026-01-01T12:00:00.000Z: a request to a model waits for more budget (`offshoot budget`)  held by its service since 2026-01-01T12:00:00.000Z, asked again at 2026-01-01T12:00:04.000Z, after: 429  held back by the breaker of the agent `scout` since 2026-01-01T12:00:00.250Z: 5 faults in a row, one run is tried from 2026-01-01T12:01:00.000Z on
 └─ main: a ID (depth 2)  queued  40 ms  120 tokens  $0.25  parked since 2026-01-01T12:00:00.250Z, attempt 2 from 2026-01-01T12:01:00.000Z on, after: exit code 75";
         assert_eq!(pictured(&top), expected.replace("ID", RUN));
         assert!(

@@ -6,15 +6,16 @@ use std::iter;
 use std::time::Duration;
 
 use offshoot_model::{
-    Admitted, CancelledBy, Cost, Ending, Event, EventKind, Holds, Reason, RootId, RunId, RunStatus,
-    Timestamp, Usage,
+    Admitted, BackOff, CancelledBy, Cost, Ending, Event, EventKind, Holds, Reason, RootId, RunId,
+    RunStatus, Timestamp, Usage,
 };
 
+use super::back_offs::BackOffs;
 use crate::branch::reason_beside;
 use crate::held::Hold;
 use crate::line::why;
 use crate::style::Style;
-use crate::{name, number, used};
+use crate::{name, neutral, number, used};
 
 /// The number of runs that are done, running, queued, failed and cancelled, the time, and what was used. A root that only holds pieces is not
 /// counted. Remembers only runs that are not over. Shown as
@@ -59,6 +60,7 @@ pub struct Tally {
     /// The tree, and what holds it back.
     root: Option<RootId>,
     holds: Holds,
+    pub(super) back_offs: BackOffs,
 }
 
 #[derive(Clone, Debug)]
@@ -143,6 +145,7 @@ impl Tally {
         }
         self.root = Some(event.root);
         self.holds.apply(event);
+        self.back_offs.apply(event);
         match &event.kind {
             EventKind::Admitted(admitted) => self.admit(event.at, event.run, admitted),
             EventKind::Starting => {
@@ -498,6 +501,10 @@ impl Tally {
         }
         for held in self.held() {
             part(Part::STAYS, format!("  {}", held.brief(self.last)));
+        }
+        if let Some(BackOff { why, .. }) = self.back_offs.told() {
+            let count = number::count(self.back_offs.count());
+            part(Part::STAYS, format!("  {count} held by the service ({})", neutral::line(why)));
         }
         if self.first_start.is_some() {
             part(3, format!("  in {}", number::duration(self.elapsed())));

@@ -43,6 +43,10 @@ pub struct StatsPage {
     pub run: Percentiles,
     /// The waits for children.
     pub wait: Percentiles,
+    /// The waits for a service, from a call that it refused or broke off to its next answer, or to the end of the attempt. Absent where there
+    /// is none.
+    #[serde(skip_serializing_if = "Percentiles::is_empty")]
+    pub back_off: Percentiles,
     /// Runs at once.
     pub parallelism: Parallelism,
     /// Usage and cost by agent.
@@ -117,6 +121,10 @@ impl Percentiles {
         };
         Self { count: times.len() as u64, p50: at(50), p95: at(95), p99: at(99) }
     }
+
+    const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
 }
 
 impl fmt::Display for Percentiles {
@@ -165,6 +173,10 @@ impl fmt::Display for StatsPage {
         }
         if self.wait.count > 0 {
             write!(f, "\nwaited for   {}", self.wait)?;
+        }
+        if self.back_off.count > 0 {
+            let times = number::many(self.back_off.count, "time");
+            write!(f, "\nheld up      {times} by a service: {}", self.back_off)?;
         }
         let Parallelism { achieved, possible } = self.parallelism;
         // Nothing is known of it before a run has ended.

@@ -63,7 +63,9 @@ fn what_is_no_event_is_refused_and_what_is_new_is_not() {
 /// The moment of a reset that an event has besides its own.
 fn reset(event: &Event) -> Option<Timestamp> {
     match &event.kind {
-        EventKind::Parked { until, .. } | EventKind::QuotaSeen { until, .. } => Some(*until),
+        EventKind::BacksOff { until, .. }
+        | EventKind::Parked { until, .. }
+        | EventKind::QuotaSeen { until, .. } => Some(*until),
         EventKind::Ended(ending) => match ending.reason {
             Reason::Quota { until, .. } => until,
             _ => None,

@@ -1,8 +1,8 @@
 //! A run in a tree.
 
 use offshoot_model::{
-    AgentId, Cost, FullAccount, OpenBreaker, Pace, Priming, Reason, RunId, RunStatus, SessionKey,
-    Timestamp, TreeNode, Usage, Wall, from_rfc3339, rfc3339,
+    AgentId, BackOff, Cost, FullAccount, OpenBreaker, Pace, Priming, Reason, RunId, RunStatus,
+    SessionKey, Timestamp, TreeNode, Usage, Wall, from_rfc3339, rfc3339,
 };
 use serde::{Deserialize, Serialize};
 
@@ -70,6 +70,12 @@ pub struct WireTreeNode {
     pub full_accounts: Vec<FullAccount>,
     /// The other attempt that the run waits for. Absent from the answers of earlier versions.
     pub parked: Option<WireParked>,
+    /// The time since which a request of the run to a model waits for more budget. Absent from the answers of earlier versions, as the
+    /// next one.
+    #[serde(default, serialize_with = "rfc3339", deserialize_with = "from_rfc3339")]
+    pub at_cap_since: Option<Timestamp>,
+    /// The wait of the run before its next call to a service that has refused or broken off the last one.
+    pub backs_off: Option<BackOff>,
     /// Levels below the root.
     pub depth: u32,
     /// The run that asked for it.
@@ -174,6 +180,8 @@ impl From<&TreeNode> for WireTreeNode {
                 attempt: parked.attempt,
                 after: parked.after.to_string(),
             }),
+            at_cap_since: node.at_cap_since,
+            backs_off: node.backs_off.clone(),
             depth: node.depth,
             parent: node.parent,
             started_at: node.started_at.map(|at| at.to_string()),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_session_key::{AgentId, SessionKey};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::ending::{with_cause, with_said};
 use crate::{Cleanup, Cost, Need, Origin, Reason, RootId, RunId, RunStatus, Timestamp, Usage};
@@ -58,6 +58,8 @@ pub struct Node {
     pub parked: Option<Parked>,
     /// The time since which a request of it to a model waits for more budget.
     pub at_cap: Option<Timestamp>,
+    /// The wait before its next call to a service that has refused or broken off the last one.
+    pub backs_off: Option<BackOff>,
     /// The run that had its place before: it is a piece that runs again.
     pub instead: Option<RunId>,
     /// The run that has its place now: it is a piece, and ran again.
@@ -89,6 +91,20 @@ pub struct Parked {
     pub attempt: u32,
     /// The end of the attempt before.
     pub after: Reason,
+}
+
+/// A wait of a run before its next call to a service that has refused or broken off the last one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BackOff {
+    /// The time of the first call that failed, since the service answered last.
+    #[serde(serialize_with = "crate::rfc3339", deserialize_with = "crate::from_rfc3339")]
+    pub since: Timestamp,
+    /// The time of the next call.
+    #[serde(serialize_with = "crate::rfc3339", deserialize_with = "crate::from_rfc3339")]
+    pub until: Timestamp,
+    /// The fault of the service, in words.
+    pub why: Arc<str>,
 }
 
 impl Node {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use offshoot_model::{ContentHash, Cost, ProcessIdentity, ToolInput, ToolUse, Usage};
 use offshoot_runtime::{RunEvent, Secrets};
@@ -18,8 +19,7 @@ pub fn encode(told: &RunEvent) -> (u32, Cow<'_, str>) {
     };
     match told {
         RunEvent::Started(process) => {
-            let status =
-                Status { v: Version, must: Must, status: STARTED.into(), process: *process };
+            let status = Status { process: *process, ..Status::of(STARTED) };
             (event::STATUS, json(to_json(&status, "status")))
         }
         RunEvent::Progress(text) => (event::TEXT, Cow::Borrowed(text)),
@@ -36,8 +36,10 @@ pub fn encode(told: &RunEvent) -> (u32, Cow<'_, str>) {
         RunEvent::StrayEnded { pid, name } => {
             (event::TEXT, Cow::Owned(format!("process {pid} ({name}) was ended")))
         }
-        RunEvent::Answers => {
-            let status = Status { v: Version, must: Must, status: ANSWERS.into(), process: None };
+        RunEvent::Answers => (event::STATUS, json(to_json(&Status::of(ANSWERS), "status"))),
+        RunEvent::BacksOff { why, wait } => {
+            let wait_ms = u64::try_from(wait.as_millis()).ok();
+            let status = Status { why: Some(Arc::clone(why)), wait_ms, ..Status::of(BACKS_OFF) };
             (event::STATUS, json(to_json(&status, "status")))
         }
         RunEvent::Used { usage, cost } => {
@@ -84,6 +86,11 @@ pub fn decode_without(
             match &*status.status {
                 STARTED => Some(RunEvent::Started(status.process)),
                 ANSWERS => Some(RunEvent::Answers),
+                BACKS_OFF => {
+                    let why = secrets.strike_out(status.why.as_deref().unwrap_or_default());
+                    let wait = Duration::from_millis(status.wait_ms.unwrap_or(0));
+                    Some(RunEvent::BacksOff { why: why.into(), wait })
+                }
                 _ => None,
             }
         }
@@ -107,8 +114,10 @@ pub fn decode_without(
 
 const STARTED: &str = "started";
 const ANSWERS: &str = "answers";
+const BACKS_OFF: &str = "backsOff";
 
 #[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Status {
     v: Version,
     #[serde(default, skip_serializing_if = "Must::is_empty")]
@@ -116,6 +125,17 @@ struct Status {
     status: Cow<'static, str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     process: Option<ProcessIdentity>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    why: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    wait_ms: Option<u64>,
+}
+
+impl Status {
+    fn of(status: &'static str) -> Self {
+        let status = status.into();
+        Self { v: Version, must: Must, status, process: None, why: None, wait_ms: None }
+    }
 }
 
 #[derive(Serialize, Deserialize)]

@@ -228,6 +228,8 @@ fn events_arrive() {
         RunEvent::ToolUsed(ToolUse::new("grep", &json!({"pattern": "x".repeat(9_000)}))),
         RunEvent::ToolUsed(ToolUse::new("grep", &"a text")),
         RunEvent::Used { usage: Usage::UNKNOWN, cost: Cost::unknown() },
+        RunEvent::Answers,
+        RunEvent::BacksOff { why: "429".into(), wait: Duration::from_millis(1_500) },
     ];
     for here in events {
         let (kind, payload) = event::encode(&here);

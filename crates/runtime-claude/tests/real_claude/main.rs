@@ -233,7 +233,7 @@ async fn pressure_passes_or_is_worth_another_attempt() {
     let stage = Stage::new(clients, [Rule::always(limit).times(1), echo()]);
     let (finished, events) = stage.place.run(stage.place.launch("x")).await;
     assert_eq!(finished.output, Output::Text("you said x".into()));
-    let waits = |event: &RunEvent| matches!(event, RunEvent::Progress(text) if text.starts_with("rate_limit: tries again"));
+    let waits = |event: &RunEvent| matches!(event, RunEvent::BacksOff { why, .. } if why.starts_with("rate_limit; retry 1 of"));
     assert!(events.iter().any(waits), "{events:?}");
     stage.api.set_script(Script::new([Rule::always(Reply::overloaded())]));
     assert!(stage.reason("x").await.is_retryable());

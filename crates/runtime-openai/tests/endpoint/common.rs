@@ -156,6 +156,7 @@ pub(crate) fn progress(events: &[RunEvent]) -> Vec<&str> {
             RunEvent::Started(_)
             | RunEvent::ToolUsed(_)
             | RunEvent::Answers
+            | RunEvent::BacksOff { .. }
             | RunEvent::Used { .. }
             | RunEvent::StrayEnded { .. }
             | RunEvent::QuotaLeft { .. } => None,

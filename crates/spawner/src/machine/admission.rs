@@ -229,6 +229,7 @@ impl Machine {
             stopping: None,
             reports: Allowance::default(),
             tool_uses: Allowance::default(),
+            backoff: None,
             streak: None,
             refusals: None,
             observations: None,

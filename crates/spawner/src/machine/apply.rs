@@ -162,6 +162,16 @@ impl Machine {
                     live.tool_uses.count(self.now);
                 }
             }
+            EventKind::BacksOff { .. } => {
+                if let Some(live) = live {
+                    live.backoff.get_or_insert_default().begin(self.now);
+                }
+            }
+            EventKind::Answered => {
+                if let Some(backoff) = live.and_then(|live| live.backoff.as_mut()) {
+                    backoff.is_open = false;
+                }
+            }
             EventKind::Letter { .. } => {
                 if let Some(live) = live {
                     live.mail.get_or_insert_default().letters += 1;

@@ -13,6 +13,7 @@ use offshoot_policy::budget::Notice;
 
 use super::apply::Closed;
 use super::mail::Mail;
+use super::pace::is_pressure;
 use super::run::{Body, Live, RunIndex, SlotState};
 use super::timer::Due;
 use super::{Effect, Machine, Reach};
@@ -72,7 +73,9 @@ impl Machine {
             ending.reason = reason;
         }
         self.meets_wall(run, &mut ending, retry_after);
-        self.meets_pressure(run, &ending);
+        if is_pressure(&ending.reason) {
+            self.meets_pressure(run);
+        }
         if let Some(last_words) = last_words {
             self.say_last(run, &mut ending, last_words);
         }

@@ -84,6 +84,8 @@ pub(crate) struct RequestOver {
     pub(crate) usage: Usage,
     /// The dollars that are charged.
     pub(crate) cost: Cost,
+    /// True if the provider declined it because it had too much to do, or because a quota is used up.
+    pub(crate) is_pressure: bool,
 }
 
 /// The answer to a request that wants to leave.
@@ -162,7 +164,7 @@ impl Machine {
 
     /// A request is over, or its sender has gone before it was answered.
     pub(super) fn request_over(&mut self, over: RequestOver) {
-        let RequestOver { run, request, model, ending, usage, cost } = over;
+        let RequestOver { run, request, model, ending, usage, cost, is_pressure } = over;
         let Some(live) = self.runs[run.get()].live_mut() else { return };
         if let Some(requests) = &mut live.requests {
             requests.waiting.retain(|waits| waits.request != request);
@@ -182,6 +184,11 @@ impl Machine {
                 requests.wall = None;
             }
             self.shows_success(run);
+        }
+        let requests = self.runs[run.get()].running().and_then(|live| live.requests.as_ref());
+        // A wall has been told of before.
+        if is_pressure && requests.is_some_and(|requests| requests.wall.is_none()) {
+            self.meets_pressure(run);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The pace of an account: so many of its runs work at once after its service had too much to do, or after the reset of a quota.
 //!
 //! ```text
-//!   an attempt ends: too much to do ──▶ half of those that work ──as many were answered as work──▶ one more ──▶ …
+//!   a call or an attempt fails: too much to do ──▶ half of those that work ──as many were answered as work──▶ one more ──▶ …
 //!                                                               ──none is in line──▶ no bound
 //! ```
 //!
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_model::{Account, Ending, EventKind, Reason, RunId, RunStatus, Timestamp};
+use offshoot_model::{Account, EventKind, Reason, RunId, RunStatus, Timestamp};
 use offshoot_policy::pace::Paces;
 
 use super::queue::Turn;
@@ -29,12 +29,10 @@ const TOGETHER: Duration = Duration::from_secs(10);
 pub(super) type Aside = BTreeMap<(Reverse<u32>, Turn), RunIndex>;
 
 impl Machine {
-    /// Takes in that an attempt has ended. Where its service had too much to do, fewer runs of its account work at once from here on, as
-    /// long as runs stand in line.
-    pub(super) fn meets_pressure(&mut self, run: RunIndex, ending: &Ending) {
-        let Some(account) = self.account_of(run).filter(|_| is_pressure(&ending.reason)) else {
-            return;
-        };
+    /// Takes in that the service of a run had too much to do: fewer runs of its account work at once from here on, as long as runs stand in
+    /// line.
+    pub(super) fn meets_pressure(&mut self, run: RunIndex) {
+        let Some(account) = self.account_of(run) else { return };
         if !self.is_told(&account) {
             self.pressed.insert(Account::clone(&account), self.now);
             self.out.push(Effect::TellPressure { account: Account::clone(&account) });

@@ -96,6 +96,9 @@ impl Machine {
         let Some(live) = entry.live_mut() else { return };
         live.attempt = attempt;
         live.requests = None;
+        if let Some(backoff) = &mut live.backoff {
+            backoff.is_open = false;
+        }
         live.faults += u32::from(is_fault);
         live.mail = live.mail.take().and_then(|mail| mail.another_attempt(continues));
         match continues {

@@ -14,6 +14,7 @@ use offshoot_policy::{Lineage, Terms};
 use thin_vec::ThinVec;
 
 use super::Busy;
+use super::backoff::Backoff;
 use super::fallback::Fallbacks;
 use super::mail::Mail;
 use super::metered::Requests;
@@ -127,6 +128,8 @@ pub(crate) struct Live {
     pub(super) reports: Allowance,
     /// The number of its uses of tools that may still be kept.
     pub(super) tool_uses: Allowance,
+    /// The calls to its service that failed and are made again. Most runs have none.
+    pub(super) backoff: Option<Box<Backoff>>,
     /// The tool that it used last, if its runtime says its input.
     pub(super) streak: Option<Box<Streak>>,
     /// The tasks with a type that it does itself. Most runs have none.

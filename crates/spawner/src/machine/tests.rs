@@ -5,6 +5,7 @@ mod account_slots;
 mod acts;
 mod agents;
 mod alive;
+mod backoffs;
 mod budgets;
 mod cleanup;
 mod crash;
@@ -135,6 +136,8 @@ fn a_thousand_trees() {
         "measured runs",
         "told of a wall",
         "told of pressure",
+        "backs_off",
+        "answered",
         "unparked",
         "paced",
         "priming",

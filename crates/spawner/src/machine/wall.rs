@@ -186,6 +186,7 @@ impl Machine {
 
     /// The attempt of a run has done something that only a service that answers lets it do: where it is a probe, the others follow.
     pub(super) fn shows_success(&mut self, run: RunIndex) {
+        self.is_answered_again(run);
         self.is_answered(run);
         self.has_read_prompt(run);
         self.proves_its_account(run);

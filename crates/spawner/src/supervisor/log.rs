@@ -105,6 +105,8 @@ fn write(kind: &EventKind, ms: Option<u64>) {
             let bytes = used.input.as_ref().map(|input| input.size);
             debug!(bytes, "tool used");
         }
+        EventKind::BacksOff { .. } => info!("the service of a run is asked again"),
+        EventKind::Answered => debug!("the service of a run has answered again"),
         EventKind::Repeats { times, .. } => warn!(times, "one tool is used again and again"),
         EventKind::Used { usage, cost } => {
             let Cost { metered_usd, known_usd, estimated_usd, unknown_runs: _ } = cost;

@@ -188,10 +188,11 @@ impl Supervisor {
                 }
             }
             Message::RequestOver { charge } => {
-                let ModelCharge { run, request, model, ending, usage, cost } = *charge;
+                let ModelCharge { run, request, model, ending, usage, cost, is_pressure } = *charge;
                 self.requests.remove(&request);
                 if let Some(run) = self.machine.find(run) {
-                    let over = RequestOver { run, request, model, ending, usage, cost };
+                    let over =
+                        RequestOver { run, request, model, ending, usage, cost, is_pressure };
                     self.step(Input::RequestOver(over));
                 }
             }

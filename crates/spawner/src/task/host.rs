@@ -65,7 +65,10 @@ impl Host for AgentHost {
 
     fn hear(&self, event: RunEvent) {
         let permit = match event {
-            RunEvent::Progress(_) | RunEvent::ToolUsed(_) | RunEvent::QuotaLeft { .. } => {
+            RunEvent::Progress(_)
+            | RunEvent::ToolUsed(_)
+            | RunEvent::QuotaLeft { .. }
+            | RunEvent::BacksOff { .. } => {
                 let is_line = !matches!(event, RunEvent::ToolUsed(_));
                 let places = if is_line { &self.tree.progress } else { &self.tools };
                 match Arc::clone(places).try_acquire_owned() {

@@ -250,6 +250,11 @@ fn other_kind() -> impl Strategy<Value = EventKind> {
         }),
         (text(), any::<u32>())
             .prop_map(|(tool, times)| EventKind::Repeats { tool: tool.into(), times }),
+        (text(), any::<u32>()).prop_map(|(why, until)| {
+            let until = Timestamp::from_micros(until.into());
+            EventKind::BacksOff { why: why.into(), until }
+        }),
+        Just(EventKind::Answered),
         (any::<u32>(), text())
             .prop_map(|(pid, name)| EventKind::StrayEnded { pid, name: name.into() }),
         any::<u32>().prop_map(|number| {

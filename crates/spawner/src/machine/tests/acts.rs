@@ -379,6 +379,12 @@ impl World {
         self.tells(run, RunEvent::ToolUsed(ToolUse::new("Read", &"a")));
     }
 
+    /// The service of a run refuses a call, and is asked again three seconds later.
+    pub(super) fn back_off(&mut self, run: RunIndex) {
+        let wait = Duration::from_secs(3);
+        self.tells(run, RunEvent::BacksOff { why: "529 overloaded".into(), wait });
+    }
+
     /// The runtime of a run says once more that it has started.
     pub(super) fn says_that_it_started(&mut self, run: RunIndex) {
         self.tells(run, RunEvent::Started(None));

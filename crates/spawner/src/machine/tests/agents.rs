@@ -193,6 +193,9 @@ impl World {
         if (self.now.as_micros() / 1_000).is_multiple_of(8) {
             self.hear_of_pressure(Account::clone(&self.facts.account));
         }
+        if (self.now.as_micros() / 1_000).is_multiple_of(9) && !self.is_stopping(run) {
+            self.back_off(run);
+        }
         match self.seed.below(32) {
             0..=5 => self.spawn_some(run),
             6..=11 => self.wait_somehow(run),

@@ -194,7 +194,7 @@ impl World {
                     live.fallbacks.as_ref().map(|fallbacks| fallbacks.next),
                     live.started_at.is_some() || live.attempt > 1,
                     live.refusals.as_ref().map_or(0, |refusals| refusals.recorded),
-                    (live.reports.clone(), live.tool_uses.clone()),
+                    (live.reports.clone(), live.tool_uses.clone(), live.backoff.clone()),
                     stopping,
                 ))
             };

@@ -32,6 +32,8 @@ pub(super) struct Ledger {
     spent: HashMap<RunId, u64>,
     /// Runs in line that do not start before a budget is raised.
     at_cap: HashSet<RunId>,
+    /// Runs whose service has not answered since it refused a call.
+    backs_off: HashSet<RunId>,
     reported: HashMap<RunId, u64>,
     stopping: BTreeSet<RunId>,
     /// The runs whose results were handed over, each with whether its result arrived as far as is known.
@@ -100,6 +102,7 @@ impl Ledger {
             holding: BTreeSet::new(),
             spent: HashMap::new(),
             at_cap: HashSet::new(),
+            backs_off: HashSet::new(),
             reported: HashMap::new(),
             stopping: BTreeSet::new(),
             handed_over: BTreeMap::new(),
@@ -198,7 +201,17 @@ impl Ledger {
         assert!(is_any_time || is_over == is_delivery, "what is over is delivered, no more");
         *self.seen.entry(kind.name()).or_default() += 1;
         self.count_at_once(run, kind);
+        if matches!(kind, EventKind::Resumed { .. } | EventKind::Ended(_)) {
+            self.backs_off.remove(&run);
+        }
         match kind {
+            EventKind::BacksOff { .. } => drop(self.backs_off.insert(run)),
+            EventKind::Answered => {
+                assert!(
+                    self.backs_off.remove(&run),
+                    "told once, of a run whose service refused a call"
+                );
+            }
             EventKind::BudgetRaised { tokens, .. } => {
                 self.at_cap.clear();
                 let mut at = Some(run);

@@ -65,7 +65,8 @@ impl World {
     pub(super) fn end_request(&mut self, request: u64, ending: RequestEnding, used: u64) {
         let Sent { run, .. } = self.requests.remove(&request).expect("it is not over");
         let (usage, cost, model) = (tokens(used), Cost::NONE, Arc::from("model"));
-        let over = RequestOver { run, request, model, ending, usage, cost };
+        let is_pressure = ending == RequestEnding::Declined;
+        let over = RequestOver { run, request, model, ending, usage, cost, is_pressure };
         self.step(Input::RequestOver(over));
     }
 
