@@ -131,7 +131,7 @@ impl<'a> Hold<'a> {
         match self {
             Self::Paused(_) => format!("for {so_long}"),
             Self::Memory(_) => format!("for {so_long} until memory is free"),
-            Self::Host(_) => format!("for {so_long} until a run of another tree ends"),
+            Self::Host(_) => format!("for {so_long} until another run ends"),
             Self::Account(full) => {
                 format!("for {so_long} until another run of {} ends", full.account)
             }
@@ -202,13 +202,15 @@ pub fn memory(since: Timestamp) -> String {
 
 /// Says that runs wait for a slot of the host.
 pub fn host(since: Timestamp) -> String {
-    format!("held by other trees (host.maxConcurrent), since {}", number::moment(since))
+    format!("held until another run ends (host.maxConcurrent), since {}", number::moment(since))
 }
 
 /// Says that runs of an account wait for a slot of it.
 pub fn account(full: &FullAccount) -> String {
     let (account, since) = (&full.account, number::moment(full.since));
-    format!("held by other runs of {account} (host.maxConcurrentPerAccount), since {since}")
+    format!(
+        "held until another run of {account} ends (host.maxConcurrentPerAccount), since {since}"
+    )
 }
 
 /// Says that a request of a run waits for more budget.

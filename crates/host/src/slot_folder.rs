@@ -438,7 +438,7 @@ impl Sharer {
             self.written = own;
         }
         self.own = own;
-        Ok(HostGrant { more, due })
+        Ok(HostGrant { more, due, wants: own.wants })
     }
 }
 

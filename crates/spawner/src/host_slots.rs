@@ -62,6 +62,8 @@ pub struct HostGrant {
     pub more: u32,
     /// The number of slots that are due to the tree in all.
     pub due: u32,
+    /// The number that the tree wants, by the last claim that the host has taken in: it may have claimed something else since.
+    pub wants: u32,
 }
 
 /// A tree's end of both ways between it and the host.

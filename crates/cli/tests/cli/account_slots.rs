@@ -65,7 +65,7 @@ fn programs_count_for_no_account_and_pass_runs_that_wait() {
     let waits = neighbour(&place, 0);
     let (command, child) = fanout(&waits, 1, &[]);
     followed_until(&waits, "  account_full  ");
-    let held = "held by other runs of openai (host.maxConcurrentPerAccount), since ";
+    let held = "held until another run of openai ends (host.maxConcurrentPerAccount), since ";
     let tree = waits.run(&["tree"]).expect_code(0);
     assert_eq!(tree.stdout().matches(held).count(), 1, "beside the root: {}", tree.text());
     let list = waits.run(&["list", "--all", "--json"]).expect_code(0).json();

@@ -131,7 +131,7 @@ fn one_holds_and_another_waits() -> (Place, (Command, Child), Place, (Command, C
 #[test]
 fn a_run_that_waits_for_another_tree_says_so_everywhere() {
     let (one, (command, child), other, (waiting, waits)) = one_holds_and_another_waits();
-    let held = "held by other trees (host.maxConcurrent), since ";
+    let held = "held until another run ends (host.maxConcurrent), since ";
     let tree = other.run(&["tree"]).expect_code(0);
     assert_eq!(tree.stdout().matches(held).count(), 2, "the root and its piece: {}", tree.text());
     let list = other.run(&["list", "--all", "--json"]).expect_code(0).json();
@@ -200,4 +200,16 @@ fn a_project_does_not_decide_about_the_slots_of_its_user() {
     let outcome = place.run(&["--config", "offshoot.toml", "config", "show"]);
     let said = "`host` may only stand in the system or user file";
     assert!(outcome.text().contains(said), "{}", outcome.text());
+}
+
+/// An answer to the claim of the first run is none to the claim that follows with the second.
+#[test]
+fn a_host_with_room_for_all_is_never_told_to_be_full() {
+    let place = shared(8, 8);
+    for _ in 0..3 {
+        let (command, child) = map(&place, "cat");
+        place.finish(child, &command, &[]).expect_code(0);
+        let events = place.run(&["events", "last"]).expect_code(0);
+        assert!(!events.stdout().contains("host_full"), "{}", events.text());
+    }
 }

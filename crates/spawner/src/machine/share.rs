@@ -19,10 +19,11 @@ pub(super) struct Share {
 impl Share {
     /// Takes in what was given.
     pub(super) fn take(&mut self, grant: HostGrant) {
-        let HostGrant { more, due } = grant;
+        let HostGrant { more, due, wants } = grant;
         self.given += more;
         self.due = due;
-        self.is_answered = true;
+        // A grant to the claim before may still be on its way when the tree wants more.
+        self.is_answered = wants == self.claimed.wants;
     }
 
     /// The number of slots that no run holds, where so many runs hold one.
@@ -63,5 +64,22 @@ impl Share {
         self.is_answered = false;
         self.claimed = claim;
         Some(HostClaim { back, ..claim })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_to_the_claim_before_is_no_answer_to_the_last_one() {
+        let mut share = Share::default();
+        let [first, second] = [1, 2].map(|wants| share.claim(0, wants).map(|claim| claim.wants));
+        assert_eq!((first, second), (Some(1), Some(2)));
+        share.take(HostGrant { more: 1, due: 1, wants: 1 });
+        assert!(!share.is_answered(), "the host has not heard of the second");
+        assert_eq!(share.claim(1, 2), None);
+        share.take(HostGrant { more: 0, due: 1, wants: 2 });
+        assert!(share.is_answered());
     }
 }

@@ -151,7 +151,7 @@ impl<const N: usize> Trees<N> {
         if own.claim() != before {
             (0..N).filter(|other| *other != tree).for_each(|other| all[other].woken = true);
         }
-        told.then_some(HostGrant { more, due })
+        told.then_some(HostGrant { more, due, wants: all[tree].wants })
     }
 
     /// Something happens in one of the trees, as the seed says; false where nothing runs in any, and none goes on by itself.
