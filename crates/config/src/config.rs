@@ -251,6 +251,13 @@ impl Config {
         out.values.into_iter()
     }
 
+    /// Returns the bounds of the computer, which hold for all agents and trees of the user: those that are set, and those with a built-in value.
+    pub fn host_values(&self) -> impl Iterator<Item = (String, Valued<Value>)> {
+        let mut out = Listing { values: Vec::new(), unset: Unset::BuiltIn };
+        self.inner.document.host.0.list_keys("host", &mut out);
+        out.values.into_iter()
+    }
+
     /// Returns the words of all keys that may name files which act for the user: programs, their arguments, and files that are
     /// read.
     pub fn trusted_words(&self) -> Vec<&str> {

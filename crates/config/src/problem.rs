@@ -123,6 +123,9 @@ impl Problem {
             ProblemKind::AboveCeiling { ceiling, .. } => {
                 Some(format!("lower the value, or raise the ceiling in the {ceiling}"))
             }
+            ProblemKind::MisplacedCeiling | ProblemKind::MisplacedHost => Some(
+                "the user file is ~/.config/offshoot/config.toml ($XDG_CONFIG_HOME in place of ~/.config where that is set), the system file /etc/offshoot/config.toml".into(),
+            ),
             ProblemKind::DuplicateAgent { .. } => Some(
                 "one file names an agent once; another layer may add to it by the same id".into(),
             ),

@@ -166,6 +166,43 @@ impl DayBudget {
         Ok([0, 1].into_iter().filter_map(line).collect())
     }
 
+    /// Returns the reason why a tree with this budget would not be opened at this moment; none where it would be.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the folder cannot be read.
+    pub fn refusal(
+        state_home: Option<&Path>,
+        settings: &HostSettings,
+        budget: BudgetGrant,
+        now: Timestamp,
+    ) -> io::Result<Option<DayError>> {
+        let Some(own) = Self::of_user(state_home, settings) else { return Ok(None) };
+        let asked = match own.asked(budget) {
+            Ok(asked) => asked,
+            Err(error) => return Ok(Some(error)),
+        };
+        let taken = match own.folder.is_dir() {
+            true => {
+                let _turn = own.turn()?;
+                own.count(None, now, None)?.taken
+            }
+            false => [0; 2],
+        };
+        Ok(own.check(taken, asked).err())
+    }
+
+    /// Returns what a tree with this budget reserves.
+    fn asked(&self, budget: BudgetGrant) -> Result<Amounts, DayError> {
+        let asked = [budget.usd.map(MicroUsd::as_micros), budget.tokens];
+        for ((most, asked), (key, unit, flag)) in self.most.iter().zip(asked).zip(UNITS) {
+            if most.is_some() && asked.is_none() {
+                return Err(DayError::Unbounded { key, unit, flag });
+            }
+        }
+        Ok(asked.map(Option::unwrap_or_default))
+    }
+
     /// Reserves the budget of a tree that is about to be opened, or of one that goes on and has used `before` already.
     pub(crate) fn reserve(
         &self,
@@ -174,14 +211,7 @@ impl DayBudget {
         before: (Usage, Cost),
         now: Timestamp,
     ) -> Result<DayShare, DayError> {
-        let asked = [budget.usd.map(MicroUsd::as_micros), budget.tokens];
-        for ((most, asked), (key, unit, flag)) in self.most.iter().zip(asked).zip(UNITS) {
-            if most.is_some() && asked.is_none() {
-                return Err(DayError::Unbounded { key, unit, flag });
-            }
-        }
-        let asked = asked.map(Option::unwrap_or_default);
-        self.reserve_in_turn(root, asked, before, now)?
+        self.reserve_in_turn(root, self.asked(budget)?, before, now)?
     }
 
     /// Returns an error of the folder outside, and what came of it within.

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use offshoot_config::{Config, FreeForm, Valued, built_in};
+use offshoot_config::{Config, FreeForm, Valued, built_in, nearest};
 use offshoot_model::{AgentId, MicroUsd};
 use offshoot_process::Processes;
 use offshoot_runtime::{CostKnowledge, Launch, Runtime, SharedPrompt};
@@ -152,6 +152,13 @@ pub fn check_meter(
 pub fn check_options(config: &Config) -> Result<(), HostError> {
     claude::check_options(config)?;
     openai::options(config).map(drop)
+}
+
+/// Returns the names of runtimes that have settings, are not built in, and are nearly the name of one that is, each with that name.
+pub fn misspelt(config: &Config) -> impl Iterator<Item = (&str, &'static str)> {
+    let names: Vec<&str> = BuiltInRuntime::names().collect();
+    let unknown = config.runtimes().filter(|name| BuiltInRuntime::of(name).is_none());
+    unknown.filter_map(move |name| Some((name, nearest(name, &names)?)))
 }
 
 /// Builds the runtimes that can be used here. `wanted` is the one of the tree, in this folder.

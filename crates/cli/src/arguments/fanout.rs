@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 
 use super::{PieceArguments, WorkArguments};
 
@@ -42,9 +42,10 @@ A line of a --tasks file is an object:
   weight                  Its share of the budget, 1 where absent. Where a line has one, the budget is divided by weight
 For an agent other than that of the command line, its definition says what runs it, by which command and, outside of an agent, in which folder, before
 --runtime and COMMAND. Where each task has such an agent or a runtime, there need be no COMMAND. --dry-run shows what each runs.")]
+#[command(group(ArgGroup::new("given").required(true).multiple(true).args(["task", "tasks"])))]
 pub(crate) struct FanoutArguments {
     /// A task; may be given more than once
-    #[arg(long = "task", value_name = "TEXT", required_unless_present = "tasks")]
+    #[arg(long = "task", value_name = "TEXT")]
     pub(crate) task: Vec<String>,
 
     /// A file with one task a line, as JSON; - is standard input

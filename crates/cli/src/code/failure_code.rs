@@ -60,6 +60,8 @@ pub(crate) enum FailureCode {
     StageWithoutCommand,
     /// `map` is given `--then` together with an option that stages cannot have.
     NotWithStages,
+    /// `--merge quorum:N` asks for more equal answers than there are pieces.
+    QuorumTooLarge,
     /// `--merge patch` is given to runs that would work in the files of the user.
     PatchWithoutFolder,
     /// `merge` is given limits, and nothing runs that they could hold.

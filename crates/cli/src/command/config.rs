@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
 use offshoot_config::{Valued, init_template, schema};
-use offshoot_host::runtimes::{Ineffective, check_options, without_effect};
+use offshoot_host::runtimes::{Ineffective, check_options, misspelt, without_effect};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -58,7 +58,7 @@ fn show(cx: &Invocation) -> Result<(), Failure> {
 fn resolve(arguments: &ResolveArguments, cx: &Invocation) -> Result<(), Failure> {
     let config = load::config(cx, &arguments.limits)?;
     let agent = load::agent(&config, &arguments.agent)?;
-    let values = config.resolve(&agent).collect();
+    let values = config.resolve(&agent).chain(config.host_values()).collect();
     cx.output.result(&values, || cx.output.values("", &values))
 }
 
@@ -110,13 +110,19 @@ fn check(file: &Path, cx: &Invocation) -> Result<(), Failure> {
     }
     undefined.iter().for_each(|what| cx.output.warning(NoteCode::ChildNotDefined, what));
     without_effect.iter().for_each(|what| cx.output.warning(NoteCode::SettingWithoutEffect, what));
+    let misspelt: Vec<String> = misspelt(&config)
+        .map(|(name, near)| {
+            format!("runtimes.{name}: no runtime of this name is built in; the nearest is `{near}`")
+        })
+        .collect();
+    misspelt.iter().for_each(|what| cx.output.warning(NoteCode::SettingWithoutEffect, what));
     let notify = config.notify();
     let lone = notify.command.is_none() && (notify.on.is_some() || notify.silent_seconds.is_some());
     if lone {
         let text = "notify has no effect without notify.command";
         cx.output.warning(NoteCode::SettingWithoutEffect, text);
     }
-    let warnings = undefined.len() + without_effect.len() + usize::from(lone);
+    let warnings = undefined.len() + without_effect.len() + misspelt.len() + usize::from(lone);
     let file = file.display();
     cx.output.note(
         NoteCode::ConfigurationFine,

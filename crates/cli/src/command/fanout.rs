@@ -39,6 +39,7 @@ pub(crate) fn run(arguments: &FanoutArguments, cx: &Invocation) -> Result<Exit, 
     let mut tasks = tasks(arguments)?;
     let (config, prepared) = preflight::prepare_tasks(work, &arguments.command, &mut tasks, cx)?;
     terms.check(&config, &prepared.agent)?;
+    terms.check_count(tasks.len())?;
     for task in &tasks {
         let agent = task.agent.as_ref().unwrap_or(&prepared.agent);
         let asked = task.isolation.as_ref().or(prepared.isolation.as_ref());

@@ -116,6 +116,10 @@ pub(crate) fn run(arguments: &ListArguments, cx: &Invocation) -> Result<Exit, Fa
                 NoteCode::NothingToShow,
                 format_args!("no run matches: the nearest agent is `{near}`: --agent {near}"),
             ),
+            None if any && arguments.tree.is_none() && !arguments.all => cx.output.note(
+                NoteCode::NothingToShow,
+                "no run matches among the roots of the trees; --tree RUN lists the runs of one tree, --all those of all",
+            ),
             None if any => cx.output.note(NoteCode::NothingToShow, "no run matches"),
             None => cx.output.note(NoteCode::NothingToShow, wording::nothing_yet(cx)),
         }

@@ -64,6 +64,7 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
         false => None,
     };
     let cut = input::cut(&arguments.inputs, how, spool.as_ref())?;
+    terms.check_count(cut.pieces.len())?;
     if cut.pieces.is_empty() {
         let why = match how.header_lines {
             0 => "the input is empty".to_owned(),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use offshoot_config::Config;
 use offshoot_display::{number, window_left};
 use offshoot_host::runtimes::{EXEC, is_metered};
-use offshoot_host::{SlotsTaken, known_walls};
-use offshoot_model::{Timestamp, Window};
+use offshoot_host::{DayBudget, SlotsTaken, known_walls};
+use offshoot_model::{BudgetGrant, Timestamp, Window};
 use offshoot_process::HostMemory;
 use offshoot_spawner::{Clock, SystemClock};
 use serde::Serialize;
@@ -30,6 +30,11 @@ pub(crate) struct Ahead {
     bound_by: Option<&'static str>,
     /// The slots that other trees of the user hold, and the most of all trees; none where they are not counted.
     host: Option<Host>,
+    /// The amounts of `host.usdPerDay` and `host.tokensPerDay` that are spent today or reserved, a line for each that is set.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    day: Vec<String>,
+    /// The reason why the tree would not be opened today; none where it would be.
+    day_refusal: Option<String>,
     /// The memory of the computer; none where the system does not tell.
     memory: Option<Memory>,
     /// The accounts of which no run starts before a reset.
@@ -119,6 +124,16 @@ impl Ahead {
             kept: config.host().memory_keep().of(memory.total),
         });
         let now = SystemClock.now();
+        let budget = BudgetGrant {
+            tokens: settings.budget.tokens.as_ref().map(|tokens| tokens.value),
+            usd: settings.budget.usd.as_ref().map(|usd| usd.value),
+        };
+        let day = DayBudget::lines(state_home, config.host(), now);
+        let refused = DayBudget::refusal(state_home, config.host(), budget, now);
+        let day_refusal = match &refused {
+            Ok(refused) => refused.as_ref().map(|error| format!("{error}: {}", error.hint())),
+            Err(error) => Some(format!("what all trees spend in a day cannot be read: {error}")),
+        };
         let walls = known_walls(state_home).into_iter();
         let walls = walls
             .filter(|wall| wall.until > now && runtimes.contains(&wall.account.runtime))
@@ -135,6 +150,8 @@ impl Ahead {
             at_once,
             bound_by: first.map(|(key, _)| key),
             host,
+            day: day.unwrap_or_default(),
+            day_refusal,
             memory,
             walls: walls.collect(),
             metered: runtimes.into_iter().filter(|name| is_metered(config, name)).collect(),
@@ -156,6 +173,10 @@ impl Ahead {
         if let Some(Host { max_concurrent, taken }) = self.host {
             lines.push(format!("host: {taken} of {max_concurrent} slots are taken by other trees"));
         }
+        lines.extend(self.day.iter().map(|line| format!("day: {line}")));
+        lines.extend(
+            self.day_refusal.iter().map(|why| format!("day: refused before it starts: {why}")),
+        );
         if let Some(Memory { available, kept }) = self.memory {
             let is_short = if available < kept { "; one run starts after the other" } else { "" };
             let [available, kept] = [available, kept].map(number::bytes);

@@ -226,6 +226,7 @@ impl DryRun<'_> {
             }
             (key, valued)
         })
+        .chain(self.config.host_values())
         .collect()
     }
 
@@ -330,6 +331,14 @@ impl DryRun<'_> {
 impl Budget {
     /// Says how it is divided, with amounts.
     fn line(&self) -> String {
+        let is_nothing =
+            self.whole.tokens == Some(0) || self.whole.usd == Some(MicroUsd::default());
+        if is_nothing {
+            return format!(
+                "budget: {}, which pays for nothing: no agent starts",
+                amounts(self.whole)
+            );
+        }
         let (whole, smallest) = (amounts(self.whole), amounts(self.smallest));
         match self.shared {
             Shared::Root => format!("budget: {whole} for the run and all that it asks for"),

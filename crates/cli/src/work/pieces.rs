@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use offshoot_config::{AgentId, Config};
+use offshoot_display::number;
 use offshoot_host::{Abandoned, Merging};
 use offshoot_merge::{Asked, OnFailure, Strategy};
 use offshoot_model::{Ending, Isolation, Payload, Reason};
@@ -94,6 +95,25 @@ impl AnswerRules {
             format_args!("--merge {}: there is no agent `{agent}`", self.merging),
         )
         .hint(format_args!("{}`offshoot agents list` shows all", nearest.unwrap_or_default())))
+    }
+
+    /// Makes sure that so many pieces can make the answer, before any of them is paid for.
+    pub(crate) fn check_count(&self, pieces: usize) -> Result<(), Failure> {
+        match self.merging {
+            Merging::Strategy(Strategy::Quorum(needed))
+                if needed.get() as usize > pieces && pieces > 0 =>
+            {
+                let answers = number::many(pieces as u64, "answer");
+                let message = format!(
+                    "--merge quorum:{needed} needs {needed} equal answers, and at most {answers} will come"
+                );
+                Err(Failure::input(FailureCode::QuorumTooLarge, message).hint(format_args!(
+                    "ask more agents, or take --merge quorum:{}",
+                    pieces / 2 + 1
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Makes sure that patches can come of each piece: of this agent, and with this folder where one is asked for. Without one of its

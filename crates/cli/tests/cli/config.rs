@@ -8,6 +8,15 @@ use serde_json::Value;
 use crate::command::{Place, Table, check};
 
 #[test]
+fn a_runtime_whose_name_is_nearly_right_is_told() {
+    let place = Place::new();
+    place.file("c.toml", "[runtimes.opnai]\nmeter = \"on\"\n[runtimes.mine]\nmeter = \"on\"\n");
+    let checked = place.run(&["config", "check", "c.toml"]).expect_code(0).text();
+    let said = "runtimes.opnai: no runtime of this name is built in; the nearest is `openai`";
+    assert!(checked.contains(said) && checked.contains("no error, and 1 warning"), "{checked}");
+}
+
+#[test]
 fn every_value_knows_its_origin() {
     let place = Place::new();
     place.file(

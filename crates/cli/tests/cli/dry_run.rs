@@ -75,3 +75,36 @@ fn a_dry_run_tells_the_tokens_that_a_model_would_read_and_their_price() {
     let own = place.run(&["map", "--dry-run", "in", "--", "cat"]).expect_code(0);
     assert!(!own.stdout().contains("to read"), "{}", own.text());
 }
+
+#[test]
+fn a_dry_run_says_that_a_day_has_too_little_left() {
+    let (place, _api) = openai::stage([Rule::always(Reply::text("hello"))], "");
+    place.file("home/.config/offshoot/config.toml", "[host]\ntokensPerDay = 1000\n");
+    let plan = |more: &[&str]| {
+        let words = ["run", "--config", "c.toml", "--dry-run", "--runtime", "openai"];
+        place.run(&[&words[..], more, &["x"]].concat()).expect_code(0)
+    };
+    let day = "day: host.tokensPerDay: 0 tokens of 1,000 tokens is spent today or reserved\n";
+    let refused = "\nday: refused before it starts: ";
+    let fits = plan(&["--budget-tokens", "1000"]);
+    assert!(fits.stdout().contains(day) && !fits.stdout().contains(refused), "{}", fits.text());
+    assert!(fits.stdout().contains("\n  host.tokensPerDay  "), "{}", fits.text());
+    for more in [&["--budget-tokens", "1001"][..], &[]] {
+        let planned = plan(more);
+        assert!(planned.stdout().contains(refused), "{}", planned.text());
+        let words = [&["run", "--config", "c.toml", "--runtime", "openai"], more, &["x"]].concat();
+        let real = place.run(&words);
+        let why = real.text();
+        let why = why.split("error: ").nth(1).and_then(|it| it.lines().next()).expect("a reason");
+        assert!(planned.stdout().contains(why), "{why}: {}", planned.text());
+    }
+}
+
+#[test]
+fn a_dry_run_says_that_a_budget_pays_for_nothing() {
+    let (place, _api) = openai::stage([Rule::always(Reply::text("hello"))], "");
+    let words = ["run", "--config", "c.toml", "--dry-run", "--runtime", "openai"];
+    let planned = place.run(&[&words[..], &["--budget-tokens", "0", "x"]].concat()).expect_code(0);
+    let said = "budget: 0 tokens, which pays for nothing: no agent starts\n";
+    assert!(planned.stdout().contains(said), "{}", planned.text());
+}

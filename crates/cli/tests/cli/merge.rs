@@ -105,3 +105,22 @@ fn a_tie_is_marked_and_bytes_are_no_text() {
     let kept = ["merge", "--children", "last", "--strategy", "structured:base64"];
     assert_eq!(place.run(&kept).expect_code(0).stdout(), expected);
 }
+
+/// A quorum that cannot come is refused before any agent is paid for it, and one that did not come is the reason of the tree.
+#[test]
+fn a_quorum_has_as_many_answers_as_it_needs() {
+    let place = Place::new();
+    place.file("in", "1\n2\n");
+    let words = ["--merge", "quorum:3", "--", "sh", "-c", "echo $$"];
+    let fanout = place.run(&[&["fanout", "--task", "a", "--task", "b"][..], &words].concat());
+    let map = [&["map", "--split", "lines:1", "in", "--dry-run"][..], &words].concat();
+    for refused in [fanout, place.run(&map)] {
+        let text = refused.expect_code(2).text();
+        assert!(text.contains("needs 3 equal answers, and at most 2 answers will come"), "{text}");
+    }
+    let words = ["--merge", "quorum:2", "--", "sh", "-c", "echo $$"];
+    place.run(&[&["fanout", "--task", "a", "--task", "b"][..], &words].concat()).expect_code(1);
+    let shown = place.run(&["show", "last"]).expect_code(0);
+    let said = "no value was given 2 times; the most frequent was given 1 times";
+    assert!(shown.stdout().contains(said), "{}", shown.text());
+}
