@@ -18,8 +18,8 @@ use crate::template::Template;
 section! {
     /// Bounds of the computer, for all trees of a user; only in the system or user file.
     pub struct HostSettings, foreign &[] => {
-        /// The part of the memory that stays available: a start waits while less than that is left, where another run holds a slot. 0
-        /// starts runs whatever is left.
+        /// The part of the memory of the computer that stays available. While less than that is available, no run starts beside others that
+        /// run. With 0 runs start however much is available.
         pub memory_keep: Option<Valued<Fraction>> = "memoryKeep",
             built_in built_in::HOST_MEMORY_KEEP;
         /// The most runs that hold a slot at once, over all trees of the user. Where as many do, a run that would start waits for the end

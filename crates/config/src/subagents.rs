@@ -65,13 +65,14 @@ section! {
         pub model: Option<Valued<ModelChoice>> = "model";
         /// The effort of sub-agents' thinking, in the words of their runtime; unset inherits.
         pub thinking: Option<Valued<String>> = "thinking", such_as "low";
-        /// Seconds a run may take, starting and running, and of CPU time while it waits; 0 is no limit.
+        /// The most seconds that a run may take from its start to its end. While it waits for children, the CPU time that it uses counts, and
+        /// nothing else. 0 is no limit.
         pub run_timeout_seconds: Option<Valued<u64>> = "runTimeoutSeconds",
             built_in built_in::RUN_TIMEOUT_SECONDS, limit zero_is_endless();
         /// Seconds without any sign of life while running; 0 is no limit.
         pub idle_timeout_seconds: Option<Valued<u64>> = "idleTimeoutSeconds",
             built_in built_in::IDLE_TIMEOUT_SECONDS, limit zero_is_endless();
-        /// Seconds between the request to stop and the kill.
+        /// The seconds that a run has for its end after it was asked to stop. Then its processes are killed.
         pub grace_seconds: Option<Valued<u64>> = "graceSeconds",
             built_in built_in::GRACE_SECONDS, limit count();
         /// Bytes that a run may answer with; one that exceeds them is ended. 0 is no limit.
@@ -115,8 +116,8 @@ section! {
         pub tools_by_depth: BTreeMap<u8, Valued<ToolList>> = "toolsByDepth", bound tools();
         /// The amounts that the tree may use up.
         pub budget: BudgetSettings = "budget";
-        /// Seconds for the whole tree, queueing included; 0 or unset is no limit. The value of an agent deeper in the tree
-        /// counts for what is below that agent, from its first child on.
+        /// The most seconds that the whole tree may take, with the time in line. Of an agent below the root: the most seconds that everything
+        /// below that agent may take, from its first child on. 0 or unset is no limit.
         pub deadline_seconds: Option<Valued<u64>> = "deadlineSeconds", limit zero_is_endless();
         /// The limits at which an agent that cannot run is no longer started.
         pub breaker: BreakerSettings = "breaker";
@@ -174,17 +175,18 @@ section! {
         pub tokens: Option<Valued<u64>> = "tokens", limit count();
         /// Dollars; 0 is none at all.
         pub usd: Option<Valued<MicroUsd>> = "usd", limit count();
-        /// The share of what is left that a spawn reserves when it asks for no amount, or `pool`. Where it is not set, the
-        /// pieces of a map or a fanout draw from one pool.
+        /// The part of the budget of its parent that a child gets when it asks for no amount: with 0.5 the half of what is left. `pool`: the
+        /// children have no parts of their own, and each takes as much as it uses. Where it is not set, the pieces of a map or a fanout
+        /// draw from a pool.
         pub share: Option<Valued<Share>> = "share",
             built_in built_in::BUDGET_SHARE, limit count();
-        /// The share that many children at once leave to their parent.
+        /// The part of a budget that stays with the parent where it is divided among many children at once.
         pub keep: Option<Valued<Fraction>> = "keep", built_in built_in::BUDGET_KEEP, limit greater_is_stricter();
         /// True if a runtime of unknown cost may run under a budget in dollars.
         pub allow_unknown_cost: Option<Valued<bool>> = "allowUnknownCost",
             built_in built_in::BUDGET_ALLOW_UNKNOWN_COST, limit permission();
-        /// `stop`: a request to a model that is more than its run has left is refused by the meter. `pause`: it waits first, for at most 280 s
-        /// (Gemini: 50 s), until the operator gives more with `offshoot budget`.
+        /// The treatment of a request to a model that costs more than its run has left. `stop`: the meter refuses it. `pause`: it waits for the
+        /// operator, who gives more with `offshoot budget`; after 280 s (Gemini: 50 s) it is refused.
         pub on_cap: Option<Valued<OnCap>> = "onCap", built_in built_in::BUDGET_ON_CAP, limit greater_is_stricter();
     }
 }
@@ -204,8 +206,8 @@ section! {
 section! {
     /// The repetition of a run that failed for a passing reason.
     pub struct RetrySettings, foreign &[] => {
-        /// Attempts after the first. The built-in number holds where the runtime goes on where the run was, as Claude Code
-        /// does; elsewhere it is 0.
+        /// The most further attempts of a run whose attempt failed by a fault that may pass. The built-in number is for runtimes that go on
+        /// where the attempt has ended, as Claude Code does; for all others it is 0.
         pub count: Option<Valued<u32>> = "count", built_in built_in::RETRIES_COUNT, limit count();
         /// Endings after which a run begins again, besides faults of its runtime that another attempt can mend: `exit:75`, `exit`
         /// for any code, `signal`, `timeout`, `idle`.

@@ -42,6 +42,8 @@ pub struct BuiltInRuntime {
     pub name: &'static str,
     /// True if a command that is given for a tree is for this runtime.
     pub runs_commands: bool,
+    /// True if an attempt goes on where the one before has ended.
+    pub resumes: bool,
     /// The provider that its runs ask.
     pub(crate) asks: Asks,
     effect: fn(AgentSetting) -> Effect,
@@ -68,6 +70,8 @@ pub struct CheckRequest<'a> {
     pub command: &'a [String],
     /// True if the operator gave the command for this very tree.
     pub plain: bool,
+    /// The model that the task or the agent names; none where neither does.
+    pub model: Option<&'a str>,
     /// The run as far as it is known, where its whole command line is wanted: for a dry run.
     pub launch: Option<&'a Launch>,
 }
@@ -174,7 +178,13 @@ pub(crate) async fn build(
         let processes = processes.clone();
         let wanted = wanted == Some(runtime.name);
         let parts = RuntimeParts { config, environment, processes, folder, wanted };
-        built.extend((runtime.build)(parts).await?);
+        let ready = (runtime.build)(parts).await?;
+        debug_assert!(
+            ready.as_ref().is_none_or(|ready| ready.abilities().resumes == runtime.resumes),
+            "what is said of {} before it is built is true of it",
+            runtime.name
+        );
+        built.extend(ready);
     }
     Ok(built)
 }

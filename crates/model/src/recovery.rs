@@ -44,7 +44,9 @@ impl Reason {
             // Wrong use, wrong input, no permission, wrong configuration: the same request has the same outcome.
             Self::ExitCode { code: 2 | 64..=68 | 72 | 73 | 76..=78 } => no(None),
             Self::ExitCode { .. } => yes(None),
-            Self::CannotStart { .. } => no(Some("check the command's name, its mode and PATH")),
+            Self::CannotStart { .. } => no(Some(
+                "of a program, check its name, its mode and PATH; of a chat endpoint or Claude Code, check its options with `offshoot config show`",
+            )),
             Self::InputUnreadable { .. } => no(Some(
                 "leave files and working folders in their place until the tree has ended, or run it over a copy",
             )),

@@ -7,8 +7,8 @@ use offshoot_config::{AgentId, Config, Origin, Share, SubagentSettings, Valued};
 use offshoot_display::json::Document;
 use offshoot_display::number::{self, bytes, count};
 use offshoot_door::StatusAnswer;
-use offshoot_host::runtimes::EXEC;
-use offshoot_model::{BudgetGrant, BudgetRequest, MicroUsd, TokenCount};
+use offshoot_host::runtimes::{BuiltInRuntime, EXEC};
+use offshoot_model::{BudgetGrant, BudgetRequest, CostKnowledge, MicroUsd, TokenCount};
 use offshoot_policy::Terms;
 use offshoot_policy::budget::{Claim, first_part, parts, plausible_usd};
 use serde::Serialize;
@@ -224,10 +224,21 @@ impl DryRun<'_> {
             if key == "budget.share" && valued.origin == Origin::BuiltIn && self.has_pieces() {
                 valued.value = json!(Share::Pool);
             }
+            if key == "retries.count" && valued.origin == Origin::BuiltIn && !self.resumes() {
+                valued.value = json!(0);
+            }
             (key, valued)
         })
         .chain(self.config.host_values())
         .collect()
+    }
+
+    /// True if some run may go on where an attempt of it has ended. Of runtimes of plugins nothing is known before they are loaded.
+    fn resumes(&self) -> bool {
+        let resumes = |name: &str| BuiltInRuntime::of(name).is_none_or(|runtime| runtime.resumes);
+        let own = self.agents.iter().filter_map(|agent| agent.runs.as_ref());
+        let mut runtimes = own.map(|own| &own.runtime).chain(std::iter::once(&self.plan.runtime));
+        runtimes.any(|runtime| resumes(runtime))
     }
 
     /// True for a map and a fanout.
@@ -318,6 +329,16 @@ impl DryRun<'_> {
     }
 
     fn cost_line(&self) -> String {
+        let plan = (!self.plan.runtime.is_empty()).then_some(&self.plan.runtime);
+        let own = self.agents.iter().filter_map(|agent| Some(&agent.runs.as_ref()?.runtime));
+        let mut runtimes = own.chain(plan).peekable();
+        let is_said = |runtime: &Arc<str>| {
+            let cost = self.config.runtime(runtime).and_then(|it| it.cost.as_ref());
+            cost.is_some_and(|cost| cost.value == CostKnowledge::None)
+        };
+        if runtimes.peek().is_some() && runtimes.all(is_said) {
+            return format!("cost: none, as runtimes.{}.cost says", self.plan.runtime);
+        }
         match (self.may_cost(), self.most_usd()) {
             (false, _) => "cost: none that is known, because the program is yours".to_owned(),
             (true, Some(most)) => {

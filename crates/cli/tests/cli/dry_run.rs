@@ -108,3 +108,17 @@ fn a_dry_run_says_that_a_budget_pays_for_nothing() {
     let said = "budget: 0 tokens, which pays for nothing: no agent starts\n";
     assert!(planned.stdout().contains(said), "{}", planned.text());
 }
+
+#[test]
+fn a_dry_run_says_what_an_endpoint_without_a_price_costs_and_how_often_it_is_tried() {
+    let (place, _api) = openai::stage([Rule::always(Reply::text("hello"))], "");
+    let words = ["run", "--config", "c.toml", "--dry-run", "--runtime", "openai", "x"];
+    let planned = place.run(&words).expect_code(0);
+    let said = ["cost: not known before, ", "\n  retries.count               0  "];
+    assert!(said.iter().all(|said| planned.stdout().contains(said)), "{}", planned.text());
+    let config = fs::read_to_string(place.path().join("c.toml")).expect("it was written");
+    place.file("c.toml", format!("{config}[runtimes.openai]\ncost = \"none\"\n"));
+    let planned = place.run(&words).expect_code(0);
+    let said = "\ncost: none, as runtimes.openai.cost says\n";
+    assert!(planned.stdout().contains(said), "{}", planned.text());
+}

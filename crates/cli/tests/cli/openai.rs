@@ -583,3 +583,20 @@ fn a_model_that_repeats_itself_is_named_and_stopped_where_it_is_to_be() {
     assert!((10..=11).contains(&asked), "{asked}");
     place.run(&["audit", "last"]).expect_code(0);
 }
+
+#[test]
+fn an_agent_without_a_model_is_refused_before_anything_starts() {
+    let (place, api) = stage([Rule::always(Reply::text("fruit"))], "");
+    let config = std::fs::read_to_string(place.path().join("c.toml")).expect("it was written");
+    place.file("c.toml", config.replace("model = \"small\"\n", ""));
+    let outcome = run(&place, &["go"]).expect_code(5);
+    assert!(
+        outcome.text().contains("no model is chosen for the agent `main`"),
+        "{}",
+        outcome.text()
+    );
+    let own = "[[agents.list]]\nid = \"main\"\nmodel = \"small\"\n";
+    place.file("c.toml", format!("{}{own}", config.replace("model = \"small\"\n", "")));
+    run(&place, &["go"]).expect_code(0);
+    assert_eq!(api.requests().len(), 1);
+}

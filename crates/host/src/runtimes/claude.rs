@@ -27,6 +27,7 @@ use crate::pressure_file::shared_pressure;
 pub const CLAUDE: BuiltInRuntime = BuiltInRuntime {
     name: "claude",
     runs_commands: false,
+    resumes: true,
     asks: Asks::Anthropic,
     effect,
     shared_prompt: |_| Some(ClaudeRuntime::SHARED_PROMPT),

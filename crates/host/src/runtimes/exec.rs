@@ -18,6 +18,7 @@ use crate::metering::Asks;
 pub const EXEC: BuiltInRuntime = BuiltInRuntime {
     name: offshoot_runtime::EXEC,
     runs_commands: true,
+    resumes: false,
     asks: Asks::AnyProvider,
     effect,
     shared_prompt: |_| None,
@@ -69,7 +70,7 @@ fn runtime(parts: RuntimeParts<'_>) -> ExecRuntime {
 
 /// Finds the program. Behind a wrapper only the wrapper can know.
 fn check(request: &CheckRequest<'_>) -> Result<CheckedRuntime, HostError> {
-    let CheckRequest { config, environment, agent, folder, command, plain, launch: _ } = *request;
+    let CheckRequest { config, environment, agent, folder, command, plain, .. } = *request;
     let settings = config.runtime(EXEC.name);
     let own = config.agent(agent).and_then(|agent| agent.command.as_ref());
     let general = settings.and_then(|settings| settings.command.as_ref());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use offshoot_config::{Config, RuntimeSettings, Valued};
+use offshoot_config::{AgentId, Config, RuntimeSettings, Valued};
 use offshoot_model::CostKnowledge;
 use offshoot_runtime::Runtime;
 use offshoot_runtime_openai::{AgentOptions, CostOption, OpenAiOptions, OpenAiRuntime, Price};
@@ -21,12 +21,20 @@ use crate::pressure_file::shared_pressure;
 pub(crate) const OPENAI: BuiltInRuntime = BuiltInRuntime {
     name: "openai",
     runs_commands: false,
+    resumes: false,
     asks: Asks::ChatEndpoint,
     effect,
     shared_prompt: |config| Some(options(config).ok()?.shared_prompt()),
     check,
     build: |parts| async move { build(&parts) }.boxed(),
 };
+
+/// An agent of which nothing says which model it asks.
+#[derive(Debug, thiserror::Error)]
+#[error("no model is chosen for the agent `{agent}`")]
+struct ModelMissing {
+    agent: AgentId,
+}
 
 fn effect(setting: AgentSetting) -> Effect {
     match setting {
@@ -43,7 +51,13 @@ fn effect(setting: AgentSetting) -> Effect {
 
 /// Looks whether the endpoint can be called, and calls nothing.
 fn check(request: &CheckRequest<'_>) -> Result<CheckedRuntime, HostError> {
-    let runtime = runtime(request.config, request.environment)?;
+    let options = options(request.config)?;
+    if options.model.is_none() && request.model.is_none() {
+        let missing = ModelMissing { agent: request.agent.clone() };
+        let hint = "name one with runtimes.openai.options.model, or with model of the agent in agents.list";
+        return Err(RuntimeError::new(missing, hint).into());
+    }
+    let runtime = OpenAiRuntime::new(OPENAI.name, options, &request.environment.variables);
     runtime.check().map_err(|error| {
         let hint = error.hint();
         RuntimeError::new(error, hint)

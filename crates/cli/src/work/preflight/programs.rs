@@ -72,8 +72,19 @@ impl<'a> Programs<'a> {
                 let config = self.config;
                 let launch = self.dry_run.then(|| launch(run, config)).flatten();
                 let launch = launch.as_ref();
-                let request =
-                    CheckRequest { config, environment, agent, folder, command, plain, launch };
+                let definition = config.agent(agent).and_then(|agent| agent.model.as_ref());
+                let own = definition.and_then(|model| model.value.primary.as_deref());
+                let model = run.model.or(own);
+                let request = CheckRequest {
+                    config,
+                    environment,
+                    agent,
+                    folder,
+                    command,
+                    plain,
+                    model,
+                    launch,
+                };
                 built_in.check(&request).map_err(|error| match error {
                     HostError::NoCommand { .. } => no_runtime(format_args!("{error}"), None),
                     HostError::Runtime(error) if !chosen => no_runtime(
