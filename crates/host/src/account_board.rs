@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
+use crate::runtimes::EXEC;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use offshoot_model::{Account, Timestamp};
@@ -172,6 +173,10 @@ impl AccountBoard for WallFolder {
     }
 
     fn pressed(&self, account: &Account, at: Timestamp) {
+        // Programs of several trees ask several services.
+        if *account.runtime == *EXEC.name {
+            return;
+        }
         let path = self.folder.join(file_name(account)).with_extension(PRESSED);
         let pressed = Pressed { account: account.clone(), at };
         if let Err(error) = self.write_file(&path, &pressed) {

@@ -182,6 +182,10 @@ impl DayBudget {
             Ok(asked) => asked,
             Err(error) => return Ok(Some(error)),
         };
+        if state_home.is_none() {
+            let source = io::Error::from(io::ErrorKind::NotFound);
+            return Ok(Some(DayError::Folder { folder: own.folder, source }));
+        }
         let taken = match own.folder.is_dir() {
             true => {
                 let _turn = own.turn()?;

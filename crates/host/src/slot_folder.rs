@@ -86,6 +86,8 @@ struct Sharer {
     written: Written,
     /// True if the claim goes to the end of the line with the next look.
     comes_last: bool,
+    /// The number of the last claim that was taken in.
+    taken_in: u64,
     /// The share that was told last.
     due: u32,
     changes: OwnedFd,
@@ -290,6 +292,7 @@ impl Joined {
             own,
             written: own,
             comes_last: false,
+            taken_in: 0,
             due: 0,
             changes,
             claims,
@@ -415,7 +418,8 @@ impl Sharer {
 
     /// Takes in what the tree claims. What begins to wait, or goes on to wait when it has given up a slot, comes last.
     fn take(&mut self, claim: HostClaim) {
-        let HostClaim { back, debt, wants } = claim;
+        let HostClaim { number, back, debt, wants } = claim;
+        self.taken_in = number;
         let waited = self.own.wants > self.own.holds;
         let holds = self.own.holds.saturating_sub(back);
         self.own = Written { holds, debt, wants, ..self.own };
@@ -438,7 +442,7 @@ impl Sharer {
             self.written = own;
         }
         self.own = own;
-        Ok(HostGrant { more, due, wants: own.wants })
+        Ok(HostGrant { more, due, claim: self.taken_in })
     }
 }
 

@@ -246,3 +246,24 @@ fn reset_of(reset: Reset) -> Option<WallReset> {
         Reset::After(length) => WallReset::In(length),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use offshoot_meter::RequestId;
+
+    use super::*;
+
+    #[test]
+    fn a_provider_that_has_too_much_to_do_is_told_from_one_that_refuses() {
+        let is_pressure = |ending| {
+            let charge = Charge::NOTHING;
+            let run = RunId::from_bytes([1; 16]);
+            let (request, model) = (RequestId(1), "m".to_owned());
+            charge_of(Settle { run, request, model, ending, charge }).is_pressure
+        };
+        let declined = [400, 401, 429, 500, 503, 529];
+        let found = declined.map(|status| is_pressure(Ending::Declined(status)));
+        assert_eq!(found, [false, false, true, false, true, true]);
+        assert!(![Ending::Answered, Ending::Broken, Ending::NotSent].into_iter().any(is_pressure));
+    }
+}

@@ -98,7 +98,7 @@ pub enum EventKind {
         /// The time of the next call.
         until: Timestamp,
     },
-    /// The service of the run has answered again, after [`Self::BacksOff`].
+    /// The service of the run has answered again, after `backs_off`.
     Answered,
     /// The usage so far: cumulative, it replaces earlier reports.
     Used {

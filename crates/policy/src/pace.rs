@@ -24,7 +24,8 @@ pub struct Paces(BTreeMap<Account, Pace>);
 struct Pace {
     /// The most runs that work at once.
     most: u32,
-    /// The runs that worked when the bound was set: a fault of the service that one of them meets is no news.
+    /// The runs that worked when the bound was lowered, and were not answered before it grew: a fault of the service that one of them meets
+    /// is no news.
     before: BTreeSet<RunId>,
     /// The runs that were answered since the bound was set.
     answered: BTreeSet<RunId>,
@@ -49,6 +50,12 @@ impl Paces {
         if let Some(pace) = self.0.get_mut(account) {
             pace.before.remove(&run);
         }
+    }
+
+    /// Returns true if a fault of the service that a run meets says more than is known: it began after the bound was set, or was answered
+    /// before the bound grew.
+    pub fn is_news(&self, account: &Account, run: RunId) -> bool {
+        self.0.get(account).is_none_or(|pace| !pace.before.contains(&run))
     }
 
     /// Returns the bound that follows where the service had too much to do for a run of this account while so many worked; none where the
@@ -93,7 +100,8 @@ impl Paces {
         };
         let known = self.0.get_mut(account);
         let before = match known {
-            Some(pace) if pace.most <= most => std::mem::take(&mut pace.before),
+            // It grows because so many were answered.
+            Some(pace) if pace.most <= most => &pace.before - &pace.answered,
             _ => working.into_iter().collect(),
         };
         self.0.insert(account.clone(), Pace { most, before, answered: BTreeSet::new() });

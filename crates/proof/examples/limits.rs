@@ -10,7 +10,7 @@ const HEAD: &str = "\
 # Limits
 
 Made by `cargo xtask regenerate` from the table of limits. Keys stand below `agents.defaults.subagents`, or below `subagents` of one
-agent; along a chain of agents the strictest value holds. Those of `host` stand in the user's or the system's file alone. `offshoot config resolve` shows the values that hold and where each was set (`offshoot config show` those of `host`);
+agent; along a chain of agents the strictest value holds. Those of `host` stand in the user's or the system's file alone. `offshoot config resolve` shows the values that hold and where each was set, those of `host` too;
 [refusals.md](refusals.md) says what to do about a refusal.
 
 Each limit is proved in three ways: from outside, by built-in agents that ask for more than it allows, under your own configuration

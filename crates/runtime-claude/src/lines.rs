@@ -89,6 +89,11 @@ impl Retry {
         let is_pressure = ["rate_limit", "overloaded"].contains(&&*self.error);
         is_pressure.then(|| Duration::from_millis(self.delay_ms))
     }
+
+    /// True if the service has more to do than it can, or is not there.
+    pub fn is_pressure(&self) -> bool {
+        self.pressure().is_some() || self.error == "connection_failed"
+    }
 }
 
 /// A piece of an answer.

@@ -167,10 +167,15 @@ impl Session<'_> {
             {
                 self.pressure.rises(wait);
             }
+            if matches!(line, Line::CallBegan(_)) {
+                self.host.answers();
+            }
             match self.thread.talk.hear(line) {
                 None => {}
                 Some(Effect::Told { line, tools }) => tell(&self.host, line, tools),
-                Some(Effect::BacksOff(why, wait)) => self.host.backs_off(why, wait),
+                Some(Effect::BacksOff { why, wait, is_pressure }) => {
+                    self.host.backs_off(why, wait, is_pressure);
+                }
                 Some(Effect::Used) => self.used(),
                 Some(Effect::QuotaLeft(quotas)) => tell_quotas(&self.host, quotas),
                 Some(Effect::AskUsage) => self.ask_usage().await,
@@ -262,7 +267,7 @@ impl Session<'_> {
                             Some(Effect::QuotaLeft(quotas)) => tell_quotas(host, quotas),
                             Some(Effect::Used | Effect::TurnEnded) => used(talk, host),
                             // Between its turns it asks for nothing.
-                            Some(Effect::BacksOff(..) | Effect::End) | None => {}
+                            Some(Effect::BacksOff { .. } | Effect::End) | None => {}
                             Some(Effect::AskUsage | Effect::Answered(_)) => {}
                         }
                     }

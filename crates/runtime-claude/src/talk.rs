@@ -44,7 +44,14 @@ pub enum Effect {
         tools: Vec<ToolUse>,
     },
     /// To tell that the service is asked again after this wait, and why.
-    BacksOff(String, Duration),
+    BacksOff {
+        /// The fault, in words.
+        why: String,
+        /// The wait.
+        wait: Duration,
+        /// True if the service has too much to do, or is not there.
+        is_pressure: bool,
+    },
     /// To tell what has been used.
     Used,
     /// To tell what is left of quotas of the account.
@@ -218,7 +225,12 @@ impl Talk {
     fn refused(&mut self, retry: &Retry) -> Effect {
         self.evidence.retry_after = Some(Duration::from_millis(retry.delay_ms));
         if outcome::is_retryable(Some(&retry.error), None) {
-            return Effect::BacksOff(backs_off(retry), Duration::from_millis(retry.delay_ms));
+            return Effect::BacksOff {
+                why: backs_off(retry),
+                wait: Duration::from_millis(retry.delay_ms),
+                // Where a quota is used up, that is told by itself.
+                is_pressure: retry.is_pressure() && self.evidence.quota.is_none(),
+            };
         }
         if retry.error != UNAUTHORIZED || retry.attempt < 2 {
             return Effect::Told { line: Some(again(retry)), tools: Vec::new() };

@@ -53,7 +53,9 @@ fn replay(lines: &str, exit: Exit) -> String {
                 let line = line.map(|line| format!("progress    {line}"));
                 line.into_iter().chain(tools).collect::<Vec<_>>().join("\n")
             }
-            Some(Effect::BacksOff(why, wait)) => format!("backs off   {wait:?}: {why}"),
+            Some(Effect::BacksOff { why, wait, is_pressure }) => {
+                format!("backs off   {wait:?}: {why}, pressure: {is_pressure}")
+            }
             Some(Effect::Used | Effect::QuotaLeft(_)) => {
                 let tokens = talk.meter().usage().total().known().expect("everything is told");
                 format!("used        {tokens} tokens")

@@ -131,6 +131,11 @@ impl Failure {
         matches!(self, Self::Refused { status: 429 | 503 | 529, .. }) && self.is_retryable()
     }
 
+    /// True if the service is not there.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Unreachable { .. })
+    }
+
     /// Returns the time after which the service wants to be asked again.
     pub fn after(&self) -> Option<Duration> {
         match self {

@@ -115,6 +115,9 @@ const PROGRESS_CHARS: usize = 200;
 /// often.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 
+/// A wait for a service that another run has met is told from this length on.
+const TOLD_FROM: Duration = Duration::from_secs(3);
+
 impl Session<'_> {
     /// Runs turn after turn, to the end.
     pub(crate) async fn run(&mut self) -> Reason {
@@ -240,6 +243,11 @@ impl Session<'_> {
         let mut request = self.request(&messages, purpose);
         let mut failed = 0;
         loop {
+            if let Some(left) =
+                self.pressure.left().filter(|left| failed == 0 && *left >= TOLD_FROM)
+            {
+                self.host.backs_off("another run of the account was told to wait", left, false);
+            }
             self.pressure.passes(self.chance).await;
             (self.counted, self.came) = (None, 0);
             self.meter.call_began(self.bound(request.len()));
@@ -286,12 +294,15 @@ impl Session<'_> {
                 continue;
             };
             let why = format!("{}; retry {failed} of {}", error_chain(&failure), retries.count);
-            self.host.backs_off(why, wait);
-            self.told = Instant::now();
-            tracing::info!(attempts = failed, wait_ms = wait.as_millis() as u64, "tries again");
             if failure.is_pressure() {
                 self.pressure.rises(wait);
-            } else {
+            }
+            // Others may have been told to wait for longer.
+            let left = wait.max(self.pressure.left().unwrap_or_default());
+            self.host.backs_off(why, left, failure.is_pressure() || failure.is_unreachable());
+            self.told = Instant::now();
+            tracing::info!(attempts = failed, wait_ms = wait.as_millis() as u64, "tries again");
+            if !failure.is_pressure() {
                 #[expect(
                     clippy::disallowed_methods,
                     reason = "the wait is a length of time that the service asked for"

@@ -44,6 +44,8 @@ pub enum RunEvent {
         why: Arc<str>,
         /// The wait before the next call.
         wait: Duration,
+        /// True if the service has too much to do, or is not there: fewer runs of the account start then.
+        is_pressure: bool,
     },
     /// The usage so far. Cumulative.
     Used {
@@ -204,9 +206,10 @@ impl RunHost {
         self.0.hear(RunEvent::Answers);
     }
 
-    /// Tells that the service has refused or broken off a call, why, and that it is asked again after this wait.
-    pub fn backs_off(&self, why: impl Into<Arc<str>>, wait: Duration) {
-        self.0.hear(RunEvent::BacksOff { why: why.into(), wait });
+    /// Tells that the service has refused or broken off a call, why, and that it is asked again after this wait. `is_pressure` is true if the
+    /// service has too much to do, or is not there. The next answer is told with [`answers`](Self::answers).
+    pub fn backs_off(&self, why: impl Into<Arc<str>>, wait: Duration, is_pressure: bool) {
+        self.0.hear(RunEvent::BacksOff { why: why.into(), wait, is_pressure });
     }
 
     /// Shows that the run is at work, as often as that is seen; nothing is told.

@@ -47,6 +47,8 @@ pub trait HostClaims: Send {
 /// The claim of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostClaim {
+    /// The number of the claim, from 1.
+    pub number: u64,
     /// The number of slots that go back to the host, of those that it has given.
     pub back: u32,
     /// The number of runs that hold a slot of the tree and none of the host: they went on because a wait of theirs failed.
@@ -62,8 +64,8 @@ pub struct HostGrant {
     pub more: u32,
     /// The number of slots that are due to the tree in all.
     pub due: u32,
-    /// The number that the tree wants, by the last claim that the host has taken in: it may have claimed something else since.
-    pub wants: u32,
+    /// The number of the last claim that the host has taken in: the tree may have claimed something else since.
+    pub claim: u64,
 }
 
 /// A tree's end of both ways between it and the host.

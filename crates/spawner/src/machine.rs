@@ -424,7 +424,9 @@ impl Machine {
             }
             RunEvent::Progress(text) => self.show(run, text),
             RunEvent::Answers => self.shows_success(run),
-            RunEvent::BacksOff { why, wait } => self.backs_off(run, &why, wait),
+            RunEvent::BacksOff { why, wait, is_pressure } => {
+                self.backs_off(run, &why, wait, is_pressure);
+            }
             RunEvent::ToolUsed(used) => {
                 self.shows_success(run);
                 self.tool_used(run, used);

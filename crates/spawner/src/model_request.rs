@@ -37,7 +37,7 @@ pub struct ModelCharge {
     pub usage: Usage,
     /// The dollars that are charged.
     pub cost: Cost,
-    /// True if the provider declined it because it had too much to do.
+    /// True if the provider declined it with the status of one that has too much to do. Where a quota is used up, that is told before.
     pub is_pressure: bool,
 }
 

@@ -60,7 +60,7 @@ pub(crate) enum FailureCode {
     StageWithoutCommand,
     /// `map` is given `--then` together with an option that stages cannot have.
     NotWithStages,
-    /// `--merge quorum:N` asks for more equal answers than there are pieces.
+    /// `--merge quorum:N` asks for more equal answers than there are tasks or pieces.
     QuorumTooLarge,
     /// `--merge patch` is given to runs that would work in the files of the user.
     PatchWithoutFolder,

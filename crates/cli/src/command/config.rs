@@ -103,18 +103,19 @@ fn check(file: &Path, cx: &Invocation) -> Result<(), Failure> {
         .into_iter()
         .map(|undefined| undefined.text)
         .collect();
+    let misspelt: Vec<String> = misspelt(&config)
+        .map(|(name, near)| {
+            format!("runtimes.{name}: no runtime of this name is built in, the nearest is `{near}`; where a plugin has this one, nothing is wrong")
+        })
+        .collect();
     if cx.output.wants_json() {
         cx.output.json(&json!({
             "problems": [], "withoutEffect": without_effect, "undefinedChildren": undefined,
+            "misspeltRuntimes": misspelt,
         }))?;
     }
     undefined.iter().for_each(|what| cx.output.warning(NoteCode::ChildNotDefined, what));
     without_effect.iter().for_each(|what| cx.output.warning(NoteCode::SettingWithoutEffect, what));
-    let misspelt: Vec<String> = misspelt(&config)
-        .map(|(name, near)| {
-            format!("runtimes.{name}: no runtime of this name is built in; the nearest is `{near}`")
-        })
-        .collect();
     misspelt.iter().for_each(|what| cx.output.warning(NoteCode::SettingWithoutEffect, what));
     let notify = config.notify();
     let lone = notify.command.is_none() && (notify.on.is_some() || notify.silent_seconds.is_some());

@@ -108,7 +108,7 @@ impl AnswerRules {
                     "--merge quorum:{needed} needs {needed} equal answers, and at most {answers} will come"
                 );
                 Err(Failure::input(FailureCode::QuorumTooLarge, message).hint(format_args!(
-                    "ask more agents, or take --merge quorum:{}",
+                    "take --merge quorum:{}, more tasks, or smaller pieces",
                     pieces / 2 + 1
                 )))
             }

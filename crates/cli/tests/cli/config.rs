@@ -12,7 +12,7 @@ fn a_runtime_whose_name_is_nearly_right_is_told() {
     let place = Place::new();
     place.file("c.toml", "[runtimes.opnai]\nmeter = \"on\"\n[runtimes.mine]\nmeter = \"on\"\n");
     let checked = place.run(&["config", "check", "c.toml"]).expect_code(0).text();
-    let said = "runtimes.opnai: no runtime of this name is built in; the nearest is `openai`";
+    let said = "runtimes.opnai: no runtime of this name is built in, the nearest is `openai`";
     assert!(checked.contains(said) && checked.contains("no error, and 1 warning"), "{checked}");
 }
 

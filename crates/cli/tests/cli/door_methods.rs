@@ -299,6 +299,7 @@ ask("spawn_many", children=[sh("echo 1"), {"task": ""}, {"task": "y", "context":
     {**sh("echo 3"), "cwd": "/no such folder"}, sh("exec < held; read x; echo 3"), sh("echo 4")],
     wait={"merge": {"strategy": "sum"}, "progress": True})
 ask("spawn_many")
+ask("spawn_many", children=[sh("echo 1")], wait={"merge": {"strategy": "quorum:2"}})
 ask("spawn", task="z", cwd="here")
 ask("spawn", task="z", budget={"tokens": "many"})
 ask("spawn", label="no task")
@@ -315,7 +316,7 @@ ask("spawn", label="no task")
     // After the answer, the last progress may be left out.
     assert!(!progress.is_empty() && progress.iter().all(|it| it["total"] == 3), "{answers:?}");
     assert!(progress.iter().any(|it| it["merged"]["data"].is_number()), "{progress:?}");
-    let [.., many, empty, nowhere] = answers else { panic!("{answers:?}") };
+    let [.., many, empty, quorum, nowhere] = answers else { panic!("{answers:?}") };
     let children = many["children"].as_array().expect("children");
     let codes: Vec<&Value> = children.iter().map(|child| &child["refusal"]["code"]).collect();
     let (none, invalid, spent) = (&Value::Null, &json!("invalid_request"), &json!("spawn_limit"));
@@ -323,6 +324,7 @@ ask("spawn", label="no task")
     assert_eq!(children[4]["refusal"]["field"], "cwd");
     assert_eq!(many["waited"]["merged"]["data"], 6);
     assert_eq!(empty["field"], "children");
+    assert_eq!(quorum["field"], "wait.merge.strategy");
     assert_eq!(nowhere["field"], "cwd");
 }
 

@@ -63,6 +63,7 @@ mod plugin;
 mod plugin_merges;
 mod plugin_new;
 mod plugin_program;
+mod pressure;
 mod prices;
 mod promises;
 mod prove;

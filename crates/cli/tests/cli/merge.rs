@@ -123,4 +123,16 @@ fn a_quorum_has_as_many_answers_as_it_needs() {
     let shown = place.run(&["show", "last"]).expect_code(0);
     let said = "no value was given 2 times; the most frequent was given 1 times";
     assert!(shown.stdout().contains(said), "{}", shown.text());
+    // A failure that is left out is not why there is no answer.
+    let words = ["--on-failure", "skip", "--merge", "quorum:2", "--", "sh", "-c"];
+    let tasks = ["fanout", "--task", "a", "--task", "b", "--task", "c"];
+    let script = "read task; [ $task = c ] && exit 3; echo $task";
+    place.run(&[&tasks[..], &words, &[script]].concat()).expect_code(1);
+    let shown = place.run(&["show", "last"]).expect_code(0);
+    assert!(shown.stdout().contains(said), "{}", shown.text());
+    // A run is told the same of its children.
+    let script = r#""$OFFSHOOT" fanout --task a --task b --merge quorum:3 -- echo hi; echo $?; "$OFFSHOOT" list"#;
+    let inside = place.tree(&[], script).expect_code(0);
+    let printed = inside.stdout();
+    assert!(printed.starts_with("2\n") && printed.lines().count() == 3, "{}", inside.text());
 }

@@ -88,6 +88,8 @@ const SLOW_FROM: Duration = Duration::from_secs(5);
 const NAMED_AGAIN: usize = 5;
 /// A run is named as slow after so long where too few have completed to tell.
 const SLOW_ALONE: Duration = Duration::from_secs(60);
+/// The number of characters that are shown of a fault of a service.
+const SHOWN_OF_FAULT: usize = 60;
 /// As many runs tell how long one takes.
 const ENOUGH: u64 = 3;
 
@@ -504,7 +506,9 @@ impl Tally {
         }
         if let Some(BackOff { why, .. }) = self.back_offs.told() {
             let count = number::count(self.back_offs.count());
-            part(Part::STAYS, format!("  {count} held by the service ({})", neutral::line(why)));
+            part(Part::STAYS, format!("  {count} held by the service"));
+            let why: String = neutral::line(why).chars().take(SHOWN_OF_FAULT).collect();
+            part(0, format!(" ({why})"));
         }
         if self.first_start.is_some() {
             part(3, format!("  in {}", number::duration(self.elapsed())));

@@ -8,6 +8,7 @@ use offshoot_door::{
     CallError, ChildAnswer, Delegate, Delegated, ProgressSink, Spawn, SpawnInput, SpawnMany,
     Spawned, SpawnedMany, Split,
 };
+use offshoot_merge::Strategy;
 use offshoot_model::{
     ContextEntry, InputRange, OnNeedFailed, Refusal, RunId, SpawnRequest, ValueKind, VariableRef,
 };
@@ -70,6 +71,14 @@ impl TreeService {
                 return Err(invalid("children", "either `children`, or `template` with `split`"));
             }
         };
+        let strategy = wait.as_ref().and_then(|wait| wait.merge.as_ref()?.strategy.parse().ok());
+        if let Some(Strategy::Quorum(needed)) = strategy
+            && needed.get() as usize > asked.len()
+            && !asked.is_empty()
+        {
+            let message = format!("quorum:{needed} of {} children cannot come", asked.len());
+            return Err(invalid("wait.merge.strategy", message));
+        }
         // Before anything runs: a merge that cannot be used costs nothing then.
         let order = match &wait {
             Some(wait) => self.order_of(caller, wait).await?,

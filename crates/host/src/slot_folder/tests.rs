@@ -27,7 +27,7 @@ impl TestTree {
     }
 
     fn claim(&self, back: u32, wants: u32) {
-        self.claims.claim(HostClaim { back, debt: 0, wants });
+        self.claims.claim(HostClaim { number: 1, back, debt: 0, wants });
     }
 
     async fn hears(&mut self, more: u32, due: u32) {
@@ -94,7 +94,7 @@ async fn a_debt_counts_as_taken() {
     one.claim(0, 1);
     one.hears(1, 1).await;
     // Answered, and so written down, before the other one claims.
-    one.claims.claim(HostClaim { back: 0, debt: 1, wants: 2 });
+    one.claims.claim(HostClaim { number: 2, back: 0, debt: 1, wants: 2 });
     one.hears(0, 2).await;
     two.claim(0, 1);
     two.hears(0, 1).await;

@@ -37,9 +37,11 @@ pub fn encode(told: &RunEvent) -> (u32, Cow<'_, str>) {
             (event::TEXT, Cow::Owned(format!("process {pid} ({name}) was ended")))
         }
         RunEvent::Answers => (event::STATUS, json(to_json(&Status::of(ANSWERS), "status"))),
-        RunEvent::BacksOff { why, wait } => {
+        RunEvent::BacksOff { why, wait, is_pressure } => {
             let wait_ms = u64::try_from(wait.as_millis()).ok();
-            let status = Status { why: Some(Arc::clone(why)), wait_ms, ..Status::of(BACKS_OFF) };
+            let is_pressure = (!is_pressure).then_some(false);
+            let why = Some(Arc::clone(why));
+            let status = Status { why, wait_ms, is_pressure, ..Status::of(BACKS_OFF) };
             (event::STATUS, json(to_json(&status, "status")))
         }
         RunEvent::Used { usage, cost } => {
@@ -89,7 +91,8 @@ pub fn decode_without(
                 BACKS_OFF => {
                     let why = secrets.strike_out(status.why.as_deref().unwrap_or_default());
                     let wait = Duration::from_millis(status.wait_ms.unwrap_or(0));
-                    Some(RunEvent::BacksOff { why: why.into(), wait })
+                    let is_pressure = status.is_pressure.unwrap_or(true);
+                    Some(RunEvent::BacksOff { why: why.into(), wait, is_pressure })
                 }
                 _ => None,
             }
@@ -129,12 +132,22 @@ struct Status {
     why: Option<Arc<str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     wait_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    is_pressure: Option<bool>,
 }
 
 impl Status {
     fn of(status: &'static str) -> Self {
         let status = status.into();
-        Self { v: Version, must: Must, status, process: None, why: None, wait_ms: None }
+        Self {
+            v: Version,
+            must: Must,
+            status,
+            process: None,
+            why: None,
+            wait_ms: None,
+            is_pressure: None,
+        }
     }
 }
 

@@ -229,7 +229,12 @@ fn events_arrive() {
         RunEvent::ToolUsed(ToolUse::new("grep", &"a text")),
         RunEvent::Used { usage: Usage::UNKNOWN, cost: Cost::unknown() },
         RunEvent::Answers,
-        RunEvent::BacksOff { why: "429".into(), wait: Duration::from_millis(1_500) },
+        RunEvent::BacksOff {
+            why: "429".into(),
+            wait: Duration::from_millis(1_500),
+            is_pressure: true,
+        },
+        RunEvent::BacksOff { why: "cut".into(), wait: Duration::ZERO, is_pressure: false },
     ];
     for here in events {
         let (kind, payload) = event::encode(&here);

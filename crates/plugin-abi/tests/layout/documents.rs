@@ -339,7 +339,7 @@ fn runs(files: &mut Files) {
     files.both_ways("status", started(Some(process())), write, told(kind::STATUS));
     files.both_ways("status-bare", started(None), write, told(kind::STATUS));
     let (why, wait) = ("429 slow down".into(), Duration::from_millis(1_500));
-    let backs_off = Some(RunEvent::BacksOff { why, wait });
+    let backs_off = Some(RunEvent::BacksOff { why, wait, is_pressure: true });
     files.both_ways("status-backs-off", backs_off, write, told(kind::STATUS));
     // Those that are only ever read here.
     for (name, kind, line) in [

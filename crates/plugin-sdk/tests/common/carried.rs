@@ -65,7 +65,9 @@ impl abi::RunHost for HostSide {
             Some(RunEvent::ToolUsed(used)) => self.0.tool_used(used),
             Some(RunEvent::Used { usage, cost }) => self.0.used(usage, cost),
             Some(RunEvent::Answers) => self.0.answers(),
-            Some(RunEvent::BacksOff { why, wait }) => self.0.backs_off(why, wait),
+            Some(RunEvent::BacksOff { why, wait, is_pressure }) => {
+                self.0.backs_off(why, wait, is_pressure);
+            }
             Some(RunEvent::StrayEnded { pid, name }) => self.0.stray_ended(pid, name),
             Some(RunEvent::QuotaLeft { window, left, until }) => {
                 self.0.quota_left(window, left, until);

@@ -418,7 +418,7 @@ impl FanAnswer {
         } else if self.is_success() {
             Reason::Completed { exit_code: None }
         } else if let Err(error) = &self.verdict
-            && (self.missing() == 0 || is_of_merge(error))
+            && !matches!(error, MergeError::PiecesFailed { .. } | MergeError::Missing { .. })
         {
             Reason::RuntimeError { message: error.to_string(), retryable: false }
         } else {
@@ -426,11 +426,6 @@ impl FanAnswer {
         };
         Ending::of(reason)
     }
-}
-
-/// True if the merge has no answer whatever became of the pieces.
-const fn is_of_merge(error: &MergeError) -> bool {
-    matches!(error, MergeError::InputChanged { .. } | MergeError::NotAnswered { .. })
 }
 
 /// Returns the places of the pieces so that each comes behind those that it needs; none where they stand so already.

@@ -17,6 +17,9 @@ use super::run::RunIndex;
 /// The most bytes that are kept of the words in which a service refused a call.
 const LONGEST: usize = 400;
 
+/// The longest wait that is believed.
+const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// The calls of a run that failed and are made again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Backoff {
@@ -36,18 +39,30 @@ impl Backoff {
 
 impl Machine {
     /// The service of a run has refused or broken off a call, and is asked again after this wait.
-    pub(super) fn backs_off(&mut self, run: RunIndex, why: &str, wait: Duration) {
+    pub(super) fn backs_off(
+        &mut self,
+        run: RunIndex,
+        why: &str,
+        wait: Duration,
+        is_pressure: bool,
+    ) {
         let Some(live) = self.runs[run.get()].live() else { return };
         let backoff = live.backoff.as_deref();
+        let is_first = backoff.is_none_or(|backoff| !backoff.is_open);
+        // The meter has told of the wall before.
+        let is_wall = live.requests.as_ref().is_some_and(|requests| requests.met_wall());
         let why: Arc<str> = why[..why.floor_char_boundary(LONGEST)].into();
         match backoff.is_none_or(|backoff| backoff.allowance.has_room(self.now)) {
             true => {
-                let until = self.now.plus(wait);
+                let until = self.now.plus(wait.min(LONGEST_WAIT));
                 self.record(run, EventKind::BacksOff { why, until });
             }
             false => self.show(run, why),
         }
-        self.meets_pressure(run);
+        // The calls that follow meet the same fault.
+        if is_pressure && is_first && !is_wall {
+            self.meets_pressure(run);
+        }
     }
 
     /// The service of a run has answered it.

@@ -73,7 +73,9 @@ impl Machine {
             ending.reason = reason;
         }
         self.meets_wall(run, &mut ending, retry_after);
-        if is_pressure(&ending.reason) {
+        let backoff = self.runs[run.get()].live().and_then(|live| live.backoff.as_ref());
+        // Calls that failed before it gave up have told of the same.
+        if is_pressure(&ending.reason) && backoff.is_none_or(|backoff| !backoff.is_open) {
             self.meets_pressure(run);
         }
         if let Some(last_words) = last_words {

@@ -84,7 +84,7 @@ pub(crate) struct RequestOver {
     pub(crate) usage: Usage,
     /// The dollars that are charged.
     pub(crate) cost: Cost,
-    /// True if the provider declined it because it had too much to do, or because a quota is used up.
+    /// True if the provider declined it with the status of one that has too much to do. Where a quota is used up, that was told before.
     pub(crate) is_pressure: bool,
 }
 
@@ -128,6 +128,11 @@ impl Requests {
     /// Returns the charges of the requests that are over.
     pub(super) fn charged(&self) -> (Usage, Cost) {
         self.charged
+    }
+
+    /// Returns true if the last answer said that a quota is used up.
+    pub(super) fn met_wall(&self) -> bool {
+        self.wall.is_some()
     }
 
     /// A request is reserved, in a live step or as the record says.
@@ -185,9 +190,12 @@ impl Machine {
             }
             self.shows_success(run);
         }
-        let requests = self.runs[run.get()].running().and_then(|live| live.requests.as_ref());
-        // A wall has been told of before.
-        if is_pressure && requests.is_some_and(|requests| requests.wall.is_none()) {
+        let live = self.runs[run.get()].running();
+        let met_wall =
+            live.is_none_or(|live| live.requests.as_ref().is_none_or(|it| it.met_wall()));
+        // Its runtime tells of calls that it makes again.
+        let is_told = live.is_some_and(|live| live.backoff.as_ref().is_some_and(|it| it.is_open));
+        if is_pressure && !met_wall && !is_told {
             self.meets_pressure(run);
         }
     }

@@ -33,12 +33,16 @@ impl Machine {
     /// line.
     pub(super) fn meets_pressure(&mut self, run: RunIndex) {
         let Some(account) = self.account_of(run) else { return };
+        let id = self.id(run);
+        if !self.books.paces.is_news(&account, id) {
+            return;
+        }
         if !self.is_told(&account) {
             self.pressed.insert(Account::clone(&account), self.now);
             self.out.push(Effect::TellPressure { account: Account::clone(&account) });
         }
         let working = self.working(&account).count() as u32;
-        let most = self.books.paces.bound_by_pressure(&account, self.id(run), working);
+        let most = self.books.paces.bound_by_pressure(&account, id, working);
         if let Some(most) = most.filter(|most| *most < self.slots.total() && self.queued > 0) {
             self.pace(&account, Some(most));
         }

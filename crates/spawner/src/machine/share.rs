@@ -19,11 +19,11 @@ pub(super) struct Share {
 impl Share {
     /// Takes in what was given.
     pub(super) fn take(&mut self, grant: HostGrant) {
-        let HostGrant { more, due, wants } = grant;
+        let HostGrant { more, due, claim } = grant;
         self.given += more;
         self.due = due;
         // A grant to the claim before may still be on its way when the tree wants more.
-        self.is_answered = wants == self.claimed.wants;
+        self.is_answered = claim == self.claimed.number;
     }
 
     /// The number of slots that no run holds, where so many runs hold one.
@@ -57,10 +57,12 @@ impl Share {
     pub(super) fn claim(&mut self, live: u32, wants: u32) -> Option<HostClaim> {
         let debt = live.saturating_sub(self.given);
         let back = std::mem::take(&mut self.back);
-        let claim = HostClaim { back: 0, debt, wants };
+        let number = self.claimed.number;
+        let claim = HostClaim { number, back: 0, debt, wants };
         if back == 0 && claim == self.claimed {
             return None;
         }
+        let claim = HostClaim { number: number + 1, ..claim };
         self.is_answered = false;
         self.claimed = claim;
         Some(HostClaim { back, ..claim })
@@ -76,10 +78,10 @@ mod tests {
         let mut share = Share::default();
         let [first, second] = [1, 2].map(|wants| share.claim(0, wants).map(|claim| claim.wants));
         assert_eq!((first, second), (Some(1), Some(2)));
-        share.take(HostGrant { more: 1, due: 1, wants: 1 });
+        share.take(HostGrant { more: 1, due: 1, claim: 1 });
         assert!(!share.is_answered(), "the host has not heard of the second");
         assert_eq!(share.claim(1, 2), None);
-        share.take(HostGrant { more: 0, due: 1, wants: 2 });
+        share.take(HostGrant { more: 0, due: 1, claim: 2 });
         assert!(share.is_answered());
     }
 }

@@ -53,6 +53,7 @@ impl Order {
         children: Vec<Spawn>,
         cx: &Invocation,
     ) -> Result<Exit, Failure> {
+        self.terms.check_count(children.len())?;
         let wait = Wait { merge: Some(self.merge()), ..Wait::default() };
         if self.told.is_nothing() && self.terms.max_fail.is_none() || children.is_empty() {
             let many = SpawnMany { children, wait: Some(wait), ..SpawnMany::default() };

@@ -387,6 +387,6 @@ fn where_an_account_cannot_be_counted_none_of_its_runs_starts() {
         _ => false,
     };
     assert_eq!(world.record.iter().filter(|event| failed(&event.kind)).count(), 2);
-    world.step(Input::PoolGives(pool(OTHER), HostGrant { more: 1, due: 1, wants: 1 }));
+    world.step(Input::PoolGives(pool(OTHER), HostGrant { more: 1, due: 1, claim: 1 }));
     assert_eq!(world.holding(), [other], "runs of other accounts start");
 }

@@ -382,7 +382,10 @@ impl World {
     /// The service of a run refuses a call, and is asked again three seconds later.
     pub(super) fn back_off(&mut self, run: RunIndex) {
         let wait = Duration::from_secs(3);
-        self.tells(run, RunEvent::BacksOff { why: "529 overloaded".into(), wait });
+        self.tells(
+            run,
+            RunEvent::BacksOff { why: "529 overloaded".into(), wait, is_pressure: true },
+        );
     }
 
     /// The runtime of a run says once more that it has started.

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use offshoot_audit::Audit;
-use offshoot_model::EventKind;
+use offshoot_model::{EventKind, RequestEnding};
+use offshoot_runtime::RunEvent;
 
-use super::super::RunIndex;
+use super::super::{Input, RunIndex};
 use super::agents::OVERLOADED;
 use super::limits::Limits;
 use super::world::World;
+use crate::model_request::WallReset;
 
 /// A tree of so many pieces that may be interrupted and tried again, of which eight hold slots.
 fn world(pieces: usize) -> (World, Vec<RunIndex>) {
@@ -73,6 +75,76 @@ fn a_refused_call_is_on_record_until_the_service_answers() {
     end(world);
 }
 
+/// Returns the number of times that other trees were told of pressure.
+fn told(world: &World) -> usize {
+    world.told_pressure as usize
+}
+
+#[test]
+fn a_fault_that_goes_on_is_told_to_other_trees_once() {
+    let (mut world, runs) = world(16);
+    for _ in 0..4 {
+        runs[..8].iter().for_each(|&run| world.back_off(run));
+        world.advance(11_000);
+    }
+    assert_eq!((bounds(&world), told(&world)), (vec![Some(4)], 1));
+    // The end of an attempt whose calls have told of it is the same fault.
+    world.finish_because(runs[0], OVERLOADED);
+    assert_eq!((bounds(&world), told(&world)), (vec![Some(4)], 1));
+    end(world);
+    // Nor is a tree without a line told of it again and again.
+    let (mut world, runs) = self::world(1);
+    for _ in 0..4 {
+        world.back_off(runs[0]);
+        world.advance(11_000);
+    }
+    assert_eq!(told(&world), 1);
+    world.use_tokens(runs[0], 1);
+    world.back_off(runs[0]);
+    assert_eq!(told(&world), 2, "the service had answered in between");
+    end(world);
+}
+
+#[test]
+fn a_run_that_was_answered_before_the_bound_grew_meets_a_fault_anew() {
+    let (mut world, runs) = world(16);
+    world.back_off(runs[0]);
+    runs[..8].iter().for_each(|&run| world.use_tokens(run, 1));
+    assert_eq!(bounds(&world), [Some(4)], "more work than the bound allows");
+    runs[4..8].iter().for_each(|&run| world.finish(run));
+    world.use_tokens(runs[0], 1);
+    let grown = bounds(&world).len();
+    assert!(grown > 1, "as many were answered as work: {:?}", bounds(&world));
+    world.advance(60_000);
+    world.back_off(runs[0]);
+    let bounds_now = bounds(&world);
+    assert_eq!(bounds_now.len(), grown + 1, "{grown}: {bounds_now:?} {:?}", world.holding());
+    end(world);
+}
+
+#[test]
+fn a_fault_that_says_nothing_of_other_runs_is_no_pressure() {
+    let (mut world, runs) = world(16);
+    let (why, wait) = ("cut".into(), Duration::from_secs(3));
+    world.tells(runs[0], RunEvent::BacksOff { why, wait, is_pressure: false });
+    assert_eq!((backoffs(&world), bounds(&world), told(&world)), (1, vec![], 0));
+    end(world);
+}
+
+#[test]
+fn a_wait_is_bounded_by_a_day() {
+    let (mut world, runs) = world(1);
+    let (why, wait) = ("429 é".repeat(200).into(), Duration::MAX);
+    world.tells(runs[0], RunEvent::BacksOff { why, wait, is_pressure: true });
+    let day = world.now.plus(Duration::from_secs(24 * 60 * 60));
+    let said = world.record.iter().rev().find_map(|event| match &event.kind {
+        EventKind::BacksOff { why, until } => Some((why.len() <= 400, *until)),
+        _ => None,
+    });
+    assert_eq!(said, Some((true, day)));
+    end(world);
+}
+
 #[test]
 fn fewer_runs_start_while_those_that_run_are_refused() {
     let (mut world, runs) = world(16);
@@ -123,4 +195,38 @@ fn another_attempt_has_asked_nothing_yet() {
     world.use_tokens(runs[1], 1);
     assert_eq!(answers(&world), 1);
     end(world);
+}
+
+#[test]
+fn a_request_that_a_provider_declines_for_too_much_is_pressure_and_a_wall_is_none() {
+    let tree = || {
+        let limits = Limits { max_concurrent: 8, metered: true, ..Limits::default() };
+        let mut world = World::quiet(limits);
+        let runs: Vec<RunIndex> = (0..16).map(|_| world.spawn_piece()).collect();
+        (world, runs)
+    };
+    let declined = |world: &mut World, run: RunIndex| {
+        world.ask_model(run, 100);
+        let request = *world.requests.keys().last().expect("it was granted");
+        world.end_request(request, RequestEnding::Declined, 0);
+    };
+    let (mut world, runs) = tree();
+    declined(&mut world, runs[0]);
+    assert_eq!((bounds(&world), told(&world)), (vec![Some(4)], 1));
+    // A runtime that tells of its calls itself has told of this one.
+    let (mut world, runs) = tree();
+    let (why, wait) = ("cut".into(), Duration::from_secs(3));
+    world.tells(runs[0], RunEvent::BacksOff { why, wait, is_pressure: false });
+    declined(&mut world, runs[0]);
+    assert_eq!((bounds(&world), told(&world)), (vec![], 0));
+    // The meter tells of the wall first.
+    let (mut world, runs) = tree();
+    world.ask_model(runs[0], 100);
+    let (reset, window) = (WallReset::In(Duration::from_secs(600)), Some("five_hour".into()));
+    world.ledger.meets_wall(world.machine.id(runs[0]));
+    world.step(Input::WallSeen { run: runs[0], window, reset, left: None });
+    let request = *world.requests.keys().last().expect("it was granted");
+    world.end_request(request, RequestEnding::Declined, 0);
+    world.back_off(runs[0]);
+    assert_eq!((bounds(&world), told(&world)), (vec![], 0));
 }

@@ -58,7 +58,7 @@ impl OtherTrees {
         let free = self.max.saturating_sub(self.taken + self.given + self.claim.debt);
         let more = free.min(due.saturating_sub(self.given)).min(most);
         self.given += more;
-        HostGrant { more, due, wants: self.claim.wants }
+        HostGrant { more, due, claim: self.claim.number }
     }
 
     /// The most runs of the tree that may hold a slot.

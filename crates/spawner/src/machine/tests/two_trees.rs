@@ -22,6 +22,8 @@ struct Written {
     wants: u32,
     turn: u64,
     comes_last: bool,
+    /// The number of the last claim that was taken in.
+    taken_in: u64,
     /// The share that was told last.
     due: u32,
     /// A claim that the supervisor has not taken in.
@@ -129,7 +131,8 @@ impl<const N: usize> Trees<N> {
         let own = &mut all[tree];
         let asked = own.news.is_some();
         own.woken = false;
-        if let Some(HostClaim { back, debt, wants }) = own.news.take() {
+        if let Some(HostClaim { number, back, debt, wants }) = own.news.take() {
+            own.taken_in = number;
             let waited = own.wants > own.holds;
             own.holds = own.holds.checked_sub(back).expect("only what was given comes back");
             (own.debt, own.wants) = (debt, wants);
@@ -151,7 +154,7 @@ impl<const N: usize> Trees<N> {
         if own.claim() != before {
             (0..N).filter(|other| *other != tree).for_each(|other| all[other].woken = true);
         }
-        told.then_some(HostGrant { more, due, wants: all[tree].wants })
+        told.then_some(HostGrant { more, due, claim: all[tree].taken_in })
     }
 
     /// Something happens in one of the trees, as the seed says; false where nothing runs in any, and none goes on by itself.
