@@ -8,10 +8,11 @@ use offshoot_test_support::named_pipe;
 
 use crate::command::{Outcome, Place};
 use crate::metered::{KEY, ask_as_a_stranger, events, of_kind, prices};
+use crate::walls::followed_until;
 
 /// A runtime that asks a model twice for each run, for a longer answer the second time. It says nothing of the run before its first answer.
 /// The task `tell` is answered with the names of variables of its environment that lead to a provider; `hand out` writes down the address and
-/// the ticket, and waits.
+/// the ticket, and waits; `ask and wait` asks once, and waits.
 const ASKS: &str = r#"
 import json, os, sys, threading, urllib.error, urllib.request
 
@@ -32,6 +33,9 @@ def work(id, launch):
     meter, code, said = launch["meter"], 0, ""
     if launch["task"] == "tell":
         said = " ".join(name for name in os.environ if name.startswith(("OPENAI_", "ANTHROPIC_", "GEMINI_", "OPERATOR_")))
+    elif launch["task"] == "ask and wait":
+        said = ask(meter, 100)
+        open("hold").read()
     elif launch["task"] == "hand out":
         send(op="event", of=id, kind=5, payload={"v": 1, "status": "started"})
         with open("told", "w") as told:
@@ -67,9 +71,14 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
+        Self::with("run")
+    }
+
+    /// With a process for each run, or one for all: `run` or `plugin`.
+    fn with(per: &str) -> Self {
         let place = Place::new();
         let about = "name = \"asks\"\nversion = \"0.1.0\"\nabi = \"1.0\"\nruntimes = [\"asks\"]\n";
-        let process = "[process]\ncommand = [\"python3\", \"asks.py\"]\n";
+        let process = format!("[process]\nper = \"{per}\"\ncommand = [\"python3\", \"asks.py\"]\n");
         place.file("plugins/asks/plugin.toml", format!("{about}\n{process}"));
         place.file("plugins/asks/asks.py", ASKS);
         // A key of another runtime is none of the plugin's.
@@ -83,7 +92,11 @@ impl Stage {
         let plugin = ["--plugin-path", "plugins", "--runtime", "asks"];
         let (command, rest) = words.split_first().expect("a command");
         let words = [&["--config", "c.toml", "-q", command], &plugin[..], rest].concat();
-        let mut command = self.place.command(&words);
+        self.given(self.place.command(&words))
+    }
+
+    /// With the key and the address of the provider.
+    fn given(&self, mut command: Command) -> Command {
         let url = format!("{}/v1", self.api.url());
         // A proxy that is not there: the meter is asked past it.
         command.env("HTTP_PROXY", "http://127.0.0.1:9").env("http_proxy", "http://127.0.0.1:9");
@@ -116,8 +129,12 @@ fn what_a_plugin_asks_is_counted_and_what_cannot_be_paid_does_not_leave() {
 }
 
 #[test]
-fn a_plugin_that_works_for_several_runs_charges_each_its_own() {
-    let stage = Stage::new();
+fn each_run_of_a_plugin_is_charged_its_own() {
+    ["run", "plugin"].into_iter().for_each(each_run_is_charged_its_own);
+}
+
+fn each_run_is_charged_its_own(per: &str) {
+    let stage = Stage::with(per);
     let tasks = ["--task", "one", "--task", "two", "--task", "three"];
     let words = [&["fanout", "--budget-usd", "3", "--merge", "concatenate"][..], &tasks].concat();
     stage.run(&words).expect_code(0);
@@ -127,7 +144,7 @@ fn a_plugin_that_works_for_several_runs_charges_each_its_own() {
         .filter(|event| event["kind"]["type"] == "request_settled")
         .map(|event| event["run"].as_str().expect("an event has a run"))
         .collect();
-    assert_eq!(runs.len(), 6);
+    assert_eq!(runs.len(), 6, "a process for each {per}");
     runs.sort_unstable();
     runs.dedup();
     assert_eq!(runs.len(), 3, "two of each");
@@ -156,6 +173,36 @@ fn a_metered_plugin_has_no_key_and_a_stranger_with_its_ticket_hears_no() {
     fs::write(stage.place.path().join("hold"), "").expect("the plugin waits for its end");
     assert!(tree.wait().expect("it ends").success());
     assert_eq!(stage.api.conversations().len(), 0);
+}
+
+/// An attempt that a kill cuts off stays charged, and the attempt that follows it has the rest.
+#[test]
+fn a_plugin_whose_supervisor_is_killed_is_charged_for_both_attempts() {
+    let stage = Stage::new();
+    named_pipe(stage.place.path().join("hold"));
+    stage.place.file("in", "piece\n");
+    let words = ["map", "--split", "lines:1", "--task", "ask and wait", "--budget-usd", "1", "in"];
+    let mut killed = stage.command(&words).spawn().expect("built");
+    followed_until(&stage.place, "  request_settled  ");
+    killed.kill().expect("it was not waited for");
+    killed.wait().expect("it was ours");
+    let words = ["--config", "c.toml", "-q", "resume", "last"];
+    let mut resumed = stage.given(stage.place.command(&words)).spawn().expect("built");
+    // Then nothing of the first attempt is left that could read the pipe.
+    followed_until(&stage.place, "  resumed  ");
+    fs::write(stage.place.path().join("hold"), "").expect("the plugin waits for its end");
+    assert!(resumed.wait().expect("it ends").success());
+    let all = events(&stage.place);
+    assert_eq!(of_kind(&all, "request_settled").len(), 2, "one of each attempt");
+    assert_eq!(stage.api.conversations().len(), 2);
+    let stats = stage.place.run(&["stats", "--json"]).expect_code(0).json();
+    let spent = &stats["agents"]["main"];
+    // Two answers of 10 tokens to read and 5 to write.
+    assert_eq!(
+        (&spent["usage"]["input"], &spent["cost"]["meteredUsd"]),
+        (&20.into(), &0.00021.into())
+    );
+    stage.place.run(&["audit", "last"]).expect_code(0);
 }
 
 /// Without a budget of its own a tree of a metered plugin has the built-in one, as one of any paid runtime.
