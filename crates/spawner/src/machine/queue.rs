@@ -366,6 +366,22 @@ mod tests {
     }
 
     #[test]
+    fn behind_what_is_held_up_within_a_part_the_turns_of_all_parents_count() {
+        let (mut queue, mut slots) = (Queue::default(), slots(None));
+        let outer = slots.add(Part::TREE, Caps { total: 9, per_level: None });
+        let inner = slots.add(outer, Caps { total: 1, per_level: None });
+        let within = |part| Position { part, depth: 2 };
+        queue.push(&slots, within(inner), Some(run(1)), run(10));
+        queue.push(&slots, within(Part::TREE), Some(run(3)), run(30));
+        queue.push(&slots, within(outer), Some(run(2)), run(20));
+        let lease = slots.take(run(9), within(inner)).expect("the inner part has a slot");
+        assert_eq!(next(&mut queue, &slots), Some(30), "it came before the other that has room");
+        assert_eq!(order(&mut queue, &slots), [20]);
+        slots.give_back(lease);
+        assert_eq!(order(&mut queue, &slots), [10]);
+    }
+
+    #[test]
     fn parents_take_turns_over_the_borders_of_parts_and_full_ones_are_passed_over() {
         let (mut queue, mut slots) = (Queue::default(), slots(None));
         let one = |slots: &mut Slots, around| slots.add(around, Caps { total: 1, per_level: None });

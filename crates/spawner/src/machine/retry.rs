@@ -190,6 +190,8 @@ mod tests {
             assert_eq!(backoff(second, faults, jitter(200_000), run(0)), expected.mul_f64(0.8));
             assert_eq!(backoff(second, faults, jitter(200_000), run(255)), expected.mul_f64(1.2));
         }
+        let middle = backoff(second, 1, jitter(200_000), run(128));
+        assert!(middle.abs_diff(second) < Duration::from_millis(1), "{middle:?}");
         assert_eq!(backoff(second, 40, jitter(0), run(9)), LONGEST);
         assert_eq!(backoff(Duration::MAX, 2, jitter(0), run(9)), LONGEST);
         assert_eq!(backoff(Duration::ZERO, 7, jitter(1_000_000), run(255)), Duration::ZERO);

@@ -232,6 +232,19 @@ mod tests {
     }
 
     #[test]
+    fn a_part_with_room_is_full_where_one_around_it_is() {
+        let mut slots = slots(4, None);
+        let outer = slots.add(Part::TREE, Caps { total: 1, per_level: None });
+        let inner = slots.add(outer, Caps { total: 2, per_level: None });
+        let lease = take(&mut slots, 1, outer, 1).expect("the outer part has room");
+        assert_eq!(take(&mut slots, 2, inner, 2), None, "one is all that runs in both");
+        slots.give_back(lease);
+        let lease = take(&mut slots, 2, inner, 2).expect("it came free");
+        assert_eq!(take(&mut slots, 3, outer, 1), None);
+        slots.give_back(lease);
+    }
+
+    #[test]
     fn a_part_is_bounded_by_its_own_caps_and_by_those_around_it() {
         let mut slots = slots(4, None);
         let outer = slots.add(Part::TREE, Caps { total: 2, per_level: None });
