@@ -31,6 +31,7 @@ mod stops;
 mod subtrees;
 mod turns;
 mod two_trees;
+mod used;
 mod waits;
 mod walls;
 mod world;

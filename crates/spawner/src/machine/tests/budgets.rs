@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use offshoot_model::{
-    BudgetRequest, Event, EventKind, Origin, Reason, RefusalCode, RunStatus, SpawnRequest,
+    BudgetRequest, Cost, CostKnowledge, Ending, Event, EventKind, MicroUsd, Origin, PiecesAgain,
+    Reason, RefusalCode, RunStatus, SpawnRequest,
 };
+use offshoot_policy::RuntimeFacts;
+use offshoot_policy::budget::Unit;
 
-use super::super::RunIndex;
+use super::super::{Input, RunIndex};
+use super::crash::GoOn;
 use super::limits::Limits;
 use super::world::World;
 
@@ -44,6 +48,20 @@ fn what_a_piece_asks_for_goes_off_first() {
     for request in requests {
         world.spawn(RunIndex::ROOT, Origin::Piece, request).expect("there is enough for all");
     }
+}
+
+#[test]
+fn what_costs_nothing_and_asks_for_nothing_below_itself_gets_no_part() {
+    let limits = Limits { budget_tokens: Some(1_000), max_depth: 1, ..Limits::default() };
+    let world = World::quiet(limits);
+    let free = RuntimeFacts { cost: CostKnowledge::None, ..(*world.facts).clone() };
+    let mut requests = [(); 3].map(|()| SpawnRequest::default());
+    let facts = [&free, &*world.facts, &*world.facts];
+    let wanted =
+        requests.iter_mut().zip(facts).map(|(request, facts)| (request, Origin::Piece, facts));
+    world.machine.divide(world.now, RunIndex::ROOT, wanted.collect());
+    let tokens = |request: &SpawnRequest| request.budget.and_then(|budget| budget.tokens);
+    assert_eq!(requests.each_ref().map(tokens), [None, Some(400), Some(400)]);
 }
 
 /// A tree whose pieces draw from one pool.
@@ -119,9 +137,74 @@ fn what_a_piece_asks_for_below_itself_comes_out_of_the_pool() {
     };
     let child = world.spawn(pieces[1], Origin::Agent, asks(700)).expect("900 are left");
     assert_eq!(granted(&world, child), Some(700));
+    let drawn = world.times("budget_drawn");
     let refused = world.spawn(pieces[1], Origin::Agent, asks(300));
     assert_eq!(refused, Err(RefusalCode::BudgetExhausted), "200 are left");
+    assert_eq!(world.times("budget_drawn"), drawn, "and stay for others");
     world.crash();
+}
+
+#[test]
+fn a_piece_that_has_given_away_its_part_takes_more_for_the_next_child() {
+    let mut world = pool(1_000);
+    let pieces = [(); 2].map(|()| world.spawn_piece());
+    world.use_tokens(pieces[0], 100);
+    world.finish(pieces[0]);
+    let all = SpawnRequest {
+        budget: Some(BudgetRequest { tokens: Some(100), usd: None }),
+        ..SpawnRequest::default()
+    };
+    world.spawn(pieces[1], Origin::Agent, all).expect("it has drawn 100");
+    world.ask(pieces[1]).expect("800 are left for it");
+    world.crash();
+}
+
+#[test]
+fn what_a_piece_has_used_beyond_its_part_the_pool_pays() {
+    let mut world = pool(1_000);
+    let pieces = [(); 2].map(|()| world.spawn_piece());
+    world.use_tokens(pieces[0], 100);
+    world.finish(pieces[0]);
+    // The end tells of 150, and 100 were drawn.
+    world.actors.get_mut(&pieces[1]).expect("it runs").used = 150;
+    world.finish(pieces[1]);
+    let root = world.machine.books.ledger.balance(world.id(RunIndex::ROOT), Unit::Tokens);
+    let root = root.expect("it has a budget");
+    assert_eq!((root.used, root.overrun, root.free), (250, 0, Some(750)));
+    let drawn = world.record.iter().rev().find_map(|event| match event.kind {
+        EventKind::BudgetDrawn { tokens, .. } => Some(tokens),
+        _ => None,
+    });
+    assert_eq!((drawn, world.times("overrun")), (Some(50), 0));
+}
+
+#[test]
+fn pieces_draw_dollars_from_a_pool_too() {
+    let limits = Limits { budget_usd: Some(1), pools: true, ..Limits::default() };
+    let mut world = World::quiet(limits);
+    let piece = world.spawn_piece();
+    assert_eq!(world.holding(), [piece]);
+    let drawn = world.record.iter().find_map(|event| match event.kind {
+        EventKind::BudgetDrawn { tokens, micro_usd } => Some((tokens, micro_usd)),
+        _ => None,
+    });
+    assert_eq!(drawn, Some((0, 250_000)), "the first has a quarter");
+    world.crash();
+}
+
+#[test]
+fn dollars_beyond_a_budget_are_on_record() {
+    let mut world = World::quiet(Limits { budget_usd: Some(1), ..Limits::default() });
+    let piece = world.spawn_piece();
+    world.actors.remove(&piece).expect("it runs");
+    let cost = Cost { known_usd: MicroUsd::from_micros(700_000), ..Cost::NONE };
+    let ending = Ending { cost, ..Ending::of(Reason::Completed { exit_code: None }) };
+    world.step(Input::Finished { run: piece, outcome: Box::new(ending.into()) });
+    let overrun = world.record.iter().find_map(|event| match event.kind {
+        EventKind::Overrun { tokens, micro_usd } => Some((tokens, micro_usd)),
+        _ => None,
+    });
+    assert_eq!(overrun, Some((0, 200_000)), "it had half of a dollar");
 }
 
 #[test]
@@ -231,4 +314,47 @@ fn resumed_child_gets_the_remainder() {
         assert_eq!(more, Err(RefusalCode::BudgetExhausted));
         world.spawn(RunIndex::ROOT, Origin::Piece, rest(700)).expect("what it has not used");
     }
+}
+
+#[test]
+fn a_run_whose_parent_has_used_up_its_budget_is_not_tried_again() {
+    let limits = Limits { budget_tokens: Some(1_000), retries: 1, ..Limits::default() };
+    let mut world = World::quiet(limits);
+    let (parent, child) = world.family();
+    // The parent has 500, the child 250 of these.
+    world.use_tokens(parent, 270);
+    world.actors.get_mut(&child).expect("it runs").used = 240;
+    world.finish_because(child, Reason::RuntimeError { message: "gone".into(), retryable: true });
+    assert!(world.is_stopping(parent));
+    assert!(world.status(child).is_some_and(|status| !status.is_success()));
+    assert_eq!(world.times("resumed"), 0);
+}
+
+#[test]
+fn a_piece_of_a_pool_is_told_of_all_that_it_may_use() {
+    let mut world = pool(1_000);
+    let pieces = [(); 2].map(|()| world.spawn_piece());
+    let told = |world: &World, run| {
+        let grant = world.machine.session(run).expect("it lives").grant;
+        (grant.budget.tokens, grant.pooled.is_none())
+    };
+    assert_eq!(told(&world, pieces[0]), (Some(1_000), true), "no other has taken anything");
+    world.use_tokens(pieces[0], 100);
+    world.finish(pieces[0]);
+    assert_eq!(told(&world, pieces[1]), (Some(900), true));
+    world.raise(RunIndex::ROOT, 500).expect("the root has a budget");
+    assert_eq!(told(&world, pieces[1]), (Some(1_400), true));
+}
+
+#[test]
+fn a_tree_without_tokens_goes_on_where_nothing_of_it_costs_any() {
+    let mut world = World::quiet(Limits { budget_tokens: Some(0), ..Limits::default() });
+    let free = RuntimeFacts { cost: CostKnowledge::None, ..(*world.facts).clone() };
+    world.facts = free.into();
+    let piece = world.spawn_piece();
+    world.finish_because(piece, Reason::ExitCode { code: 1 });
+    world.close();
+    let again = PiecesAgain { failed: true, ..PiecesAgain::default() };
+    let wish = GoOn { again, ..GoOn::default() };
+    assert_eq!(world.reopen(wish, Duration::ZERO), Ok(()));
 }

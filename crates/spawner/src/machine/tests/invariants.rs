@@ -220,7 +220,7 @@ impl Ledger {
                     at = self.admitted[&run].parent;
                 }
             }
-            EventKind::BudgetDrawn { tokens, .. } => self.draw(run, *tokens),
+            EventKind::BudgetDrawn { tokens, .. } if *tokens > 0 => self.draw(run, *tokens),
             EventKind::Admitted(admitted) => {
                 let depth = admitted.depth;
                 assert!(depth <= self.limits.max_depth, "no run is deeper than the limit");

@@ -30,6 +30,7 @@ pub(super) struct Limits {
     pub(super) deadline_seconds: u64,
     pub(super) cascade: bool,
     pub(super) budget_tokens: Option<u64>,
+    pub(super) budget_usd: Option<u64>,
     /// True if pieces draw from one pool as they start; false if each gets its part as it is admitted.
     pub(super) pools: bool,
     pub(super) breaker_failures: u32,
@@ -83,6 +84,7 @@ impl Default for Limits {
             deadline_seconds: 0,
             cascade: false,
             budget_tokens: None,
+            budget_usd: None,
             pools: false,
             breaker_failures: 3,
             cleanup: None,
@@ -125,6 +127,7 @@ impl Limits {
             grace_seconds: dice.below(5),
             deadline_seconds: if dice.one_in(5) { 10 + dice.below(300) } else { 0 },
             cascade: dice.one_in(4),
+            budget_usd: None,
             budget_tokens: dice.one_in(2).then(|| 100 + dice.below(5_000)),
             pools: dice.one_in(2),
             breaker_failures: 1 + dice.below(3) as u32,
@@ -186,6 +189,7 @@ impl Limits {
         ];
         settings.extend(self.per_level.map(|cap| ("maxConcurrentPerLevel", cap.to_string())));
         settings.extend(self.budget_tokens.map(|tokens| ("budget.tokens", tokens.to_string())));
+        settings.extend(self.budget_usd.map(|usd| ("budget.usd", usd.to_string())));
         let word = |cleanup: Cleanup| if cleanup.is_keep() { "keep" } else { "delete" };
         settings.extend(self.cleanup.map(|cleanup| ("cleanup", word(cleanup).to_owned())));
         let word = |fate: OnInterrupt| if fate == OnInterrupt::Lost { "lost" } else { "rerun" };

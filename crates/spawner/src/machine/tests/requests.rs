@@ -3,10 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_model::{Cost, Event, EventKind, Reason, RequestEnding, RunStatus};
+use offshoot_model::{
+    Cost, CostKnowledge, Ending, Event, EventKind, MicroUsd, Reason, RequestEnding, RunStatus,
+    Usage,
+};
+use offshoot_policy::RuntimeFacts;
 use offshoot_policy::budget::Unit;
 
-use super::super::{Input, RequestAsk, RequestOver, RequestVerdict, RunIndex};
+use super::super::{Input, Outcome, RequestAsk, RequestOver, RequestVerdict, RunIndex};
 use super::limits::Limits;
 use super::world::{World, tokens};
 
@@ -346,4 +350,120 @@ fn requests_without_a_price_are_one_unknown_cost() {
         })
         .collect();
     assert_eq!(costs, [Cost::unknown()]);
+}
+
+/// The requests of a program that were refused, as the record tells of them: the code, and the number where it is not the first.
+fn refused(world: &World) -> Vec<(&str, Option<u64>)> {
+    let of = |event: &Event| match &event.kind {
+        EventKind::RequestRefused { code, times, .. } => Some((code.clone(), *times)),
+        _ => None,
+    };
+    let all = world.record.iter().filter_map(of);
+    let name = |code: &str| if code == "rate" { "rate" } else { "model" };
+    all.map(|(code, times)| (name(&code), times)).collect()
+}
+
+#[test]
+fn requests_that_are_refused_in_a_loop_are_recorded_once_and_counted() {
+    let mut world = metered(1_000);
+    let piece = world.spawn_piece();
+    for (code, times) in [("rate", 3), ("model", 1)] {
+        for _ in 0..times {
+            let (code, message) = (code.into(), "not now".into());
+            world.step(Input::RequestRefused { run: piece, code, message });
+        }
+    }
+    assert_eq!(refused(&world), [("rate", None), ("model", None)]);
+    world.finish(piece);
+    assert_eq!(refused(&world)[2..], [("rate", Some(2))], "with the end, the other two");
+}
+
+/// A runtime of programs of which nothing is known where they ask nothing through the meter.
+fn unknown_where_it_asks_nothing(world: &World) -> Arc<RuntimeFacts> {
+    let unasked_cost = CostKnowledge::Unknown;
+    Arc::new(RuntimeFacts { unasked_cost, ..(*world.facts).clone() })
+}
+
+/// Ends a metered run whose program says this of its use, after these charges of requests; returns what is on record.
+fn metered_use(charges: &[(u64, Cost)], reason: Reason, said: (u64, Cost)) -> (Usage, Cost) {
+    let mut world = World::quiet(Limits { metered: true, ..Limits::default() });
+    world.facts = unknown_where_it_asks_nothing(&world);
+    let piece = world.spawn_piece();
+    for &(used, cost) in charges {
+        world.ask_model(piece, 100);
+        let request = *world.requests.keys().next().expect("it is open");
+        world.requests.clear();
+        let (model, ending) = (Arc::from("model"), RequestEnding::Answered);
+        let usage = tokens(used);
+        let over =
+            RequestOver { run: piece, request, model, ending, usage, cost, is_pressure: false };
+        world.step(Input::RequestOver(over));
+    }
+    world.actors.remove(&piece).expect("it runs");
+    let ending = Ending { usage: tokens(said.0), cost: said.1, ..Ending::of(reason) };
+    world.step(Input::Finished { run: piece, outcome: Box::new(Outcome::from(ending)) });
+    let ended = world.record.iter().rev().find_map(|event| match &event.kind {
+        EventKind::Ended(ending) => Some((ending.usage, ending.cost)),
+        _ => None,
+    });
+    ended.expect("it has ended")
+}
+
+#[test]
+fn what_went_through_the_meter_counts_and_a_program_is_believed_where_it_says_more() {
+    let done = || Reason::Completed { exit_code: None };
+    let cents = |count: u64| MicroUsd::from_micros(count * 10_000);
+    let charged = Cost::metered(cents(10));
+    let said = Cost { known_usd: cents(500), ..Cost::NONE };
+    let once = &[(30, charged)][..];
+    assert_eq!(metered_use(once, done(), (0, said)), (tokens(30), charged), "it has a price");
+    assert_eq!(metered_use(once, done(), (30, said)), (tokens(30), charged));
+    let beside = (tokens(31), charged.cut_off());
+    assert_eq!(metered_use(once, done(), (31, said)), beside, "one went another way");
+    // Without a price its word is all there is, unless it knows nothing either.
+    let unpriced = &[(30, Cost::unknown())][..];
+    assert_eq!(metered_use(unpriced, done(), (30, said)), (tokens(30), said));
+    assert_eq!(metered_use(unpriced, done(), (30, said.cut_off())), (tokens(30), Cost::unknown()));
+}
+
+#[test]
+fn of_a_program_that_asks_nothing_through_the_meter_nothing_is_known() {
+    let not_known = (Usage::UNKNOWN, Cost::unknown());
+    let gone = Reason::CannotStart { message: "no such file".into() };
+    assert_eq!(metered_use(&[], Reason::ExitCode { code: 1 }, (0, Cost::NONE)), not_known);
+    assert_eq!(metered_use(&[], gone, (0, Cost::NONE)), (Usage::default(), Cost::NONE));
+    // A request that never left tells nothing of what its program did.
+    let mut world = metered(1_000);
+    world.facts = unknown_where_it_asks_nothing(&world);
+    let piece = world.spawn_piece();
+    world.ask_model(piece, 5_000);
+    world.finish(piece);
+    let ended = world.record.iter().rev().find_map(|event| match &event.kind {
+        EventKind::Ended(ending) => Some((ending.usage, ending.cost)),
+        _ => None,
+    });
+    assert_eq!(ended, Some(not_known));
+}
+
+#[test]
+fn what_asked_for_too_much_and_was_not_held_or_did_its_work_waits_for_no_budget() {
+    let limits = Limits {
+        budget_tokens: Some(1_000),
+        metered: true,
+        pauses_at_cap: true,
+        resumes: true,
+        ..Limits::default()
+    };
+    let mut world = World::quiet(limits);
+    let [piece, other] = [(); 2].map(|()| world.spawn_piece());
+    // The program was told so at once, and could have asked for less.
+    let (request, model) = (9_999, Arc::from("model"));
+    let ask = RequestAsk { run: piece, request, model, tokens: 50_000, usd: None, is_last: false };
+    world.step(Input::RequestAsked(ask));
+    world.finish_because(piece, Reason::ExitCode { code: 1 });
+    assert_eq!(world.status(piece), Some(RunStatus::Failed));
+    world.ask_model(other, 5_000);
+    assert_eq!(world.requests_of(other), (0, 1));
+    world.finish(other);
+    assert_eq!(world.status(other), Some(RunStatus::Completed));
 }

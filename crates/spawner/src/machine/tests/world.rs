@@ -151,7 +151,7 @@ impl World {
         facts.own_prompt = limits.long_prompts.then_some(9_000);
         if limits.metered {
             facts.cost = CostKnowledge::Metered;
-        } else if limits.budget_tokens.is_some() {
+        } else if limits.budget_tokens.is_some() || limits.budget_usd.is_some() {
             facts.cost = CostKnowledge::Reported;
         }
         let mut world = Self {
