@@ -1,11 +1,14 @@
 //! Runs whose runtime has a fault.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use offshoot_config::OnInterrupt;
 use offshoot_model::{CancelledBy, EventKind, Reason, RunStatus};
 use offshoot_policy::RuntimeFacts;
+use offshoot_policy::budget::Unit;
 
-use super::super::{Reach, RunIndex};
+use super::super::{Input, Reach, RunIndex, TurnEnd, WaitId};
 use super::agents::OVERLOADED;
 use super::limits::Limits;
 use super::world::World;
@@ -127,4 +130,131 @@ fn one_that_waits_for_its_next_attempt_can_be_stopped() {
     assert!(world.holding().is_empty());
     world.close();
     assert_eq!(world.machine.live(), 0);
+}
+
+/// A run whose own time is over, and that may be tried again by choice.
+fn out_of_time() -> (World, RunIndex) {
+    let limits =
+        Limits { run_timeout_seconds: 10, retries: 1, retry_on: "timeout", ..Limits::default() };
+    let mut world = World::quiet(limits);
+    let run = world.spawn_piece();
+    world.advance(10_000);
+    assert_eq!(world.asked_to_stop(), [run]);
+    (world, run)
+}
+
+#[test]
+fn a_run_that_was_out_of_time_is_tried_again_by_choice_whatever_its_program_made_of_that() {
+    for reason in [Reason::Signal { signal: 15 }, Reason::ExitCode { code: 1 }] {
+        let (mut world, run) = out_of_time();
+        world.finish_because(run, reason);
+        assert_eq!(attempts(&world), [2]);
+        world.advance(2_400);
+        assert_eq!(world.holding(), [run]);
+        world.finish(run);
+    }
+}
+
+#[test]
+fn a_run_that_did_its_work_when_its_time_was_over_is_not_tried_again() {
+    let (mut world, run) = out_of_time();
+    world.finish(run);
+    assert_eq!(world.status(run), Some(RunStatus::Completed));
+    assert_eq!(attempts(&world), Vec::<u32>::new());
+}
+
+#[test]
+fn a_run_that_is_cancelled_when_its_time_was_over_is_not_tried_again() {
+    let (mut world, run) = out_of_time();
+    world.cancel(run, Reach::Subtree, CancelledBy::Operator);
+    world.finish_because(run, Reason::Signal { signal: 15 });
+    assert_eq!(world.status(run), Some(RunStatus::TimedOut));
+    assert_eq!(attempts(&world), Vec::<u32>::new());
+}
+
+#[test]
+fn a_session_that_was_written_to_is_not_tried_again() {
+    let limits = Limits { retries: 1, resumes: true, ..Limits::default() };
+    for is_written_to in [false, true] {
+        let mut world = World::quiet(limits);
+        let run = world.spawn_piece();
+        if is_written_to {
+            world.write(run).expect("it reads letters");
+        }
+        world.finish_because(run, OVERLOADED);
+        let failed = is_written_to.then_some(RunStatus::Failed);
+        assert_eq!(world.status(run), failed, "a letter may be lost with its attempt");
+    }
+}
+
+#[test]
+fn what_an_attempt_says_at_its_end_is_charged_before_the_next() {
+    let limits = Limits { retries: 1, budget_tokens: Some(1_000), ..Limits::default() };
+    let mut world = World::quiet(limits);
+    let run = world.spawn_piece();
+    world.actors.get_mut(&run).expect("it runs").used = 30;
+    world.finish_because(run, OVERLOADED);
+    assert_eq!(attempts(&world), [2]);
+    let balance = world.machine.books.ledger.balance(world.id(run), Unit::Tokens);
+    assert_eq!(balance.expect("it has a budget").used, 30);
+}
+
+/// A run of which nothing is repeated, and that another runtime may take over.
+fn with_another_runtime() -> (World, RunIndex) {
+    let on_interrupt = Some(OnInterrupt::Lost);
+    let limits = Limits { falls_back: true, on_interrupt, ..Limits::default() };
+    let mut world = World::quiet(limits);
+    let run = world.spawn_piece();
+    (world, run)
+}
+
+#[test]
+fn a_run_is_told_whether_another_attempt_may_follow() {
+    let (mut world, run) = with_another_runtime();
+    let may_retry = |world: &World| world.machine.session(run).map(|session| session.may_retry);
+    assert_eq!(may_retry(&world), Some(true), "another runtime may take it over");
+    world.finish_because(run, OVERLOADED);
+    assert_eq!((world.times("fell_back"), world.holding()), (1, vec![run]));
+    assert_eq!(may_retry(&world), Some(false), "there is no third one");
+}
+
+#[test]
+fn a_run_that_was_written_to_goes_over_to_no_other_runtime() {
+    let (mut world, run) = with_another_runtime();
+    world.write(run).expect("it reads letters");
+    world.finish_because(run, OVERLOADED);
+    assert_eq!((world.times("fell_back"), world.status(run)), (0, Some(RunStatus::Failed)));
+}
+
+#[test]
+fn a_run_that_has_asked_for_a_child_goes_over_to_no_other_runtime() {
+    for is_over in [false, true] {
+        let (mut world, run) = with_another_runtime();
+        let child = world.child_of(run);
+        if is_over {
+            world.finish(child);
+        }
+        world.finish_because(run, OVERLOADED);
+        assert_eq!((world.times("fell_back"), world.status(run)), (0, Some(RunStatus::Failed)));
+    }
+}
+
+#[test]
+fn a_run_that_was_only_asked_to_answer_again_may_go_over_to_another_runtime() {
+    let (mut world, run) = with_another_runtime();
+    let id = WaitId(9_999);
+    world.open_waits.insert(id, run);
+    let end = TurnEnd { run, id, answer: None, letters_taken: 0, again: true };
+    world.step(Input::TurnEnded(end));
+    assert!(world.is_answered(id), "the next turn begins at once");
+    world.finish_because(run, OVERLOADED);
+    assert_eq!((world.times("fell_back"), world.holding()), (1, vec![run]));
+}
+
+#[test]
+fn a_run_of_which_nothing_is_repeated_goes_over_to_another_runtime_at_a_wall() {
+    let (mut world, run) = with_another_runtime();
+    let until = world.now.plus(Duration::from_secs(60));
+    world.meet_wall(run, until);
+    assert_eq!((world.times("fell_back"), world.holding()), (1, vec![run]));
 }

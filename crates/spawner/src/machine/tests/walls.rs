@@ -3,14 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_model::{Account, CancelledBy, EventKind, Reason, RunStatus, Timestamp};
+use offshoot_model::{
+    Account, CancelledBy, Ending, EventKind, Reason, RequestEnding, RunStatus, Timestamp,
+};
 use offshoot_policy::RuntimeFacts;
 use offshoot_runtime::RunEvent;
 
-use super::super::{Reach, RunIndex};
+use super::super::{Effect, Input, Reach, RunIndex};
 use super::agents::OVERLOADED;
 use super::limits::Limits;
 use super::world::World;
+use crate::model_request::WallReset;
 
 fn world(limits: Limits) -> World {
     World::quiet(Limits { resumes: true, ..limits })
@@ -193,6 +196,7 @@ fn on_wall_fail_starts_nothing_and_fails_at_once() {
         assert_eq!(world.status(run), Some(RunStatus::Failed));
     }
     assert_eq!(world.times("starting"), 1);
+    assert_eq!(attempts(&world), []);
     let late = world.spawn_piece();
     assert_eq!(world.status(late), Some(RunStatus::Failed));
     world.advance(72_000);
@@ -224,6 +228,21 @@ fn a_tree_that_waits_for_too_long_is_stopped() {
     assert_eq!(world.status(run), Some(RunStatus::TimedOut));
     world.close();
     assert_eq!(world.machine.live(), 0);
+}
+
+#[test]
+fn each_wall_is_waited_for_as_long_as_a_tree_may() {
+    let mut world = world(Limits { max_park_seconds: 100, ..Limits::default() });
+    let run = world.spawn_piece();
+    wall(&mut world, run, 50);
+    world.advance(60_000);
+    world.use_tokens(run, 1);
+    world.advance(20_000);
+    wall(&mut world, run, 1_000);
+    world.advance(99_999);
+    assert_eq!(world.status(run), None, "the first wall is over");
+    world.advance(1);
+    assert_eq!(world.status(run), Some(RunStatus::TimedOut));
 }
 
 #[test]
@@ -370,6 +389,38 @@ fn what_is_kept_of_a_quota_is_left_alone() {
     world.finish(last);
 }
 
+#[test]
+fn what_is_left_of_a_quota_is_recorded_in_steps() {
+    let mut world = world(Limits::default());
+    let run = world.spawn_piece();
+    for (percent, expected) in [(50, 1), (50, 1), (20, 2), (20, 2)] {
+        left(&mut world, run, percent, 3_600);
+        assert_eq!(world.times("quota_seen"), expected);
+    }
+}
+
+/// Other trees are told of a wall by the one that has met it, and of what is kept by none.
+#[test]
+fn a_wall_is_told_to_other_trees_by_the_one_that_has_met_it() {
+    let told = |world: &mut World, input: Input| {
+        let mut effects = Vec::new();
+        world.machine.step(world.now, input, &mut effects);
+        effects.iter().filter(|effect| matches!(effect, Effect::TellWall { .. })).count()
+    };
+    let limits = Limits { keeps_percent: 10, ..Limits::default() };
+    let mut met = world(limits);
+    let run = met.spawn_piece();
+    let until = Some(in_seconds(&met, 60));
+    let ending = Ending::of(Reason::Quota { window: None, until });
+    let refused = Input::Finished { run, outcome: Box::new(ending.into()) };
+    assert_eq!(told(&mut met, refused), 1);
+    let mut kept = world(limits);
+    let run = kept.spawn_piece();
+    let until = in_seconds(&kept, 60);
+    let event = RunEvent::QuotaLeft { window: "five_hour".into(), left: 50_000, until };
+    assert_eq!(told(&mut kept, Input::RunEvent { run, attempt: 1, event }), 0);
+}
+
 /// A run whose own runtime fails does not go over to one that has to wait for its quota.
 #[test]
 fn a_fallback_whose_account_is_parked_is_passed_over() {
@@ -390,4 +441,80 @@ fn a_fallback_whose_account_is_parked_is_passed_over() {
     world.finish_because(late, OVERLOADED);
     assert_eq!((world.times("fell_back"), world.holding()), (2, vec![runs[0], late]));
     [runs[0], late].iter().for_each(|run| world.finish(*run));
+}
+
+#[test]
+fn where_walls_end_runs_no_other_runtime_takes_them_over() {
+    let limits = Limits { falls_back: true, fails_at_walls: true, ..Limits::default() };
+    let mut world = World::quiet(limits);
+    let run = world.spawn_piece();
+    wall(&mut world, run, 60);
+    assert_eq!((world.times("fell_back"), world.status(run)), (0, Some(RunStatus::Failed)));
+}
+
+#[test]
+fn a_run_in_line_that_was_written_to_waits_for_its_own_runtime() {
+    let limits = Limits { max_concurrent: 1, falls_back: true, ..Limits::default() };
+    let mut world = World::quiet(limits);
+    let [first, fresh, written_to] = [(); 3].map(|()| world.spawn_piece());
+    world.write(written_to).expect("it reads letters");
+    wall(&mut world, first, 60);
+    assert_eq!(
+        world.times("fell_back"),
+        2,
+        "the first has met the wall, and the next stands in line"
+    );
+    for _ in 0..2 {
+        let [run] = world.holding()[..] else { panic!("there is one slot") };
+        world.finish(run);
+    }
+    assert!([first, fresh].iter().all(|run| world.status(*run).is_some()));
+    assert_eq!(
+        (world.times("fell_back"), world.holding()),
+        (2, vec![]),
+        "its letter would be lost"
+    );
+    world.advance(72_000);
+    assert_eq!(world.holding(), [written_to]);
+}
+
+/// The last answer to a run said that its quota is used up.
+#[test]
+fn a_run_that_gives_up_behind_a_wall_failed_for_its_quota() {
+    let limits = Limits { metered: true, max_concurrent: 2, ..Limits::default() };
+    for is_answered_since in [false, true] {
+        let mut world = World::quiet(limits);
+        let [run, other, _] = [(); 3].map(|()| world.spawn_piece());
+        let (window, reset) = (Some("hour".into()), WallReset::In(Duration::from_secs(60)));
+        world.ledger.meets_wall(world.machine.id(run));
+        world.step(Input::WallSeen { run, window, reset, left: None });
+        world.finish(other);
+        assert_eq!((world.times("parked"), world.holding()), (1, vec![run]), "none starts");
+        if is_answered_since {
+            world.ask_model(run, 10);
+            let request = *world.requests.keys().next().expect("it is open");
+            world.end_request(request, RequestEnding::Answered, 5);
+        }
+        world.finish_because(run, Reason::ExitCode { code: 1 });
+        let failed = is_answered_since.then_some(RunStatus::Failed);
+        assert_eq!(
+            world.status(run),
+            failed,
+            "it is repeated after the reset, unless it was answered"
+        );
+    }
+}
+
+#[test]
+fn of_the_walls_that_other_trees_tell_of_the_latest_counts() {
+    let mut world = world(Limits::default());
+    for seconds in [30, 300, 30] {
+        let (account, until) = (Account::clone(&world.facts.account), in_seconds(&world, seconds));
+        world.hear_of_wall(account, until);
+    }
+    let run = world.spawn_piece();
+    world.advance(299_000);
+    assert!(world.holding().is_empty());
+    world.advance(61_000);
+    assert_eq!(world.holding(), [run]);
 }
