@@ -95,13 +95,14 @@ impl World {
         Ok(())
     }
 
-    fn read_back(&self) -> Recall {
+    /// The tree as a reader of its record knows it.
+    pub(super) fn read_back(&self) -> Recall {
         let recall = self.read_again();
         self.assert_same(recall.machine());
         recall
     }
 
-    fn read_again(&self) -> Recall {
+    pub(super) fn read_again(&self) -> Recall {
         let root = self.ledger.root;
         let EventKind::Admitted(admitted) = &self.record[0].kind else {
             panic!("a record begins with the admission of its root");

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use offshoot_model::{Ending, EventKind, Reason, RunStatus, TokenCount};
+use offshoot_model::{
+    Cost, CostKnowledge, Ending, Event, EventKind, MicroUsd, Reason, RunStatus, TokenCount, Usage,
+};
+use offshoot_policy::RuntimeFacts;
 use offshoot_policy::budget::Unit;
 
 use super::super::RunIndex;
 use super::limits::Limits;
-use super::world::World;
+use super::world::{World, tokens};
 
 fn ending(world: &World, run: RunIndex) -> Option<&Ending> {
     let id = world.id(run);
@@ -58,6 +61,34 @@ fn no_number_of_kills_makes_requests_free() {
     assert_eq!(reason, Some(&Reason::Budget { unit: "tokens".into() }));
     world.close();
     world.assert_ended();
+}
+
+#[test]
+fn what_an_interrupted_attempt_may_have_used_is_charged_as_a_request_of_it() {
+    let settled = |limits| {
+        let mut world = World::quiet(limits);
+        world.spawn_piece();
+        world.crash();
+        let reserved = world.record.iter().find_map(|event| match event.kind {
+            EventKind::RequestReserved { request, tokens, micro_usd, .. } => {
+                Some((request, tokens, micro_usd))
+            }
+            _ => None,
+        });
+        let settled = world.record.iter().find_map(|event| match event.kind {
+            EventKind::RequestSettled { request, usage, cost, .. } => Some((request, usage, cost)),
+            _ => None,
+        });
+        (reserved.expect("it was taken for lost"), settled.expect("it was charged"))
+    };
+    let in_tokens = Limits { budget_tokens: Some(1_000), ..Limits::default() };
+    let usage = Usage { input: TokenCount::Estimated(250), ..Usage::default() };
+    assert_eq!(settled(in_tokens), ((1, 250, Some(0)), (1, usage, Cost::NONE)));
+    // The cost is an estimate, and so that of one run is not known.
+    let in_dollars = Limits { budget_usd: Some(1), ..Limits::default() };
+    let estimated_usd = MicroUsd::from_micros(250_000);
+    let cost = Cost { estimated_usd, unknown_runs: 1, ..Cost::NONE };
+    assert_eq!(settled(in_dollars), ((1, 0, Some(250_000)), (1, Usage::default(), cost)));
 }
 
 #[test]
@@ -142,4 +173,53 @@ fn what_an_interrupted_attempt_told_stays_a_lower_bound() {
         check(Some(20), deaths, TokenCount::AtLeast(20));
     }
     check(Some(20), 0, TokenCount::Known(20));
+}
+
+#[test]
+fn pieces_that_are_not_asked_for_again_end_with_the_root() {
+    let mut world = World::quiet(Limits { max_concurrent: 1, ..Limits::default() });
+    let pieces = [(); 3].map(|()| world.spawn_piece());
+    world.die(Duration::ZERO);
+    assert!(world.claim());
+    let [runs] = world.holding()[..] else { panic!("one was asked for again") };
+    world.close();
+    for piece in pieces.into_iter().filter(|piece| *piece != runs) {
+        assert_eq!(world.status(piece), Some(RunStatus::Lost));
+    }
+    world.finish(runs);
+    world.assert_ended();
+}
+
+#[test]
+fn what_costs_nothing_is_charged_nothing_where_it_was_interrupted() {
+    let mut world = World::quiet(Limits { budget_tokens: Some(1_000), ..Limits::default() });
+    let free = RuntimeFacts { cost: CostKnowledge::None, ..(*world.facts).clone() };
+    world.facts = free.into();
+    let piece = world.spawn_piece();
+    world.crash();
+    assert_eq!(world.holding(), [piece]);
+    assert_eq!(world.times("request_settled"), 0);
+}
+
+/// The first versions wrote zeros at the end of what was interrupted, where they meant that nothing was known.
+#[test]
+fn zeros_at_the_end_of_what_was_interrupted_are_not_believed() {
+    let used = |usage, ends: fn(&World, RunIndex) -> RunIndex| {
+        let limits = Limits { budget_tokens: Some(1_000), max_concurrent: 1, ..Limits::default() };
+        let mut world = World::quiet(limits);
+        let pieces = [(); 2].map(|()| world.spawn_piece());
+        let run = ends(&world, pieces[1]);
+        let last = world.record.last().expect("it has begun").clone();
+        let ending = Ending { usage, ..Ending::of(Reason::Interrupted) };
+        let (seq, run) = (last.seq + 1, world.id(run));
+        world.record.push(Event { seq, run, kind: EventKind::Ended(Box::new(ending)), ..last });
+        let recall = world.read_again();
+        let root = recall.machine().books.ledger.balance(world.id(RunIndex::ROOT), Unit::Tokens);
+        root.map(|root| root.used)
+    };
+    let started: fn(&World, RunIndex) -> RunIndex = |world, _| world.holding()[0];
+    let in_line: fn(&World, RunIndex) -> RunIndex = |_, run| run;
+    assert_eq!(used(Usage::default(), started), Some(500), "all that it had");
+    assert_eq!(used(tokens(10), started), Some(10), "this is no zero");
+    assert_eq!(used(Usage::default(), in_line), Some(0), "it never started");
 }

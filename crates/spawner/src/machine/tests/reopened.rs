@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use offshoot_audit::Audit;
-use offshoot_model::{BudgetGrant, CancelledBy, EventKind, PiecesAgain, Reason, RunStatus};
+use offshoot_model::{
+    BudgetGrant, CancelledBy, EventKind, MicroUsd, PiecesAgain, Reason, RunStatus,
+};
 use offshoot_policy::budget::Unit;
 
-use super::super::{NewLimits, NotReopened, Reach, RunIndex};
+use super::super::{NewLimits, NotReopened, Reach, RunIndex, Unanswered};
 use super::crash::GoOn;
 use super::limits::Limits;
 use super::world::World;
@@ -123,6 +125,68 @@ fn each_way_to_end_runs_again_by_one_choice() {
 }
 
 #[test]
+fn what_would_run_again_and_what_stays_is_counted() {
+    let mut world = World::quiet(Limits::default());
+    let pieces = [(); 4].map(|()| world.spawn_piece());
+    let place = |world: &World, at: usize| {
+        let found = world.places.iter().find(|(_, run)| **run == pieces[at]);
+        *found.expect("it is a piece").0
+    };
+    let places = [0, 1, 2, 3].map(|at| place(&world, at));
+    world.finish(pieces[0]);
+    world.finish_because(pieces[1], Reason::ExitCode { code: 1 });
+    world.finish_because(pieces[2], Reason::ExitCode { code: 1 });
+    let recall = world.read_back();
+    assert_eq!((recall.is_over(), recall.pieces()), (false, 4));
+    world.cancel(pieces[3], Reach::Subtree, CancelledBy::Operator);
+    world.finish_because(pieces[3], killed());
+    world.close();
+    let check = |failed, cancelled, expected: Unanswered, staying: &[(u32, bool)]| {
+        let mut recall = world.read_back();
+        recall.go_on(again(failed, cancelled).again).expect("it is over");
+        assert_eq!(recall.unanswered(), expected);
+        let mut found = recall.staying();
+        found.sort_unstable();
+        assert_eq!(found, staying);
+        assert_eq!((recall.is_over(), recall.pieces(), recall.only()), (true, 4, None));
+        assert_eq!(recall.last_at(), world.now);
+    };
+    let [answered, one, other, stopped] = places;
+    let (answered, stopped) = ((answered, true), (stopped, false));
+    let failed = Unanswered { again: 2, failed: 0, cancelled: 1 };
+    check(true, false, failed, &[answered, stopped]);
+    let cancelled = Unanswered { again: 1, failed: 2, cancelled: 0 };
+    check(false, true, cancelled, &[answered, (one, false), (other, false)]);
+    let neither = Unanswered { again: 0, failed: 2, cancelled: 1 };
+    check(false, false, neither, &[answered, (one, false), (other, false), stopped]);
+    let mut recall = world.read_back();
+    let only = Some("label".into());
+    let again = PiecesAgain { failed: true, cancelled: true, only: only.clone() };
+    recall.go_on(again).expect("it is over");
+    assert_eq!(recall.only(), only.as_ref());
+    assert_eq!(recall.unanswered(), neither, "none of them has this label");
+}
+
+#[test]
+fn a_reopened_tree_gets_what_it_is_given_and_nothing_else() {
+    for (given, expected) in [(None, None), (Some(3), Some((0, 2_000_000)))] {
+        let mut world = World::quiet(Limits { budget_usd: Some(1), ..Limits::default() });
+        let piece = world.spawn_piece();
+        world.finish_because(piece, Reason::ExitCode { code: 1 });
+        world.close();
+        let usd = given.map(|usd: u64| MicroUsd::from_micros(usd * 1_000_000));
+        let budget = BudgetGrant { tokens: None, usd };
+        let limits = NewLimits { budget, ..NewLimits::default() };
+        world.reopen(GoOn { limits, ..again(true, false) }, AT_ONCE).expect("some is left");
+        let raised = world.record.iter().find_map(|event| match event.kind {
+            EventKind::BudgetRaised { tokens, micro_usd } => Some((tokens, micro_usd)),
+            _ => None,
+        });
+        assert_eq!(raised, expected);
+    }
+}
+
+#[test]
 fn a_tree_that_is_not_over_or_has_no_time_is_not_reopened() {
     let mut world = World::quiet(Limits { deadline_seconds: 60, ..Limits::default() });
     let piece = world.spawn_piece();
@@ -210,7 +274,7 @@ fn what_was_spent_stays_spent() {
     assert_eq!(world.reopen(budget(10_400), AT_ONCE), Err(used_up(10_400)), "none would be left");
     let not_more = NotReopened::NotMore { unit: Unit::Tokens, granted: 1_010, given: 1_000 };
     assert_eq!(world.reopen(budget(1_000), AT_ONCE), Err(not_more));
-    let usd = BudgetGrant { tokens: None, usd: Some(offshoot_model::MicroUsd::from_micros(1)) };
+    let usd = BudgetGrant { tokens: None, usd: Some(MicroUsd::from_micros(1)) };
     let refused = world.reopen(given(usd), AT_ONCE);
     assert!(matches!(refused, Err(NotReopened::OutOfBudget { .. })), "{refused:?}");
     world.reopen(budget(20_000), AT_ONCE).expect("there is more");
@@ -300,4 +364,18 @@ fn a_thousand_trees_are_stopped_and_go_on() {
         let times = seen.get(what).copied().unwrap_or(0);
         assert!(times > 20, "`{what}` happened {times} times in a thousand trees");
     }
+}
+
+#[test]
+fn a_refusal_to_go_on_says_what_was_granted_and_used() {
+    let refused =
+        |unit, each| NotReopened::OutOfBudget { unit, granted: 2_000_000, used: 1_500_000, each };
+    assert_eq!(
+        refused(Unit::Tokens, None).to_string(),
+        "the budget of the tree is too small: 2000000 tokens granted, 1500000 used, 500000 left"
+    );
+    let dollars = refused(Unit::Usd, Some(600_000)).to_string();
+    assert!(dollars.contains("and its last pieces used"), "{dollars}");
+    let not_more = NotReopened::NotMore { unit: Unit::Tokens, granted: 20, given: 10 };
+    assert_eq!(not_more.to_string(), "the tree had 20 tokens, and is given 10");
 }
