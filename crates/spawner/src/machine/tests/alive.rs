@@ -38,3 +38,11 @@ fn after_a_crash_it_is_said_again() {
     (0..12).for_each(|_| world.advance(1_000));
     assert_eq!(said(&world).len(), 2, "{:?}", said(&world));
 }
+
+#[test]
+fn a_tree_in_which_nothing_runs_wants_nothing() {
+    let mut world = World::quiet(Limits::default());
+    world.pause(true);
+    world.spawn_piece();
+    assert_eq!(world.machine.next_timer(), None);
+}

@@ -91,3 +91,15 @@ fn what_keeps_nothing_never_looks() {
     assert_eq!(world.holding(), pieces);
     assert_eq!(world.times("looked at memory"), 0);
 }
+
+#[test]
+fn a_silent_parent_lends_nothing_where_its_child_waits_for_memory_alone() {
+    let mut world = tree(50);
+    let (parent, child) = world.family();
+    world.spawn_piece();
+    world.advance(120_000);
+    assert_eq!(world.holding(), [parent]);
+    assert_eq!(world.times("stall_lent"), 0, "it has slots enough");
+    world.finish(parent);
+    assert_eq!(world.holding(), [child]);
+}

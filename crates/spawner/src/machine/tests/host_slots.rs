@@ -241,3 +241,34 @@ fn a_tree_waits_for_the_host_all_the_time_while_it_is_looked_at_memory_before_ea
     assert_eq!(world.holding(), pieces[4..]);
     assert_eq!((world.times("host_full"), world.times("host_free")), (1, 1));
 }
+
+/// The slots of the host that the tree holds or could use.
+fn wants(world: &World) -> u32 {
+    world.hosts[&SlotPool::Host].claim.wants
+}
+
+#[test]
+fn a_tree_claims_as_many_slots_as_could_start_runs() {
+    let mut world = tree(1);
+    (0..4).for_each(|_| _ = world.spawn_piece());
+    assert_eq!((world.holding().len(), wants(&world)), (1, 4));
+    let mut world = World::quiet(Limits { host_slots: 1, max_concurrent: 3, ..Limits::default() });
+    (0..6).for_each(|_| _ = world.spawn_piece());
+    assert_eq!((world.holding().len(), wants(&world)), (1, 3), "no more than its own limit");
+}
+
+#[test]
+fn a_tree_claims_nothing_for_runs_that_wait_for_something_else() {
+    // Two wait for the answer to the prompt that the first has sent; the prompt of another agent is another one.
+    let mut world = World::quiet(Limits { host_slots: 1, long_prompts: true, ..Limits::default() });
+    (0..3).for_each(|_| _ = world.spawn_piece());
+    assert_eq!((world.holding().len(), wants(&world)), (1, 1));
+    world.spawn_agent(RunIndex::ROOT, "a");
+    assert_eq!((world.holding().len(), wants(&world)), (1, 2));
+    // One waits for the account of the first; another account is free.
+    let mut world = World::quiet(Limits { host_slots: 1, account_slots: 1, ..Limits::default() });
+    (0..2).for_each(|_| _ = world.spawn_piece());
+    world.facts = std::sync::Arc::clone(&world.other_facts);
+    world.spawn_piece();
+    assert_eq!((world.holding().len(), wants(&world)), (1, 2));
+}

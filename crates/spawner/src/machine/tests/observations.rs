@@ -45,8 +45,28 @@ fn a_run_that_loses_count_opens_no_more() {
     let run = world.spawn_piece();
     let opened = (0..1000).filter(|_| world.observe(run).is_some()).count();
     assert_eq!(opened, 100);
+    world.advance(5_000);
+    assert_eq!(world.observe(run), None, "so many are open");
     for number in 1..=100 {
         world.step(Input::Observed { run, number, success: true });
     }
-    assert_eq!(world.observe(run), None, "too fast");
+    let more = (0..1000).filter(|_| {
+        let number = world.observe(run);
+        number.map(|number| world.step(Input::Observed { run, number, success: true })).is_some()
+    });
+    assert_eq!(more.count(), 5, "as many as a record should grow by in that time");
+}
+
+#[test]
+fn a_task_that_a_run_begins_or_ends_itself_is_a_sign_of_life() {
+    let mut world = World::quiet(Limits { idle_timeout_seconds: 10, ..Limits::default() });
+    let run = world.spawn_piece();
+    world.advance(8_000);
+    let number = world.observe(run).expect("it runs");
+    world.advance(8_000);
+    world.step(Input::Observed { run, number, success: true });
+    world.advance(9_999);
+    assert!(world.asked_to_stop().is_empty());
+    world.advance(1);
+    assert_eq!(world.asked_to_stop(), [run]);
 }

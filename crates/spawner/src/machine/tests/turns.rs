@@ -193,6 +193,19 @@ fn parents_that_are_silent_cannot_lock_the_tree() {
 }
 
 #[test]
+fn the_parent_that_has_been_silent_longest_lends_its_slot() {
+    for speaks_last in [0, 1] {
+        let mut world = World::quiet(Limits { max_concurrent: 2, ..Limits::default() });
+        let parents = [(); 2].map(|()| world.spawn_piece());
+        let children = parents.map(|parent| world.child_of(parent));
+        world.advance(10_000);
+        world.progress(parents[speaks_last]);
+        world.advance(30_000);
+        assert_eq!(world.holding(), [parents[speaks_last], children[0]]);
+    }
+}
+
+#[test]
 fn the_clock_of_the_silent_runs_on() {
     let mut world =
         World::quiet(Limits { max_concurrent: 1, run_timeout_seconds: 60, ..Limits::default() });

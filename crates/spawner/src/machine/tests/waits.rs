@@ -222,3 +222,68 @@ fn a_run_that_has_worked_for_all_its_time_is_stopped_also_while_another_wait_is_
     world.works(parent, 250, 300);
     assert_eq!(world.asked_to_stop(), [parent]);
 }
+
+#[test]
+fn what_works_without_a_limit_may_work_for_as_long_as_it_likes() {
+    let mut world = World::quiet(Limits::default());
+    let (parent, child) = world.family();
+    world.wait(parent);
+    world.works(parent, 900_000, 1_000_000);
+    world.works(child, 900_000, 1_000_000);
+    assert!(world.asked_to_stop().is_empty());
+}
+
+#[test]
+fn a_parent_whose_answered_wait_has_gone_waits_for_the_other_one() {
+    let mut world = World::one_slot();
+    let parent = world.spawn_piece();
+    let [a, b] = [(); 2].map(|()| world.child_of(parent));
+    let [first, second] = [a, b].map(|child| {
+        let run = world.id(child);
+        world.wait_for(parent, vec![run], WaitMode::All, None)
+    });
+    assert_eq!(world.holding(), [a]);
+    world.cancel(b, Reach::Subtree, CancelledBy::Operator);
+    world.give_up(second);
+    // The slot comes free, and the parent has no use for it.
+    let below = world.child_of(a);
+    world.wait(a);
+    assert_eq!((world.holding(), world.times("returned")), (vec![below], 0));
+    world.finish(below);
+    world.finish(a);
+    assert!(world.is_answered(first));
+    assert_eq!(world.holding(), [parent]);
+}
+
+#[test]
+fn a_parent_with_two_answered_waits_of_which_one_has_gone_hears_the_other_answer() {
+    let mut world = World::one_slot();
+    let parent = world.spawn_piece();
+    let [a, b, c] = [(); 3].map(|()| world.child_of(parent));
+    let [first, second, third] = [a, b, c].map(|child| {
+        let run = world.id(child);
+        world.wait_for(parent, vec![run], WaitMode::All, None)
+    });
+    assert_eq!(world.holding(), [a]);
+    world.cancel(b, Reach::Subtree, CancelledBy::Operator);
+    world.cancel(c, Reach::Subtree, CancelledBy::Operator);
+    world.give_up(second);
+    assert!(!world.is_answered(first) && !world.is_answered(third), "there is no slot");
+    world.finish(a);
+    assert!(world.is_answered(first) && world.is_answered(third));
+    assert_eq!(world.holding(), [parent]);
+}
+
+#[test]
+fn a_parent_whose_patience_is_over_goes_on_with_what_there_is() {
+    let mut world = World::one_slot();
+    let (parent, child) = world.family();
+    let until = world.now.plus(Duration::from_secs(10));
+    let wait = world.wait_for(parent, Vec::new(), WaitMode::All, Some(until));
+    assert_eq!(world.holding(), [child]);
+    world.advance(9_999);
+    assert!(!world.is_answered(wait));
+    world.advance(1);
+    assert!(world.is_answered(wait));
+    assert_eq!(world.holding(), [parent, child], "in debt");
+}
