@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use offshoot_audit::Audit;
-use offshoot_model::{Account, EventKind};
+use offshoot_model::{Account, CancelledBy, EventKind};
 
-use super::super::{Input, RunIndex};
+use super::super::{Input, Reach, RunIndex};
 use super::agents::OVERLOADED;
 use super::limits::Limits;
 use super::world::World;
@@ -189,4 +189,45 @@ fn pressure_on_other_trees_halves_the_runs_of_this_one_once_for_all_that_is_met_
     world.step(Input::PressureTold { account: other, at: world.now });
     assert_eq!(bounds(&world).len(), before);
     end(world);
+}
+
+#[test]
+fn pressure_that_another_tree_tells_of_bounds_nothing_where_none_is_at_work_or_none_in_line() {
+    let hear = |world: &mut World| {
+        let account = Account::clone(&world.facts.account);
+        world.hear_of_pressure(account);
+    };
+    let (mut working, runs) = world(4, 4);
+    hear(&mut working);
+    assert_eq!((bounds(&working), working.holding()), (vec![], runs));
+    let mut in_line = World::quiet(Limits { max_concurrent: 4, ..Limits::default() });
+    in_line.pause(true);
+    (0..2).for_each(|_| _ = in_line.spawn_piece());
+    hear(&mut in_line);
+    assert_eq!(bounds(&in_line), []);
+}
+
+#[test]
+fn pressure_that_is_told_again_is_recorded_where_it_lowers_the_bound() {
+    let (mut world, _) = world(4, 8);
+    for _ in 0..4 {
+        let account = Account::clone(&world.facts.account);
+        world.hear_of_pressure(account);
+        world.advance(10_000);
+    }
+    let lowered = bounds(&world);
+    assert!(lowered.is_sorted_by(|before, after| before > after), "{lowered:?}");
+    end(world);
+}
+
+#[test]
+fn a_bound_ends_where_none_waits_for_it_any_more() {
+    let (mut world, runs) = world(4, 6);
+    world.finish_because(runs[0], OVERLOADED);
+    assert_eq!(bounds(&world), [Some(2)]);
+    for run in [runs[4], runs[5], runs[0]] {
+        world.cancel(run, Reach::Subtree, CancelledBy::Operator);
+    }
+    assert_eq!(world.holding(), runs[1..4]);
+    assert_eq!(bounds(&world), [Some(2), None]);
 }
