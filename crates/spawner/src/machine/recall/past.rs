@@ -84,3 +84,35 @@ fn held_bytes(ending: &Ending) -> u64 {
         false => answer + said + size_of::<Envelope>() as u64,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use offshoot_model::{AgentId, RunId, SessionKey};
+
+    use super::*;
+
+    #[test]
+    fn outcomes_are_held_while_there_is_room_for_them() {
+        let check = |reason: Reason, bytes: u64| {
+            let (output, diagnostics) = (Some(Payload::text("12345")), Some("why".to_owned()));
+            let ending = Ending { output, diagnostics, ..Ending::of(reason) };
+            let has_failed = !ending.status().is_success();
+            let envelope = || {
+                let key = SessionKey::parse("agent:main:run:1").expect("a key");
+                Envelope::of(&ending, key, RunId::from_bytes([1; 16]), AgentId::main(), 0)
+            };
+            let mut room = bytes + 1;
+            let held = Past::held(7, &ending, &mut room, envelope);
+            assert_eq!((room, held.has_answer(), held.has_failed()), (1, !has_failed, has_failed));
+            assert!(!matches!(held, Past::OnRecord { .. }));
+            let mut room = bytes - 1;
+            let on_record = Past::held(7, &ending, &mut room, envelope);
+            assert!(
+                matches!(on_record, Past::OnRecord { seq: 7, has_failed: it } if it == has_failed)
+            );
+            assert_eq!((room, on_record.has_failed()), (bytes - 1, has_failed));
+        };
+        check(Reason::Completed { exit_code: None }, 5);
+        check(Reason::ExitCode { code: 1 }, 5 + 3 + size_of::<Envelope>() as u64);
+    }
+}

@@ -1,8 +1,11 @@
 //! Further turns, letters, results on their way, and parents that are silent instead of waiting.
 
-use offshoot_model::{CancelledBy, Event, EventKind, Reason, RunId, RunStatus};
+use std::time::Duration;
 
-use super::super::Reach;
+use offshoot_model::{CancelledBy, Event, EventKind, Reason, RequestEnding, RunId, RunStatus};
+
+use super::super::{Reach, RunIndex};
+use super::agents::OVERLOADED;
 use super::limits::Limits;
 use super::world::World;
 
@@ -236,4 +239,93 @@ fn a_silent_parent_that_waits_after_all_is_answered() {
     world.finish(child);
     assert!(world.is_answered(wait));
     assert_eq!(world.holding(), [parent]);
+}
+
+/// Returns how often a result is brought again after a crash, where a turn has brought it and this has happened since.
+fn again_after(limits: Limits, happens: impl FnOnce(&mut World, RunIndex)) -> u32 {
+    let mut world = World::quiet(Limits { resumes: true, ..limits });
+    let (parent, child) = world.family();
+    world.finish(child);
+    let turn = world.end_turn(parent);
+    assert!(world.is_answered(turn), "it brings the result");
+    happens(&mut world, parent);
+    world.crash();
+    for other in world.holding().into_iter().filter(|run| *run != parent) {
+        world.finish(other);
+    }
+    world.end_turn(parent);
+    world.times("redelivered")
+}
+
+#[test]
+fn what_a_turn_has_brought_is_not_brought_again_once_its_run_has_acted() {
+    let check = |what: &str, expected, happens: fn(&mut World, RunIndex)| {
+        assert_eq!(again_after(Limits::default(), happens), expected, "{what}");
+    };
+    check("nothing", 1, |_, _| {});
+    check("the passing of time", 1, |world, _| world.advance(1_000));
+    check("a use", 0, |world, run| world.use_tokens(run, 1));
+    check("a report", 0, |world, run| world.report(run));
+    check("a child", 0, |world, run| _ = world.child_of(run));
+}
+
+/// A request that was sent before a turn brought something tells nothing of that.
+#[test]
+fn an_answer_of_a_model_shows_that_what_was_brought_before_its_request_is_known() {
+    let limits = Limits { metered: true, ..Limits::default() };
+    let answered = |world: &mut World| {
+        let request = *world.requests.keys().next().expect("it is open");
+        world.end_request(request, RequestEnding::Answered, 5);
+    };
+    let later = again_after(limits, |world, run| {
+        world.ask_model(run, 10);
+        answered(world);
+    });
+    assert_eq!(later, 0);
+    let mut world = World::quiet(Limits { resumes: true, ..limits });
+    let (parent, child) = world.family();
+    world.ask_model(parent, 10);
+    world.finish(child);
+    world.end_turn(parent);
+    answered(&mut world);
+    world.crash();
+    world.end_turn(parent);
+    assert_eq!(world.times("redelivered"), 1);
+}
+
+#[test]
+fn letters_that_were_taken_are_put_again_where_a_session_begins_anew() {
+    for (resumes, expected) in [(true, 1), (false, 2)] {
+        let mut world = World::quiet(Limits { resumes, ..Limits::default() });
+        let run = world.spawn_piece();
+        (0..2).for_each(|_| world.write(run).expect("it reads letters"));
+        world.actors.get_mut(&run).expect("it runs").letters = 1;
+        let turn = world.end_turn(run);
+        assert!(world.is_answered(turn), "one letter was not taken");
+        world.die(Duration::ZERO);
+        assert_eq!(world.letters_held[&run].len(), expected, "it goes on: {resumes}");
+    }
+}
+
+#[test]
+fn a_session_that_began_anew_without_letters_may_be_tried_again() {
+    let mut world = World::quiet(Limits { retries: 1, ..Limits::default() });
+    let (parent, child) = world.family();
+    world.finish(child);
+    world.crash();
+    assert_eq!(world.holding(), [parent]);
+    world.finish_because(parent, OVERLOADED);
+    assert_eq!(world.status(parent), None);
+    world.advance(2_400);
+    assert_eq!(world.holding(), [parent]);
+}
+
+#[test]
+fn the_owner_of_a_root_that_runs_nothing_follows_its_children_itself() {
+    let mut world = World::quiet(Limits::default());
+    let child = world.spawn_agent(RunIndex::ROOT, "a");
+    world.finish(child);
+    world.close();
+    world.assert_ended();
+    assert_eq!((world.times("delivered"), world.times("undelivered")), (0, 0));
 }
