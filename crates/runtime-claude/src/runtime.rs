@@ -242,11 +242,9 @@ impl ClaudeRuntime {
     ) -> Result<(Child, mpsc::UnboundedReceiver<Line>), Reason> {
         let Inner { processes, options, superuser, pressure, .. } = &*self.inner;
         let superuser = *superuser;
-        if let Some(left) = pressure.left() {
-            let seconds = left.as_secs_f64();
-            host.progress(format!("the service has too much to do; begins in {seconds:.1} s"));
-            pressure.passes(Pressure::chance(launch.run)).await;
-        }
+        let why = "other runs of the account were told to wait";
+        let tell = |wait| host.backs_off(why, wait, false);
+        pressure.passes(Pressure::chance(launch.run), tell).await;
         let args = argv(Parts { launch, options, files, session, own_server, superuser })?;
         let (feed, lines) = session::feed(self.secrets(launch), host.clone());
         let said = SaidStream::new(host.clone(), Stream::Stderr, self.secrets(launch));

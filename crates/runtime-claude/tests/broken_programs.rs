@@ -116,8 +116,8 @@ async fn a_service_that_has_too_much_to_do_holds_back_what_begins() {
         let (second, events) = run().await;
         assert_eq!(second.reason.status(), RunStatus::Completed);
         let is_held = |event: &RunEvent| match event {
-            RunEvent::Progress(line) => {
-                line.starts_with("the service has too much to do; begins in")
+            RunEvent::BacksOff { why, .. } => {
+                &**why == "other runs of the account were told to wait"
             }
             _ => false,
         };

@@ -243,12 +243,15 @@ impl Session<'_> {
         let mut request = self.request(&messages, purpose);
         let mut failed = 0;
         loop {
-            if let Some(left) =
-                self.pressure.left().filter(|left| failed == 0 && *left >= TOLD_FROM)
-            {
-                self.host.backs_off("another run of the account was told to wait", left, false);
-            }
-            self.pressure.passes(self.chance).await;
+            // The first wait after a refusal of its own is told.
+            let mut is_told = failed > 0;
+            let (host, why) = (&self.host, "other runs of the account were told to wait");
+            let tell = |wait| {
+                if !std::mem::replace(&mut is_told, false) && wait >= TOLD_FROM {
+                    host.backs_off(why, wait, false);
+                }
+            };
+            self.pressure.passes(self.chance, tell).await;
             (self.counted, self.came) = (None, 0);
             self.meter.call_began(self.bound(request.len()));
             let (bytes, began) = (request.len(), Instant::now());

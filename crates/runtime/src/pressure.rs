@@ -55,11 +55,13 @@ impl Pressure {
     }
 
     /// Waits until calls are welcome again, and up to a fifth longer, by a chance from 0 to 1: those who waited together
-    /// would be too many again.
-    pub async fn passes(&self, chance: f64) {
+    /// would be too many again. `told` hears of each wait before it begins: others may be refused meanwhile, and a further one follows.
+    pub async fn passes(&self, chance: f64, mut told: impl FnMut(Duration)) {
         while let Some(until) = self.until() {
-            let more = until.duration_since(Instant::now()).mul_f64(chance / 5.0);
-            tokio::time::sleep_until(until + more).await;
+            let now = Instant::now();
+            let until = until + until.duration_since(now).mul_f64(chance / 5.0);
+            told(until.duration_since(now));
+            tokio::time::sleep_until(until).await;
         }
     }
 
@@ -97,7 +99,7 @@ mod tests {
         one.rises(Duration::from_secs(5));
         assert_eq!((other.left(), alone.left()), (Some(Duration::from_secs(5)), None));
         let begun = Instant::now();
-        other.passes(0.0).await;
+        other.passes(0.0, |_| ()).await;
         assert_eq!(begun.elapsed().as_secs(), 5);
         assert_eq!((one.left(), other.left()), (None, None));
     }
@@ -106,18 +108,18 @@ mod tests {
     async fn the_longest_request_counts() {
         let pressure = Pressure::default();
         let begun = Instant::now();
-        pressure.passes(1.0).await;
+        pressure.passes(1.0, |_| ()).await;
         assert_eq!(begun.elapsed(), Duration::ZERO);
         pressure.rises(Duration::from_secs(5));
         pressure.rises(Duration::from_secs(2));
         assert_eq!(pressure.left(), Some(Duration::from_secs(5)));
         tokio::join!(
             async {
-                pressure.passes(0.0).await;
+                pressure.passes(0.0, |_| ()).await;
                 assert_eq!(begun.elapsed().as_secs(), 5);
             },
             async {
-                pressure.passes(1.0).await;
+                pressure.passes(1.0, |_| ()).await;
                 assert_eq!(begun.elapsed().as_secs(), 6);
             },
         );

@@ -162,14 +162,18 @@ impl Machine {
                     live.tool_uses.count(self.now);
                 }
             }
-            EventKind::BacksOff { .. } => {
+            EventKind::BacksOff { until, .. } => {
                 if let Some(live) = live {
+                    live.clock.waits_until(*until, self.now);
                     live.backoff.get_or_insert_default().begin(self.now);
                 }
             }
             EventKind::Answered => {
-                if let Some(backoff) = live.and_then(|live| live.backoff.as_mut()) {
-                    backoff.is_open = false;
+                if let Some(live) = live {
+                    live.clock.waits_no_more(self.now);
+                    if let Some(backoff) = &mut live.backoff {
+                        backoff.is_open = false;
+                    }
                 }
             }
             EventKind::Letter { .. } => {

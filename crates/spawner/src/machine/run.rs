@@ -299,6 +299,9 @@ impl SlotState {
     }
 }
 
+/// A run that waits for a service for longer than this gives no sign of life.
+const LONGEST_SILENT_WAIT: Duration = Duration::from_secs(60 * 60);
+
 impl RunClock {
     /// Starts counting: the run holds a slot.
     pub(crate) fn resume(&mut self, now: Timestamp) {
@@ -327,6 +330,16 @@ impl RunClock {
     /// Notes a sign of life.
     pub(crate) fn sign(&mut self, now: Timestamp) {
         self.last_sign = self.last_sign.max(now);
+    }
+
+    /// Notes that the run waits until this moment, and may be silent until then.
+    pub(crate) fn waits_until(&mut self, until: Timestamp, now: Timestamp) {
+        self.sign(until.min(now.plus(LONGEST_SILENT_WAIT)));
+    }
+
+    /// Notes that the wait is over.
+    pub(crate) fn waits_no_more(&mut self, now: Timestamp) {
+        self.last_sign = self.last_sign.min(now);
     }
 
     /// Returns the moment at which a limit of so many seconds is over, if the run keeps its slot until then. None without

@@ -175,6 +175,27 @@ fn a_runtime_that_asks_in_a_loop_does_not_fill_the_record() {
 }
 
 #[test]
+fn a_wait_for_a_service_is_no_silence() {
+    let limits = Limits { idle_timeout_seconds: 10, ..Limits::default() };
+    let mut world = World::quiet(limits);
+    let run = world.spawn_piece();
+    let back_off = |world: &mut World, seconds: u64| {
+        let (why, wait) = ("529".into(), Duration::from_secs(seconds));
+        world.tells(run, RunEvent::BacksOff { why, wait, is_pressure: true });
+    };
+    back_off(&mut world, 60);
+    world.advance(69_999);
+    assert!(!world.is_stopping(run), "it has ten seconds after its wait");
+    back_off(&mut world, 60);
+    world.use_tokens(run, 1);
+    world.advance(9_999);
+    assert!(!world.is_stopping(run));
+    world.advance(1);
+    assert!(world.is_stopping(run), "its service has answered, and it is silent since then");
+    end(world);
+}
+
+#[test]
 fn another_attempt_has_asked_nothing_yet() {
     let (mut world, runs) = world(2);
     world.back_off(runs[0]);
