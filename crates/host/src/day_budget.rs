@@ -152,13 +152,7 @@ impl DayBudget {
         now: Timestamp,
     ) -> io::Result<Vec<String>> {
         let Some(own) = Self::of_user(state_home, settings) else { return Ok(Vec::new()) };
-        let taken = match own.folder.is_dir() {
-            true => {
-                let _turn = own.turn()?;
-                own.count(None, now, None)?.taken
-            }
-            false => [0; 2],
-        };
+        let taken = own.taken(now)?;
         let line = |unit: usize| {
             let [taken, most] = [taken[unit], own.most[unit]?].map(|amount| text(unit, amount));
             Some(format!("{}: {taken} of {most} is spent today or reserved", UNITS[unit].0))
@@ -186,14 +180,18 @@ impl DayBudget {
             let source = io::Error::from(io::ErrorKind::NotFound);
             return Ok(Some(DayError::Folder { folder: own.folder, source }));
         }
-        let taken = match own.folder.is_dir() {
-            true => {
-                let _turn = own.turn()?;
-                own.count(None, now, None)?.taken
-            }
-            false => [0; 2],
-        };
+        let taken = own.taken(now)?;
         Ok(own.check(taken, asked).err())
+    }
+
+    /// Returns what all trees have spent today or reserved.
+    fn taken(&self, now: Timestamp) -> io::Result<Amounts> {
+        // Before the first tree there is no folder.
+        if !self.folder.is_dir() {
+            return Ok([0; 2]);
+        }
+        let _turn = self.turn()?;
+        Ok(self.count(None, now, None)?.taken)
     }
 
     /// Returns what a tree with this budget reserves.
