@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use offshoot_model::{Payload, ValueKind};
 
+use crate::error::times;
 use crate::fold::{FoldState, Given, Seen};
 use crate::kept_result::KeptResult;
 use crate::text::{self, Spacing};
@@ -54,7 +55,7 @@ impl Answer {
     pub fn warning(&self) -> Option<String> {
         let FoldState::Vote(vote) = &self.state else { return None };
         let (tied, most) = vote.tie()?;
-        let times = if most == 1 { "once" } else { &*format!("{most} times") };
+        let times = times(most);
         Some(format!(
             "vote: a tie: {tied} values were given {times} each, and the winner is the first of them in the request"
         ))
@@ -76,9 +77,18 @@ impl Answer {
         self.failed.iter()
     }
 
-    /// True unless the merge is made elsewhere, and there has been no answer yet.
+    /// True unless the merge gives one of the results, or is made elsewhere, and there has been no answer yet.
     pub fn is_made(&self) -> bool {
-        !matches!(&self.state, FoldState::Given(given) if given.value().is_none())
+        match &self.state {
+            FoldState::First(first) => first.value().is_some(),
+            FoldState::Quorum(quorum) => quorum.value().is_some(),
+            FoldState::Given(given) => given.value().is_some(),
+            FoldState::Concatenate(_)
+            | FoldState::Structured(_)
+            | FoldState::Vote(_)
+            | FoldState::Summarize(_)
+            | FoldState::Sum(_) => true,
+        }
     }
 
     /// Returns whether the answer is text or JSON. What `first` and `quorum` pick keeps its own kind; nothing picked is `null`.

@@ -49,12 +49,18 @@ pub enum MergeError {
         key: Arc<str>,
     },
     /// No value was given often enough.
-    #[error("no value was given {needed} times; the most frequent was given {reached} times")]
+    #[error("no value was given {needed} times; the most frequent was given {}", times(*reached))]
     NoQuorum {
         /// As asked.
         needed: u32,
         /// The largest count.
         reached: u64,
+    },
+    /// A merge that picks a result of a piece that completed has none to pick from.
+    #[error("{merge}: no piece completed")]
+    NoneCompleted {
+        /// The name of the merge.
+        merge: &'static str,
     },
     /// The pieces have read different versions of a file.
     #[error("{} was written to while its pieces ran: bytes {start} to {end} are not what was cut", path.display())]
@@ -102,9 +108,17 @@ impl MergeError {
             ),
             Self::NoQuorum { .. } => Some("--merge vote shows all counts"),
             Self::InputChanged { .. } => Some("run it again over a copy that nothing writes to"),
-            Self::Missing { .. } | Self::NotAnswered { .. } | Self::Elsewhere { .. } => None,
+            Self::NoneCompleted { .. }
+            | Self::Missing { .. }
+            | Self::NotAnswered { .. }
+            | Self::Elsewhere { .. } => None,
         }
     }
+}
+
+/// Writes how often something was given.
+pub(crate) fn times(count: u64) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
 }
 
 fn named(failures: &[Failure]) -> String {

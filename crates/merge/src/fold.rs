@@ -230,11 +230,11 @@ impl Fold {
         match &self.answer.state {
             FoldState::Structured(structured) => structured.check(),
             FoldState::Sum(sum) => sum.check(),
-            FoldState::Quorum(quorum) => quorum.check(),
+            FoldState::First(first) => first.check(expected),
+            FoldState::Quorum(quorum) => quorum.check(expected),
             FoldState::Concatenate(_)
             | FoldState::Vote(_)
             | FoldState::Summarize(_)
-            | FoldState::First(_)
             | FoldState::Given(_) => Ok(()),
         }
     }

@@ -82,8 +82,8 @@ pub(crate) fn pieces(
         // Results that do not merge have no answer.
         Err(_) => false,
     };
-    // A merge that was not made has no answer, whatever has completed.
-    let has_answer = has_answer && answer.answer.is_made();
+    // A merge that was not made has no answer, whatever has completed. Of no pieces there is the empty one.
+    let has_answer = has_answer && (answer.answer.is_made() || answer.total == 0);
     if cx.output.wants_json() {
         let failures = answer.failures.iter().map(|(key, envelope)| PieceJson {
             key,
@@ -380,6 +380,27 @@ fn tell_how_to_go_on(
                 "what is done is kept: `offshoot resume {id}{options}` goes on with the rest"
             ),
         );
+    }
+    if answer.verdict.as_ref().is_err_and(is_of_merge) && total > 0 {
+        cx.output.hint(NoteCode::HowToGoOn, format_args!(
+            "the results are kept: `offshoot merge --children {id} --strategy STRATEGY` merges them in another way, and nothing runs again"
+        ));
+    }
+}
+
+/// True if the results that there are have no answer by this merge, and may have one by another.
+const fn is_of_merge(error: &MergeError) -> bool {
+    match error {
+        MergeError::NotANumber { .. }
+        | MergeError::NotText { .. }
+        | MergeError::DuplicateKey { .. }
+        | MergeError::NoQuorum { .. } => true,
+        MergeError::Missing { .. }
+        | MergeError::PiecesFailed { .. }
+        | MergeError::NoneCompleted { .. }
+        | MergeError::InputChanged { .. }
+        | MergeError::NotAnswered { .. }
+        | MergeError::Elsewhere { .. } => false,
     }
 }
 

@@ -106,6 +106,31 @@ fn a_tie_is_marked_and_bytes_are_no_text() {
     assert_eq!(place.run(&kept).expect_code(0).stdout(), expected);
 }
 
+/// A program that reads the output of `quorum` or `first` has what was agreed on, or nothing.
+#[test]
+fn what_was_not_agreed_on_is_not_printed() {
+    let place = Place::new();
+    let script = "read task; case $task in c) exit 3;; *) echo $task;; esac";
+    let run = |merge: &str, tasks: &[&str], on_failure: &str| {
+        let tasks: Vec<&str> = tasks.iter().flat_map(|task| ["--task", task]).collect();
+        let words = ["--on-failure", on_failure, "--merge", merge, "--", "sh", "-c", script];
+        place.run(&[&["fanout"], &tasks[..], &words].concat()).expect_code(1)
+    };
+    let split = run("quorum:2", &["a", "b", "c"], "fail");
+    assert_eq!(split.stdout(), "", "{}", split.text());
+    let quiet = run("quorum:2", &["a", "b"], "skip");
+    assert_eq!(quiet.stdout(), "", "{}", quiet.text());
+    for on_failure in ["skip", "include"] {
+        for (merge, said) in
+            [("first", "first: no piece completed"), ("quorum:2", "quorum: no piece completed")]
+        {
+            let none = run(merge, &["c", "c"], on_failure);
+            assert_eq!(none.stdout(), "", "{}", none.text());
+            assert!(none.stderr.contains(said), "{}", none.text());
+        }
+    }
+}
+
 /// A quorum that cannot come is refused before any agent is paid for it, and one that did not come is the reason of the tree.
 #[test]
 fn a_quorum_has_as_many_answers_as_it_needs() {
@@ -119,9 +144,14 @@ fn a_quorum_has_as_many_answers_as_it_needs() {
         assert!(text.contains("needs 3 equal answers, and at most 2 answers will come"), "{text}");
     }
     let words = ["--merge", "quorum:2", "--", "sh", "-c", "echo $$"];
-    place.run(&[&["fanout", "--task", "a", "--task", "b"][..], &words].concat()).expect_code(1);
+    let split = place.run(&[&["fanout", "--task", "a", "--task", "b"][..], &words].concat());
+    let hint = "--strategy STRATEGY` merges them in another way, and nothing runs again";
+    assert!(split.expect_code(1).stderr.contains(hint));
     let shown = place.run(&["show", "last"]).expect_code(0);
-    let said = "no value was given 2 times; the most frequent was given 1 times";
+    let said = "no value was given 2 times; the most frequent was given once";
+    // What was paid for is not lost.
+    let again = place.run(&["merge", "--children", "last", "--strategy", "vote"]).expect_code(0);
+    assert!(again.stdout().contains("\"count\":1"), "{}", again.text());
     assert!(shown.stdout().contains(said), "{}", shown.text());
     // A failure that is left out is not why there is no answer.
     let words = ["--on-failure", "skip", "--merge", "quorum:2", "--", "sh", "-c"];

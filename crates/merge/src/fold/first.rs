@@ -2,6 +2,8 @@
 
 use offshoot_model::Payload;
 
+use crate::MergeError;
+
 /// Holds one result.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct First {
@@ -15,6 +17,14 @@ impl First {
 
     pub(super) fn stands(&self) -> bool {
         self.result.is_some()
+    }
+
+    /// Checks that there is one. A request of no results at all has the empty answer, as with every strategy.
+    pub(super) fn check(&self, expected: u32) -> Result<(), MergeError> {
+        match &self.result {
+            None if expected > 0 => Err(MergeError::NoneCompleted { merge: "first" }),
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn value(&self) -> Option<&Payload> {

@@ -41,18 +41,20 @@ impl Quorum {
         self.reached.is_some()
     }
 
-    /// No results at all are an empty answer, as with every strategy; some that do not agree are none.
-    pub(super) fn check(&self) -> Result<(), MergeError> {
-        match (&self.reached, self.vote.winner()) {
-            (Some(_), _) | (None, None) => Ok(()),
-            (None, Some(best)) => {
+    /// Checks that a value has the asked number. A request of no results at all has the empty answer, as with every strategy.
+    pub(super) fn check(&self, expected: u32) -> Result<(), MergeError> {
+        match self.vote.winner() {
+            _ if self.reached.is_some() || expected == 0 => Ok(()),
+            Some(best) => {
                 Err(MergeError::NoQuorum { needed: self.needed.get(), reached: best.count })
             }
+            None => Err(MergeError::NoneCompleted { merge: "quorum" }),
         }
     }
 
-    /// The value that won, or, while none has, the one ahead.
+    /// The value that was given often enough. The one that is ahead is no answer: a program that reads the output would take it for
+    /// one that was agreed on.
     pub(crate) fn value(&self) -> Option<&Payload> {
-        self.reached.as_ref().or_else(|| self.vote.winner().map(|candidate| &candidate.value))
+        self.reached.as_ref()
     }
 }

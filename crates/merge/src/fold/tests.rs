@@ -351,6 +351,20 @@ fn why_there_is_no_answer() {
         &[json("1"), json("2"), json("1")],
         "no value was given 3 times; the most frequent was given 2 times",
     );
+    check(
+        "quorum:2",
+        &[json("1"), json("2")],
+        "no value was given 2 times; the most frequent was given once",
+    );
+    for on_failure in [OnFailure::Skip, OnFailure::Include] {
+        for (strategy, said) in
+            [("first", "first: no piece completed"), ("quorum:1", "quorum: no piece completed")]
+        {
+            let mut fold = Fold::new(strategy.parse().expect(strategy), on_failure);
+            fold.push(0, "a".into(), Err(failed(Reason::Deadline)));
+            assert_eq!(fold.finish(1).expect_err(said).to_string(), said);
+        }
+    }
 
     let mut twice = Fold::new(Strategy::Structured, OnFailure::Fail);
     for (index, key) in ["a", "b", "b", "a"].into_iter().enumerate() {
@@ -382,7 +396,9 @@ fn readable_meanwhile_and_never_pushed_twice() {
     let mut quorum = Fold::new(Strategy::Quorum(needed), OnFailure::Fail);
     assert_eq!(quorum.push(5, "f".into(), Ok(json("2"))), Step::More);
     assert_eq!(quorum.push(5, "f".into(), Ok(json("2"))), Step::More);
-    assert_eq!(text_of(quorum.partial(), &NothingStored), "2");
+    // A value that is ahead is not agreed on.
+    assert!(!quorum.partial().is_made());
+    assert_eq!(text_of(quorum.partial(), &NothingStored), "null");
     assert_eq!(quorum.push(1, "b".into(), Ok(json("1"))), Step::More);
     assert_eq!(quorum.push(0, "a".into(), Ok(json("1.0"))), Step::Early);
     assert_eq!(quorum.push(2, "c".into(), Ok(json("2"))), Step::Early);
