@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use offshoot_config::{Config, FreeForm, Valued, built_in, nearest};
+use offshoot_config::{AgentDefinition, Config, FreeForm, Valued, built_in, nearest};
 use offshoot_model::{AgentId, MicroUsd};
 use offshoot_process::Processes;
 use offshoot_runtime::{CostKnowledge, Launch, Runtime, SharedPrompt};
@@ -155,14 +155,48 @@ pub fn check_meter(
 /// Fails if an option is unknown, or has a value that does not fit.
 pub fn check_options(config: &Config) -> Result<(), HostError> {
     claude::check_options(config)?;
-    openai::options(config).map(drop)
+    let options = openai::options(config)?;
+    options.check_address().map_err(|error| {
+        let hint = error.hint();
+        RuntimeError::new(error, hint).into()
+    })
 }
 
-/// Returns the names of runtimes that have settings, are not built in, and are nearly the name of one that is, each with that name.
-pub fn misspelt(config: &Config) -> impl Iterator<Item = (&str, &'static str)> {
+/// A name of a runtime that is not built in, and is nearly the name of one that is. A plugin may have it.
+#[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
+#[display(
+    "{place}: no runtime `{name}` is built in, the nearest is `{near}`; where a plugin has this one, nothing is wrong"
+)]
+pub struct MisspeltRuntime {
+    /// The place in the configuration.
+    place: String,
+    /// The name.
+    name: String,
+    /// The name that was probably meant.
+    near: &'static str,
+}
+
+/// Returns the names of runtimes in a configuration that are nearly the name of one that is built in.
+pub fn misspelt(config: &Config) -> Vec<MisspeltRuntime> {
+    let settings = config.runtimes().map(|name| (format!("runtimes.{name}"), name.to_owned()));
+    let agents = config.agents().filter_map(|agent| {
+        let runtime = agent.runtime.as_ref()?.value.clone();
+        Some((format!("runtime of the agent {}", agent.id()), runtime))
+    });
+    let ids = config.agents().map(AgentDefinition::id).chain([config.default_agent()]);
+    let fallbacks = ids.flat_map(|id| {
+        let place = format!("model.fallbacks of the agent {id}");
+        let all = config.runtime_fallbacks(id).into_iter();
+        all.map(move |fallback| (place.clone(), fallback.runtime))
+    });
     let names: Vec<&str> = BuiltInRuntime::names().collect();
-    let unknown = config.runtimes().filter(|name| BuiltInRuntime::of(name).is_none());
-    unknown.filter_map(move |name| Some((name, nearest(name, &names)?)))
+    let near = |(place, name): (String, String)| {
+        let is_known = BuiltInRuntime::of(&name).is_some() || config.runtime(&name).is_some();
+        let is_named_first = place.starts_with("runtimes.");
+        let near = nearest(&name, &names).filter(|_| is_named_first || !is_known)?;
+        (near != name).then_some(MisspeltRuntime { place, name, near })
+    };
+    settings.chain(agents).chain(fallbacks).filter_map(near).collect()
 }
 
 /// Builds the runtimes that can be used here. `wanted` is the one of the tree, in this folder.

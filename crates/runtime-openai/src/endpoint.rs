@@ -114,6 +114,17 @@ impl Endpoint {
     }
 }
 
+impl OpenAiOptions {
+    /// Checks the address of the service. Reads no key, and calls nothing.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the address is none, or would carry what is asked unencrypted over a network.
+    pub fn check_address(&self) -> Result<(), EndpointError> {
+        Endpoint::of(self).map(drop)
+    }
+}
+
 impl Key {
     /// The key that these options name, from this environment.
     pub(crate) fn find(

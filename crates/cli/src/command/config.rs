@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
-use offshoot_config::{Valued, init_template, schema};
+use offshoot_config::{Config, Valued, init_template, schema};
 use offshoot_host::runtimes::{Ineffective, check_options, misspelt, without_effect};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -79,7 +79,8 @@ fn check(file: &Path, cx: &Invocation) -> Result<(), Failure> {
     };
     let (refused, without_effect): (Vec<_>, Vec<_>) =
         without_effect(&config).into_iter().partition(|setting| setting.is_refused);
-    let without_effect: Vec<String> = without_effect.iter().map(ToString::to_string).collect();
+    let without_effect: Vec<String> =
+        without_effect.iter().map(ToString::to_string).chain(foreign_settings(&config)).collect();
     if !refused.is_empty() {
         without_effect
             .iter()
@@ -103,11 +104,7 @@ fn check(file: &Path, cx: &Invocation) -> Result<(), Failure> {
         .into_iter()
         .map(|undefined| undefined.text)
         .collect();
-    let misspelt: Vec<String> = misspelt(&config)
-        .map(|(name, near)| {
-            format!("runtimes.{name}: no runtime of this name is built in, the nearest is `{near}`; where a plugin has this one, nothing is wrong")
-        })
-        .collect();
+    let misspelt: Vec<String> = misspelt(&config).iter().map(ToString::to_string).collect();
     if cx.output.wants_json() {
         cx.output.json(&json!({
             "problems": [], "withoutEffect": without_effect, "undefinedChildren": undefined,
@@ -134,6 +131,18 @@ fn check(file: &Path, cx: &Invocation) -> Result<(), Failure> {
         },
     );
     Ok(())
+}
+
+/// Returns a text for each key of another system that stands where a setting of all agents was probably meant.
+fn foreign_settings(config: &Config) -> impl Iterator<Item = String> {
+    let known: Vec<String> = config.resolve(config.default_agent()).map(|(key, _)| key).collect();
+    config.foreign().iter().filter_map(move |foreign| {
+        let (key, origin) = (&foreign.value, &foreign.origin);
+        let meant = key.strip_prefix("agents.defaults.")?;
+        known.iter().any(|known| known == meant).then(|| {
+            format!("{key} ({origin}) has no effect, as a key of another system; what holds here is agents.defaults.subagents.{meant}")
+        })
+    })
 }
 
 /// `config init`: writes a file to begin with.

@@ -12,8 +12,52 @@ fn a_runtime_whose_name_is_nearly_right_is_told() {
     let place = Place::new();
     place.file("c.toml", "[runtimes.opnai]\nmeter = \"on\"\n[runtimes.mine]\nmeter = \"on\"\n");
     let checked = place.run(&["config", "check", "c.toml"]).expect_code(0).text();
-    let said = "runtimes.opnai: no runtime of this name is built in, the nearest is `openai`";
+    let said = "runtimes.opnai: no runtime `opnai` is built in, the nearest is `openai`";
     assert!(checked.contains(said) && checked.contains("no error, and 1 warning"), "{checked}");
+    // Wherever it stands; a name that has settings is told once.
+    let agents = "[runtimes.opnai]\nmeter = \"on\"\n\
+                  [[agents.list]]\nid = \"a\"\nruntime = \"openia\"\n\
+                  [[agents.list]]\nid = \"b\"\nruntime = \"opnai\"\n\
+                  [agents.list.model]\nfallbacks = [{ runtime = \"cluade\" }]\n";
+    place.file("agents.toml", agents);
+    let checked = place.run(&["config", "check", "agents.toml"]).expect_code(0).text();
+    for said in [
+        "runtimes.opnai: no runtime `opnai` is built in, the nearest is `openai`",
+        "runtime of the agent a: no runtime `openia` is built in, the nearest is `openai`",
+        "model.fallbacks of the agent b: no runtime `cluade` is built in, the nearest is `claude`",
+        "no error, and 3 warnings",
+    ] {
+        assert!(checked.contains(said), "{said}: {checked}");
+    }
+}
+
+/// Keys of another system are accepted, so that its file can be used as it is. Where one is called as a limit is, that is said.
+#[test]
+fn a_limit_in_the_place_of_another_system_is_told() {
+    let place = Place::new();
+    let text = "[agents.defaults]\nmaxConcurrent = 2\ntimeoutSeconds = 9\n[agents.defaults.model]\nprimary = \"x\"\n";
+    place.file("c.toml", text);
+    let checked = place.run(&["config", "check", "c.toml"]).expect_code(0).text();
+    for (key, line) in [("maxConcurrent", 2), ("model", 4)] {
+        let said = format!(
+            "agents.defaults.{key} (file c.toml:{line}) has no effect, as a key of another system; what holds here is agents.defaults.subagents.{key}"
+        );
+        assert!(checked.contains(&said), "{said}: {checked}");
+    }
+    assert!(checked.contains("no error, and 2 warnings"), "{checked}");
+}
+
+#[test]
+fn an_address_that_cannot_be_asked_is_refused_by_the_check() {
+    let place = Place::new();
+    for (address, why) in [
+        ("api.example/v1", "set baseUrl to something like"),
+        ("http://api.example/v1", "use https"),
+    ] {
+        place.file("c.toml", format!("[runtimes.openai.options]\nbaseUrl = \"{address}\"\n"));
+        let refused = place.run(&["config", "check", "c.toml"]).expect_code(2).text();
+        assert!(refused.contains(address) && refused.contains(why), "{refused}");
+    }
 }
 
 #[test]
