@@ -28,6 +28,8 @@ pub struct Charge {
     pub dollars: Option<MicroUsd>,
     /// The source of the dollars.
     pub knowledge: CostKnowledge,
+    /// True if the provider has reported all that is charged.
+    pub is_reported: bool,
     /// The use that was reported above the bound.
     pub excess: Option<Excess>,
 }
@@ -49,6 +51,7 @@ impl Charge {
         tokens: Tokens { input: 0, cache_read: 0, cache_write: 0, cache_write_hour: 0, output: 0 },
         dollars: Some(MicroUsd::from_micros(0)),
         knowledge: CostKnowledge::None,
+        is_reported: true,
         excess: None,
     };
 
@@ -92,7 +95,8 @@ impl Charge {
         };
         let is_none =
             excess.input == 0 && excess.output == 0 && excess.dollars == MicroUsd::default();
-        Self { tokens, dollars, knowledge, excess: (!is_none).then_some(excess) }
+        let (is_reported, excess) = (report.is_whole(), (!is_none).then_some(excess));
+        Self { tokens, dollars, knowledge, is_reported, excess }
     }
 }
 

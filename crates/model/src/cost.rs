@@ -21,7 +21,7 @@ pub struct Cost {
     pub metered_usd: MicroUsd,
     /// Reported by runtimes.
     pub known_usd: MicroUsd,
-    /// Computed by us from token counts and the configured prices.
+    /// Computed by us from token counts and the configured prices, or the bound of a request whose use was not reported.
     pub estimated_usd: MicroUsd,
     /// The number of runs whose cost is not known.
     pub unknown_runs: u32,
@@ -108,6 +108,11 @@ impl Cost {
     /// One run whose requests the meter has counted.
     pub const fn metered(amount: MicroUsd) -> Self {
         Self { metered_usd: amount, ..Self::NONE }
+    }
+
+    /// One run, or one request, of which this amount was computed because nothing was reported.
+    pub const fn estimated(amount: MicroUsd) -> Self {
+        Self { estimated_usd: amount, ..Self::NONE }
     }
 
     /// Returns all dollars, however they are known. A lower bound where the cost of some runs is not known.

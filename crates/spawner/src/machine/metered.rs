@@ -265,9 +265,10 @@ impl Machine {
         let open = self.runs[run.get()].live()?.requests.as_ref()?.open.clone();
         let mut sum: Option<(Usage, Cost)> = None;
         for (request, Open { model, held }) in open {
-            let tokens = TokenCount::Known(held.tokens.unwrap_or(0));
-            let usage = Usage { input: tokens, ..Usage::default() };
-            let cost = held.usd.map_or_else(Cost::unknown, Cost::metered);
+            let tokens = held.tokens.filter(|tokens| *tokens > 0);
+            let input = tokens.map_or_else(TokenCount::default, TokenCount::Estimated);
+            let usage = Usage { input, ..Usage::default() };
+            let cost = held.usd.map_or_else(Cost::unknown, Cost::estimated);
             self.settle_request(run, request, model, RequestEnding::Lost, usage, cost);
             let (usage_so_far, cost_so_far) = sum.unwrap_or_default();
             sum = Some((usage_so_far + usage, cost_so_far.with_request(cost)));
@@ -339,7 +340,7 @@ impl Machine {
             _ => cost,
         };
         let beside = reported
-            .filter(|(reported, _)| reported.total().lower_bound() > usage.total().lower_bound());
+            .filter(|(reported, _)| reported.total().lower_bound() > usage.total().charged());
         Some(match beside {
             None => (usage, cost),
             Some((reported, _)) => (usage.at_least(reported.believed()), cost.cut_off()),
