@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use offshoot_door::{Client, ClientError, OperatorCommand, Server, SharedTickets};
-use offshoot_model::{BudgetGrant, Ending};
+use offshoot_model::{BudgetGrant, Ending, RootId};
+use offshoot_policy::budget::{Balance, Unit};
 use offshoot_spawner::{
     AbandonedTree, Clock, FanAnswer, NewLimits, Piece, RootSpec, Session, SpawnerError,
     SystemClock, TicketIssuer, Unanswered,
@@ -182,6 +183,16 @@ impl Abandoned {
     /// Names the pieces that would not run: see [`AbandonedTree::staying`].
     pub fn staying(&self) -> Vec<(u32, bool)> {
         self.tree.staying()
+    }
+
+    /// Returns the tree.
+    pub fn root(&self) -> RootId {
+        self.tree.root()
+    }
+
+    /// Returns what is left of the budget of the tree: see [`AbandonedTree::budget`].
+    pub fn budget(&self) -> Vec<(Unit, Balance)> {
+        self.tree.budget()
     }
 
     /// Returns the label by which pieces were chosen: see [`AbandonedTree::only`].

@@ -106,7 +106,7 @@ pub(crate) fn resume(
                 };
             };
             if dry_run {
-                return would_go_on(&plan, root, cx);
+                return would_go_on(&plan, &tree, cx);
             }
             cx.output.note(NoteCode::Resuming, format_args!("resuming tree {root}"));
             let spec = RootSpec { context: plan.context.clone(), ..prepared.root(task, label) };

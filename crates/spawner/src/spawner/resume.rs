@@ -6,6 +6,7 @@ use std::sync::Arc;
 use offshoot_model::{
     Admitted, AgentId, InputRange, Origin, Payload, PiecesAgain, RootId, SpawnRequest,
 };
+use offshoot_policy::budget::{Balance, Unit};
 use offshoot_policy::{Fallback, RuntimeFacts};
 use offshoot_store::{RootLock, Store, StoreError};
 
@@ -127,6 +128,11 @@ impl AbandonedTree {
     /// Returns the label of the only pieces that may start of those that never did, where they were chosen by one.
     pub fn only(&self) -> Option<&Arc<str>> {
         self.recall.only()
+    }
+
+    /// Returns the balance of the whole tree in each unit that a budget bounds, as its record has it, with what it was [given](Self::give) more.
+    pub fn budget(&self) -> Vec<(Unit, Balance)> {
+        self.recall.budget()
     }
 
     /// Gives a tree that is over these limits.

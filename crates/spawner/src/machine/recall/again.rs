@@ -7,7 +7,7 @@ use std::sync::Arc;
 use offshoot_model::{
     AgentId, BudgetGrant, EventKind, MicroUsd, PiecesAgain, RootReopened, RunId, RunStatus,
 };
-use offshoot_policy::budget::Unit;
+use offshoot_policy::budget::{Balance, Unit};
 
 use super::super::Machine;
 use super::super::run::{Body, Live, RunIndex, SlotState};
@@ -191,6 +191,20 @@ impl Recall {
     /// Returns the label of the only pieces that may run of those that were never admitted, where they were chosen by one.
     pub(crate) fn only(&self) -> Option<&Arc<str>> {
         self.only.as_ref()
+    }
+
+    /// Returns the balance of the whole tree in each unit that a budget bounds, with what is added to it.
+    pub(crate) fn budget(&self) -> Vec<(Unit, Balance)> {
+        let more = self.reopening.as_ref().map_or(BudgetGrant::default(), |it| it.more);
+        let root = self.machine.id(RunIndex::ROOT);
+        let balance = |unit: Unit| {
+            let balance = self.machine.books.ledger.balance(root, unit)?;
+            let more = unit.of(more).unwrap_or(0);
+            let granted = Some(balance.granted?.saturating_add(more));
+            let free = balance.free.map(|free| free + u128::from(more));
+            Some((unit, Balance { granted, free, ..balance }))
+        };
+        Unit::ALL.into_iter().filter_map(balance).collect()
     }
 
     /// Returns the number of pieces that are over or were taken up again, whatever became of them.
