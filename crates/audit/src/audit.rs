@@ -545,6 +545,8 @@ impl Audit {
                 | EventKind::QuotaSeen { .. }
                 | EventKind::Priming { .. }
                 | EventKind::Primed { .. }
+                | EventKind::PoolShort { .. }
+                | EventKind::PoolEnough { .. }
                 | EventKind::Merged(_)
                 | EventKind::StrayEnded { .. }
                 | EventKind::KeeperFailed { .. },

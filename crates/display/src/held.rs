@@ -1,8 +1,8 @@
 //! The reasons why a tree or a run is held back, in words.
 
 use offshoot_model::{
-    BackOff, FullAccount, Node, OpenBreaker, Pace, Parked, Priming, RunStatus, Timestamp, Tree,
-    Wall,
+    BackOff, FullAccount, Node, OpenBreaker, Pace, Parked, Priming, RunStatus, ShortPool,
+    Timestamp, Tree, TreeHolds, Wall,
 };
 
 use crate::{neutral, number};
@@ -22,6 +22,8 @@ pub enum Hold<'a> {
     Pace(&'a Pace),
     /// Runs wait for the first answer of one that sends the same prompt.
     Priming(&'a Priming),
+    /// A piece waits for the end of another, because of the budget that they share.
+    Pool(&'a ShortPool),
     /// Runs in line wait for memory since this time.
     Memory(Timestamp),
     /// Runs in line wait for a slot of the host since this time.
@@ -38,36 +40,50 @@ impl<'a> Hold<'a> {
     /// Returns what holds the tree back, beside its root, and what holds a run back that stands in line.
     pub fn of(tree: &'a Tree, node: &'a Node) -> Vec<Self> {
         let is_queued = node.status == RunStatus::Queued;
-        let paused = tree.paused(node.root).filter(|_| is_queued || node.parent.is_none());
+        let paused =
+            tree.holds(node.root).paused_since.filter(|_| is_queued || node.parent.is_none());
         paused.map(Self::Paused).into_iter().chain(Self::beside_root(tree, node)).collect()
     }
 
     /// Returns the same of a run whose root is shown with it, and says there that the tree is paused.
     pub fn beside_root(tree: &'a Tree, node: &'a Node) -> Vec<Self> {
+        let of_tree = tree.holds(node.root);
+        let mut holds: Vec<Self> = match node.parent {
+            None => {
+                Self::of_tree(of_tree).filter(|hold| !matches!(hold, Self::Paused(_))).collect()
+            }
+            Some(parent) if node.status == RunStatus::Queued => {
+                let pools = of_tree.short_pools.iter().filter(|pool| pool.run == parent);
+                let memory = of_tree.memory_short_since.map(Self::Memory);
+                let host = of_tree.host_full_since.map(Self::Host);
+                let of_host = memory.into_iter().chain(host);
+                let breaker = tree.held_back_by(node).map(Self::Breaker);
+                pools.map(Self::Pool).chain(of_host).chain(breaker).collect()
+            }
+            Some(_) => Vec::new(),
+        };
         // Nothing is held back where no supervisor could let it go on.
-        let is_held = !node.is_without_supervisor() && !node.status.is_terminal();
-        let parked = node.parked.as_ref().filter(|_| is_held);
-        let is_root = node.parent.is_none();
-        let of_tree = tree.open_breakers(node.root).filter(|_| is_root);
-        let of_run = tree.held_back_by(node).filter(|_| !is_root);
-        let breakers = of_tree.chain(of_run).map(Self::Breaker);
-        let walls = tree.walls(node.root).filter(|_| is_root).map(Self::Wall);
-        let cap = node.at_cap.filter(|_| is_held).map(Self::Cap);
-        let backs_off = node.backs_off.as_ref().filter(|_| is_held).map(Self::BacksOff);
-        let waits = is_root || node.status == RunStatus::Queued;
-        let memory = tree.memory_short(node.root).filter(|_| waits).map(Self::Memory);
-        let host = tree.host_full(node.root).filter(|_| waits).map(Self::Host);
-        let paces = tree.paces(node.root).filter(|_| is_root).map(Self::Pace);
-        let primings = tree.primings(node.root).filter(|_| is_root).map(Self::Priming);
-        let walls = walls.chain(paces).chain(primings);
-        let accounts = tree.full_accounts(node.root).filter(|_| is_root).map(Self::Account);
-        let of_host = memory.into_iter().chain(host).chain(accounts).chain(cap);
-        walls
-            .chain(of_host)
-            .chain(parked.map(Self::Parked))
-            .chain(backs_off)
-            .chain(breakers)
-            .collect()
+        if !node.is_without_supervisor() && !node.status.is_terminal() {
+            holds.extend(node.at_cap.map(Self::Cap));
+            holds.extend(node.parked.as_ref().map(Self::Parked));
+            holds.extend(node.backs_off.as_ref().map(Self::BacksOff));
+        }
+        holds
+    }
+
+    /// Returns each of the reasons that hold a whole tree back.
+    pub fn of_tree(holds: &'a TreeHolds) -> impl Iterator<Item = Self> {
+        let paused = holds.paused_since.map(Self::Paused).into_iter();
+        let walls = holds.walls.iter().map(Self::Wall);
+        let paces = holds.paces.iter().map(Self::Pace);
+        let primings = holds.primings.iter().map(Self::Priming);
+        let pools = holds.short_pools.iter().map(Self::Pool);
+        let memory = holds.memory_short_since.map(Self::Memory);
+        let host = holds.host_full_since.map(Self::Host);
+        let accounts = holds.full_accounts.iter().map(Self::Account);
+        let breakers = holds.open_breakers.iter().map(Self::Breaker);
+        let of_accounts = paused.chain(walls).chain(paces).chain(primings);
+        of_accounts.chain(pools).chain(memory).chain(host).chain(accounts).chain(breakers)
     }
 
     /// Returns the time since which it holds.
@@ -80,6 +96,7 @@ impl<'a> Hold<'a> {
             Self::Pace(pace) => pace.since,
             Self::Priming(priming) => priming.since,
             Self::Account(full) => full.since,
+            Self::Pool(pool) => pool.since,
             Self::BacksOff(back_off) => back_off.since,
             Self::Memory(since) | Self::Host(since) | Self::Cap(since) => since,
         }
@@ -97,6 +114,7 @@ impl<'a> Hold<'a> {
             | Self::Cap(_)
             | Self::BacksOff(_)
             | Self::Pace(_)
+            | Self::Pool(_)
             | Self::Priming(_) => "held",
         }
     }
@@ -110,6 +128,7 @@ impl<'a> Hold<'a> {
             Self::Wall(it) => wall(it),
             Self::Pace(it) => pace(it),
             Self::Priming(it) => priming(it),
+            Self::Pool(it) => pool(it),
             Self::Memory(since) => memory(since),
             Self::Host(since) => host(since),
             Self::Account(full) => account(full),
@@ -164,6 +183,7 @@ impl<'a> Hold<'a> {
                 format!("for {so_long}: at most {} runs of {} at once", pace.most, pace.account)
             }
             Self::Priming(priming) => format!("for {so_long} until {} is answered", priming.run),
+            Self::Pool(_) => format!("for {so_long} until another piece ends"),
             Self::Wall(wall) => {
                 let when = match is_due(wall.until) {
                     true => "one run is tried now".to_owned(),
@@ -191,22 +211,22 @@ pub fn parked(since: Timestamp, until: Timestamp, attempt: u32, after: &str) -> 
 }
 
 /// Says that a tree is paused.
-pub fn paused(since: Timestamp) -> String {
+fn paused(since: Timestamp) -> String {
     format!("paused by the operator since {}", number::moment(since))
 }
 
 /// Says that runs wait for memory.
-pub fn memory(since: Timestamp) -> String {
+fn memory(since: Timestamp) -> String {
     format!("held until memory is free, since {}", number::moment(since))
 }
 
 /// Says that runs wait for a slot of the host.
-pub fn host(since: Timestamp) -> String {
+fn host(since: Timestamp) -> String {
     format!("held until another run ends (host.maxConcurrent), since {}", number::moment(since))
 }
 
 /// Says that runs of an account wait for a slot of it.
-pub fn account(full: &FullAccount) -> String {
+fn account(full: &FullAccount) -> String {
     let (account, since) = (&full.account, number::moment(full.since));
     format!(
         "held until another run of {account} ends (host.maxConcurrentPerAccount), since {since}"
@@ -230,7 +250,7 @@ pub fn back_off(it: &BackOff) -> String {
 }
 
 /// Says that runs of an agent are held back.
-pub fn breaker(open: &OpenBreaker) -> String {
+fn breaker(open: &OpenBreaker) -> String {
     format!(
         "held back by the breaker of the agent `{}` since {}: {}, one run is tried from {} on",
         open.agent,
@@ -241,13 +261,13 @@ pub fn breaker(open: &OpenBreaker) -> String {
 }
 
 /// Says that a bounded number of runs of an account works at once.
-pub fn pace(pace: &Pace) -> String {
+fn pace(pace: &Pace) -> String {
     let since = number::moment(pace.since);
     format!("held to {}, since {since}", number::pace(&pace.account, Some(pace.most)))
 }
 
 /// Says that runs wait for the first answer of another one.
-pub fn priming(priming: &Priming) -> String {
+fn priming(priming: &Priming) -> String {
     let Priming { run, tokens, since } = priming;
     let (tokens, since) = (number::count(*tokens), number::moment(*since));
     format!(
@@ -255,8 +275,14 @@ pub fn priming(priming: &Priming) -> String {
     )
 }
 
+/// Says that a piece waits for the end of another, because of the budget that they share.
+fn pool(pool: &ShortPool) -> String {
+    let since = number::moment(pool.since);
+    format!("held until another piece ends (budget.share), since {since}")
+}
+
 /// Says that runs of an account wait for the reset of a quota.
-pub fn wall(wall: &Wall) -> String {
+fn wall(wall: &Wall) -> String {
     format!(
         "parked until {} ({}), since {}",
         number::moment(wall.until),

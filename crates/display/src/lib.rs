@@ -43,9 +43,7 @@ mod tree;
 pub use advice::in_tree;
 pub use branch::{Branch, RunLine, reason_beside, time, why};
 pub use export::{Excerpt, Export, SaidEnd};
-pub use held::{
-    Hold, account, back_off, breaker, cap, held, host, memory, pace, parked, paused, priming, wall,
-};
+pub use held::{Hold, back_off, cap, held, parked};
 pub use learned::Learned;
 pub use line::{Line, line};
 pub use list::List;

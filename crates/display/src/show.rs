@@ -191,6 +191,8 @@ impl Story {
             | EventKind::Paced { .. }
             | EventKind::Priming { .. }
             | EventKind::Primed { .. }
+            | EventKind::PoolShort { .. }
+            | EventKind::PoolEnough { .. }
             | EventKind::Kept { .. }
             | EventKind::Waiting
             | EventKind::Returned => {}

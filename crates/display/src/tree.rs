@@ -244,7 +244,11 @@ impl<'a> TreeText<'a> {
     /// Returns what holds a run back. That the tree is paused stands beside the tops alone.
     pub(crate) fn holds(&self, node: &'a Node) -> Vec<Hold<'a>> {
         let is_top = self.tops.iter().any(|top| top.run == node.run);
-        let paused = self.tree.paused(node.root).filter(|_| is_top && !node.status.is_terminal());
+        let paused = self
+            .tree
+            .holds(node.root)
+            .paused_since
+            .filter(|_| is_top && !node.status.is_terminal());
         let beside = Hold::beside_root(self.tree, node);
         paused.map(Hold::Paused).into_iter().chain(beside).collect()
     }

@@ -57,6 +57,7 @@ mod stream;
 mod task_type;
 mod time;
 mod tree;
+mod tree_holds;
 mod usage;
 mod variable;
 mod windows;
@@ -78,7 +79,7 @@ pub use event::{
     ToolUse, event_schema,
 };
 pub use grant::{BudgetGrant, Grant, Pooled};
-pub use holds::{FullAccount, Holds, OpenBreaker, Pace, Priming, Wall};
+pub use holds::Holds;
 pub use id::{ContentHash, DeliveryId, ParseIdError, RootId, RunId};
 pub use isolation::{Isolation, ParseIsolationError};
 pub use json_error::{json_error, json_field, json_object};
@@ -99,6 +100,7 @@ pub use stream::Stream;
 pub use task_type::{ParseTaskTypeError, TaskType};
 pub use time::{Timestamp, from_rfc3339, rfc3339};
 pub use tree::{BackOff, Node, Parked, Statuses, Subtree, Subtrees, Tree, TreeNode};
+pub use tree_holds::{FullAccount, OpenBreaker, Pace, Priming, ShortPool, TreeHolds, Wall};
 pub use usage::{TokenCount, Usage};
 pub use variable::{ValueKind, VariableRef};
 pub use windows::{Window, Windows};

@@ -11,8 +11,8 @@ use offshoot_session_key::{AgentId, SessionKey};
 use serde::Serialize;
 
 use crate::{
-    Cleanup, Cost, Event, EventKind, FullAccount, Holds, Need, OpenBreaker, Origin, Pace, Priming,
-    Reason, RootId, RunId, RunStatus, Timestamp, TraceStep, Usage, Wall, Window, Windows,
+    Cleanup, Cost, Event, EventKind, Holds, Need, OpenBreaker, Origin, Reason, RootId, RunId,
+    RunStatus, Timestamp, TraceStep, TreeHolds, Usage, Window, Windows,
 };
 
 pub use node::{BackOff, Node, Parked};
@@ -66,30 +66,9 @@ pub struct TreeNode {
     pub run_id: RunId,
     /// The run that asked for this one.
     pub parent: Option<RunId>,
-    /// The time since which the tree is paused, at its root.
-    #[serde(serialize_with = "crate::rfc3339", skip_serializing_if = "Option::is_none")]
-    pub paused_since: Option<Timestamp>,
-    /// The time since which runs wait for memory, at the root.
-    #[serde(serialize_with = "crate::rfc3339", skip_serializing_if = "Option::is_none")]
-    pub memory_short_since: Option<Timestamp>,
-    /// The time since which runs wait for a slot of the host, at the root.
-    #[serde(serialize_with = "crate::rfc3339", skip_serializing_if = "Option::is_none")]
-    pub host_full_since: Option<Timestamp>,
-    /// The agents of which no run starts for a while, at the root.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub open_breakers: Vec<OpenBreaker>,
-    /// The accounts of which no run starts, because a quota is used up, at the root.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub walls: Vec<Wall>,
-    /// The accounts of which a bounded number of runs works at once, at the root.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub paces: Vec<Pace>,
-    /// The runs for whose first answer others wait that send the same prompt, at the root.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub primings: Vec<Priming>,
-    /// The accounts of which runs wait for a slot, which the trees of the user share, at the root.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub full_accounts: Vec<FullAccount>,
+    /// The reasons why nothing more of the tree starts, at its root.
+    #[serde(flatten)]
+    pub holds: TreeHolds,
     /// The other attempt that the run waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parked: Option<Parked>,
@@ -196,10 +175,13 @@ impl Tree {
             EventKind::Answered => node.backs_off = None,
             EventKind::Used { usage, cost } => (node.usage, node.cost) = (*usage, *cost),
             EventKind::RequestHeld { .. } => node.at_cap = Some(event.at),
-            EventKind::RequestReserved { .. } | EventKind::RequestRefused { .. } => {
+            EventKind::RequestReserved { .. } => {
                 node.at_cap = None;
+                node.open_requests += 1;
             }
+            EventKind::RequestRefused { .. } => node.at_cap = None,
             EventKind::RequestSettled { usage, cost, .. } => {
+                node.open_requests = node.open_requests.saturating_sub(1);
                 (node.usage, node.cost) = (node.usage + *usage, node.cost.with_request(*cost));
             }
             EventKind::Ended(ending) => {
@@ -249,6 +231,11 @@ impl Tree {
             if node.status != RunStatus::Queued || node.parent.is_none() {
                 node.status = RunStatus::Lost;
                 node.reason = Some(Reason::Interrupted);
+                // What it has told is not all that it may have used. A run that told nothing may be a program that costs nothing.
+                let has_told = node.usage != Usage::default() || !node.cost.is_none();
+                if has_told || node.open_requests > 0 {
+                    (node.usage, node.cost) = (node.usage.cut_off(), node.cost.cut_off());
+                }
             }
         }
     }
@@ -307,45 +294,12 @@ impl Tree {
         }
     }
 
-    /// Returns since when a tree is paused; none where it is not, or is over.
-    pub fn paused(&self, root: RootId) -> Option<Timestamp> {
-        self.holds.paused(root).filter(|_| !self.is_over(root))
-    }
-
-    /// Returns since when runs of a tree wait for memory; none where none does, or the tree is over.
-    pub fn memory_short(&self, root: RootId) -> Option<Timestamp> {
-        self.holds.memory_short(root).filter(|_| !self.is_over(root))
-    }
-
-    /// Returns since when runs of a tree wait for a slot of the host; none where none does, or the tree is over.
-    pub fn host_full(&self, root: RootId) -> Option<Timestamp> {
-        self.holds.host_full(root).filter(|_| !self.is_over(root))
-    }
-
-    /// Returns the breakers of a tree that are open; none where it is over.
-    pub fn open_breakers(&self, root: RootId) -> impl Iterator<Item = &OpenBreaker> {
+    /// Returns what holds a tree back; nothing where it is over.
+    pub fn holds(&self, root: RootId) -> &TreeHolds {
+        static NONE: TreeHolds = TreeHolds::NONE;
+        let holds = self.holds.of(root);
         // Most trees have none, and are not looked up.
-        self.holds.open_breakers(root).filter(move |_| !self.is_over(root))
-    }
-
-    /// Returns the accounts of a tree of which a bounded number of runs works at once; none where the tree is over.
-    pub fn paces(&self, root: RootId) -> impl Iterator<Item = &Pace> {
-        self.holds.paces(root).filter(move |_| !self.is_over(root))
-    }
-
-    /// Returns the runs of a tree for whose first answer others wait; none where the tree is over.
-    pub fn primings(&self, root: RootId) -> impl Iterator<Item = &Priming> {
-        self.holds.primings(root).filter(move |_| !self.is_over(root))
-    }
-
-    /// Returns the accounts of a tree of which runs wait for a slot, which the trees of the user share; none where the tree is over.
-    pub fn full_accounts(&self, root: RootId) -> impl Iterator<Item = &FullAccount> {
-        self.holds.full_accounts(root).filter(move |_| !self.is_over(root))
-    }
-
-    /// Returns the accounts of a tree of which a quota is used up; none where the tree is over.
-    pub fn walls(&self, root: RootId) -> impl Iterator<Item = &Wall> {
-        self.holds.walls(root).filter(move |_| !self.is_over(root))
+        if holds.is_empty() || self.is_over(root) { &NONE } else { holds }
     }
 
     /// Returns the windows of quotas of which the services of a tree have told, as far as they have not begun anew at this moment.
@@ -356,7 +310,8 @@ impl Tree {
     /// Returns the open breaker of the agent of a run that stands in line.
     pub fn held_back_by(&self, node: &Node) -> Option<&OpenBreaker> {
         let is_queued = node.status == RunStatus::Queued;
-        self.open_breakers(node.root).find(|open| is_queued && open.agent == node.agent)
+        let mut open = self.holds(node.root).open_breakers.iter();
+        open.find(|open| is_queued && open.agent == node.agent)
     }
 
     /// True if the root of a tree is over, or is not known.
@@ -417,16 +372,8 @@ impl Tree {
                 (usage + child.subtree_usage, cost + child.cost)
             });
         let is_root = node.parent.is_none();
-        let open = || self.open_breakers(node.root).cloned().collect();
         TreeNode {
-            paused_since: if is_root { self.paused(node.root) } else { None },
-            memory_short_since: if is_root { self.memory_short(node.root) } else { None },
-            host_full_since: if is_root { self.host_full(node.root) } else { None },
-            open_breakers: if is_root { open() } else { Vec::new() },
-            walls: if is_root { self.walls(node.root).cloned().collect() } else { Vec::new() },
-            paces: if is_root { self.paces(node.root).cloned().collect() } else { Vec::new() },
-            primings: self.primings(node.root).filter(|_| is_root).cloned().collect(),
-            full_accounts: self.full_accounts(node.root).filter(|_| is_root).cloned().collect(),
+            holds: if is_root { self.holds(node.root).clone() } else { TreeHolds::NONE },
             parked: node.parked.clone().filter(|_| !node.status.is_terminal()),
             at_cap_since: node.at_cap.filter(|_| !node.status.is_terminal()),
             backs_off: node.backs_off.clone().filter(|_| !node.status.is_terminal()),
@@ -499,6 +446,7 @@ impl Tree {
             parked: None,
             at_cap: None,
             backs_off: None,
+            open_requests: 0,
             instead: admitted.instead,
             replaced_by: None,
             needs: admitted.needs.clone(),

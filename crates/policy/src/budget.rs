@@ -30,7 +30,7 @@ use offshoot_model::{BudgetGrant, Cost, Ending, MicroUsd, RunId, Usage};
 
 pub use account::Balance;
 pub use divide::{Claim, divide, parts};
-pub use pool::{Draw, Shortage, first_part, plausible_usd};
+pub use pool::{Draw, Shortage, first_part, first_pieces, plausible_usd};
 
 use account::Account;
 

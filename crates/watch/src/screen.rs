@@ -192,7 +192,7 @@ impl Screen {
 
     /// Returns since when a tree is paused; none where it is not.
     pub fn paused(&self, root: RootId) -> Option<Timestamp> {
-        self.live.paused(root)
+        self.live.holds(root).paused_since
     }
 
     /// Takes in a key. Returns what is wanted by it, unless the screen does that itself.

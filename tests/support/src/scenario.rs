@@ -95,6 +95,8 @@ fn map(script: &mut Script) {
     let shortage = MemoryShortage { available, reserved, kept, stalled: None };
     script.say(root, EventKind::MemoryShort(shortage));
     script.say(root, EventKind::MemoryEnough);
+    script.say(root, EventKind::PoolShort { run: root });
+    script.say(root, EventKind::PoolEnough { run: root });
     script.say(root, EventKind::HostBound { max_concurrent: 12 });
     script.say(root, EventKind::HostFull);
     script.say(root, EventKind::HostFree);

@@ -27,7 +27,7 @@ fn all(paused: bool, cx: &Invocation) -> Result<(), Failure> {
         for LiveTree { supervisor, root, .. } in &trees {
             supervisor.call(Pause { paused }).await?;
             let name = named(root);
-            let text = match (root.paused_since.map(number::moment), paused) {
+            let text = match (root.holds.paused_since.map(number::moment), paused) {
                 (None, true) => format!("paused: {name}"),
                 (Some(since), true) => format!("nothing changed: {name} is paused since {since}"),
                 (Some(since), false) => format!("goes on: {name}, which was paused since {since}"),
@@ -52,7 +52,7 @@ fn one(run: &str, paused: bool, cx: &Invocation) -> Result<(), Failure> {
     let found = if may_be_below(cx) { None } else { Some(Record::open_to_act(cx, run)?) };
     let (run, before) = match &found {
         Some((record, found)) => {
-            (found.run.to_string(), record.tree(found.root)?.paused(found.root))
+            (found.run.to_string(), record.tree(found.root)?.holds(found.root).paused_since)
         }
         None => (run.to_owned(), None),
     };

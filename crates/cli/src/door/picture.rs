@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use offshoot_display::number::{self, count, milliseconds};
 use offshoot_display::{
-    Branch, RunLine, Style, account, back_off, breaker, cap, host, memory, name, neutral, pace,
-    parked, paused, priming, reason_beside, used, wall,
+    Branch, Hold, RunLine, Style, back_off, cap, name, neutral, parked, reason_beside, used,
 };
 use offshoot_door::WireTreeNode;
 
@@ -69,19 +68,11 @@ fn branch(node: &WireTreeNode, spent: Option<String>) -> Branch {
 /// The reasons why nothing more of the tree starts, beside the topmost run, and why a run waits.
 fn held(node: &WireTreeNode) -> impl Iterator<Item = String> {
     let parked = node.parked.iter().map(|it| parked(it.since, it.until, it.attempt, &it.after));
-    node.paused_since
-        .map(paused)
-        .into_iter()
-        .chain(node.walls.iter().map(wall))
-        .chain(node.paces.iter().map(pace))
-        .chain(node.primings.iter().map(priming))
-        .chain(node.memory_short_since.map(memory))
-        .chain(node.host_full_since.map(host))
-        .chain(node.full_accounts.iter().map(account))
+    Hold::of_tree(&node.holds)
+        .map(Hold::text)
         .chain(node.at_cap_since.map(cap))
         .chain(parked)
         .chain(node.backs_off.iter().map(back_off))
-        .chain(node.open_breakers.iter().map(breaker))
 }
 
 fn leaf(text: String) -> Branch {
@@ -154,13 +145,13 @@ main: top ID (depth 1)  waiting  40 ms  1,200 tokens  $1.50  exit code 7
             "since": "2026-01-01T12:00:00.25Z", "until": "2026-01-01T12:01:00Z", "agent": "scout",
             "faults": 5, "attempt": 2, "after": "exit code 75",
         });
-        top.paused_since = Some(Timestamp::from_micros(1_767_268_800_000_000));
-        top.open_breakers = vec![serde_json::from_value(json.clone()).expect("a breaker")];
+        top.holds.paused_since = Some(Timestamp::from_micros(1_767_268_800_000_000));
+        top.holds.open_breakers = vec![serde_json::from_value(json.clone()).expect("a breaker")];
         top.children[0].reason = None;
         top.children[0].parked = Some(serde_json::from_value(json).expect("a wait"));
         let json = serde_json::json!({"since": "2026-01-01T12:00:00Z", "until": "2026-01-01T12:00:04Z", "why": "429"});
         top.backs_off = Some(serde_json::from_value(json).expect("a wait"));
-        top.at_cap_since = top.paused_since;
+        top.at_cap_since = top.holds.paused_since;
         let expected = "\
 main: top ID (depth 1)  waiting  40 ms  1,200 tokens  $1.50  exit code 7  paused by the operator since 2026-01-01T12:00:00.000Z  held since 2026-01-01T12:00:00.000Z: a request to a model waits for more budget (`offshoot budget`)  held by its service since 2026-01-01T12:00:00.000Z, asked again at 2026-01-01T12:00:04.000Z, after: 429  held back by the breaker of the agent `scout` since 2026-01-01T12:00:00.250Z: 5 faults in a row, one run is tried from 2026-01-01T12:01:00.000Z on
 └─ main: a ID (depth 2)  queued  40 ms  120 tokens  $0.25  parked since 2026-01-01T12:00:00.250Z, attempt 2 from 2026-01-01T12:01:00.000Z on, after: exit code 75";

@@ -10,7 +10,7 @@ use offshoot_door::StatusAnswer;
 use offshoot_host::runtimes::{BuiltInRuntime, EXEC};
 use offshoot_model::{BudgetGrant, BudgetRequest, CostKnowledge, MicroUsd, TokenCount};
 use offshoot_policy::Terms;
-use offshoot_policy::budget::{Claim, first_part, parts, plausible_usd};
+use offshoot_policy::budget::{Claim, first_part, first_pieces, parts, plausible_usd};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -91,6 +91,9 @@ struct Budget {
     /// The first and the last of the amounts that are reserved, from the smallest; of a pool the first reservation alone.
     smallest: BudgetGrant,
     largest: BudgetGrant,
+    /// The number of pieces of a pool that work at once before the first of them has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at_first: Option<u64>,
     /// The amount that each task of a fanout has to itself, in their order; of a pool those alone that ask for one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     shares: Vec<BudgetGrant>,
@@ -268,6 +271,7 @@ impl DryRun<'_> {
         // A weight says how much of the whole each is worth, which a pool does not ask.
         let is_pool = settings.share.as_ref().is_none_or(|share| share.value == Share::Pool)
             && self.plan.tasks.iter().all(|task| task.weight.is_none());
+        let mut at_first = None;
         let (shared, smallest, largest) = match is_pool {
             _ if !self.has_pieces() => (Shared::Root, whole, whole),
             true => {
@@ -275,7 +279,9 @@ impl DryRun<'_> {
                 let model =
                     definition.and_then(|agent| agent.model.as_ref()?.value.primary.as_deref());
                 let runtime = Some(&*self.plan.runtime);
-                let first = first_part(whole, plausible_usd(self.config, runtime, model));
+                let plausible = plausible_usd(self.config, runtime, model);
+                let first = first_part(whole, plausible);
+                at_first = Some(first_pieces(whole, plausible));
                 (Shared::Pool, first, first)
             }
             false => {
@@ -299,7 +305,7 @@ impl DryRun<'_> {
             }
             _ => self.claims().iter().map(|claim| claim.own).collect(),
         };
-        Some(Budget { whole, shared, smallest, largest, shares })
+        Some(Budget { whole, shared, smallest, largest, at_first, shares })
     }
 
     /// The claims of the tasks on the budget, in their order; without tasks those of the pieces of a map.
@@ -363,10 +369,16 @@ impl Budget {
         let (whole, smallest) = (amounts(self.whole), amounts(self.smallest));
         match self.shared {
             Shared::Root => format!("budget: {whole} for the run and all that it asks for"),
-            Shared::Pool => format!(
-                "budget: one pool of {whole} for all; the first agent takes {smallest} as it starts, later ones what the last ones used, and each \
-                 more as it needs it"
-            ),
+            Shared::Pool => {
+                let at_first = match self.at_first {
+                    Some(1) | None => "one works".to_owned(),
+                    Some(many) => format!("at most {} work", count(many)),
+                };
+                format!(
+                    "budget: one pool of {whole} for all; the first agent takes {smallest} as it starts, and {at_first} until an agent has ended: later \
+                     ones take what the last ones used, and each more as it needs it"
+                )
+            }
             Shared::Parts if self.smallest == self.largest => {
                 format!("budget: {whole}, of which each gets {smallest}")
             }

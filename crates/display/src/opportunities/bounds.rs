@@ -2,7 +2,7 @@
 //!
 //! A run that stands in line is counted under what would have stopped it at that moment, the outermost first: a pause, the
 //! slots of the tree, those of its level, those below one of its parents, the quota of its account, the breaker of its agent, memory, the slots of the host, the pace of its account, the first
-//! answer to its prompt. The line of a parent that waits for its slot again is
+//! answer to its prompt, the budget that it shares. The line of a parent that waits for its slot again is
 //! not counted: the record does not say when it began.
 
 use std::collections::{BTreeMap, HashMap};
@@ -40,6 +40,8 @@ pub enum Bound {
     Pace,
     /// The service had not begun to answer the run that sent the same prompt first.
     PrimeCache,
+    /// The budget that the pieces of its parent share might not have paid for another one.
+    Pool,
     /// Memory of the computer was short.
     Memory,
     /// Other trees of the user held all slots of the host.
@@ -48,7 +50,7 @@ pub enum Bound {
     Account,
     /// The operator had paused the tree.
     Pause,
-    /// A slot was free: the supervisor was at work, the record could not be written, or nothing was left of the budget for the moment.
+    /// A slot was free: the supervisor was at work, or the record could not be written.
     Other,
 }
 
@@ -81,6 +83,8 @@ pub(super) struct Bounds {
     paces: Vec<Arc<str>>,
     /// The runs for whose first answer others wait, with their agents.
     primings: Vec<(RunId, AgentId)>,
+    /// True while a piece waits because of the budget that it shares: behind it stand pieces alone.
+    pool_short: bool,
     /// The runtimes of the accounts of which runs wait for a slot.
     full_accounts: Vec<Arc<str>>,
     /// The runtime of the runs of each agent.
@@ -167,6 +171,8 @@ impl Bounds {
             EventKind::MemoryEnough => self.memory_short = false,
             EventKind::HostFull => self.host_full = true,
             EventKind::HostFree => self.host_full = false,
+            EventKind::PoolShort { .. } => self.pool_short = true,
+            EventKind::PoolEnough { .. } => self.pool_short = false,
             EventKind::AccountFull { account } => {
                 self.full_accounts.push(Arc::clone(&account.runtime));
             }
@@ -270,6 +276,7 @@ impl Bounds {
             () if runtime.is_some_and(|runtime| self.full_accounts.contains(runtime)) => {
                 Bound::Account
             }
+            () if self.pool_short => Bound::Pool,
             () => Bound::Other,
         }
     }
@@ -378,6 +385,7 @@ impl Bounds {
         self.paused = false;
         self.open_breakers.clear();
         self.primings.clear();
+        self.pool_short = false;
     }
 }
 
@@ -402,6 +410,7 @@ impl fmt::Display for Bound {
             Self::Quota => f.write_str("the quota of an account"),
             Self::Pace => f.write_str("the pace of an account"),
             Self::PrimeCache => f.write_str("primeCache"),
+            Self::Pool => f.write_str("the budget that they share"),
             Self::Pause => f.write_str("the pause"),
             Self::Other => f.write_str("their start, once a slot was free"),
         }

@@ -193,22 +193,12 @@ impl Tally {
     /// Returns the reasons why the tree is held back. Where all is over nothing is left that could be.
     pub(super) fn held(&self) -> impl Iterator<Item = Hold<'_>> {
         let root = self.root.filter(|_| self.ended() < self.total());
-        let paused = root.and_then(|root| self.holds.paused(root)).map(Hold::Paused);
-        let open = root.into_iter().flat_map(|root| self.holds.open_breakers(root));
-        let walls = root.into_iter().flat_map(|root| self.holds.walls(root)).map(Hold::Wall);
-        let paces = root.into_iter().flat_map(|root| self.holds.paces(root)).map(Hold::Pace);
-        let primings = root.into_iter().flat_map(|root| self.holds.primings(root));
-        let walls = walls.chain(paces).chain(primings.map(Hold::Priming));
-        let memory = root.and_then(|root| self.holds.memory_short(root)).map(Hold::Memory);
-        let host = root.and_then(|root| self.holds.host_full(root)).map(Hold::Host);
-        let full = root.into_iter().flat_map(|root| self.holds.full_accounts(root));
-        let of_host = memory.into_iter().chain(host).chain(full.map(Hold::Account));
-        paused.into_iter().chain(walls).chain(of_host).chain(open.map(Hold::Breaker))
+        root.into_iter().flat_map(|root| Hold::of_tree(self.holds.of(root)))
     }
 
     /// The length of the pause that has not ended, as of this moment. Before the first start there was no work to interrupt.
     fn pause(&self, now: Timestamp) -> Duration {
-        let paused = self.root.and_then(|root| self.holds.paused(root));
+        let paused = self.root.and_then(|root| self.holds.of(root).paused_since);
         let since = paused.filter(|_| self.first_start.is_some());
         since.map_or(Duration::ZERO, |since| now.since(since))
     }

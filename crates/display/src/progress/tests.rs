@@ -5,7 +5,7 @@ use offshoot_model::{
     Admitted, CancelledBy, Cost, Ending, EventKind, MicroUsd, Node, Reason, RootId, RunId,
     TokenCount, Tree, Usage,
 };
-use offshoot_test_support::scenario;
+use offshoot_test_support::{Timed, scenario};
 
 use super::*;
 
@@ -224,6 +224,34 @@ fn parked_runs_do_not_run() {
     written.say(0, 100_000, EventKind::Reopened);
     written.say(2, 100_000, again(None));
     assert_eq!(written.now(100_000), "0 of 2 done  1 running  1 queued  in 13.0 s");
+}
+
+/// Of a run that was cut off, more may have been used than it has told; of a program that tells nothing, nothing is said.
+#[test]
+fn the_use_of_a_run_that_was_cut_off_is_a_lower_bound() {
+    let (mut timed, root) = Timed::tree(9, None);
+    let [told, asks, program] =
+        ["told", "asks", "program"].map(|agent| timed.child(0, root, agent));
+    [told, asks, program].into_iter().for_each(|run| timed.start(0, run));
+    let usage = Usage { output: TokenCount::Known(7), ..Usage::default() };
+    let cost = Cost::known(MicroUsd::from_micros(40_000));
+    timed.say(1, told, EventKind::Used { usage, cost });
+    let model = "m".into();
+    timed.say(
+        1,
+        asks,
+        EventKind::RequestReserved { request: 1, model, tokens: 9, micro_usd: None },
+    );
+    let mut tree = Tree::of(&timed.events);
+    let used = |tree: &Tree, run: RunId| {
+        let node = tree.get(run).expect("it was admitted");
+        used(&node.usage, &node.cost)
+    };
+    assert_eq!(used(&tree, told).as_deref(), Some("7 tokens  $0.04"));
+    tree.lose(timed.events[0].root);
+    assert_eq!(used(&tree, told).as_deref(), Some("≥ 7 tokens  ≥ $0.04"));
+    assert_eq!(used(&tree, asks).as_deref(), Some("not reported"));
+    assert_eq!(used(&tree, program), None);
 }
 
 /// Of a tree that has no supervisor, or had none for a while.

@@ -1,8 +1,8 @@
 //! A run in a tree.
 
 use offshoot_model::{
-    AgentId, BackOff, Cost, FullAccount, OpenBreaker, Pace, Priming, Reason, RunId, RunStatus,
-    SessionKey, Timestamp, TreeNode, Usage, Wall, from_rfc3339, rfc3339,
+    AgentId, BackOff, Cost, Reason, RunId, RunStatus, SessionKey, Timestamp, TreeHolds, TreeNode,
+    Usage, from_rfc3339, rfc3339,
 };
 use serde::{Deserialize, Serialize};
 
@@ -28,46 +28,9 @@ pub struct WireTreeNode {
     /// The last words in which it reported how it goes. Absent from the answers of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported: Option<String>,
-    /// The time since which the tree is paused, at the topmost run of an answer. Absent from the answers of earlier versions.
-    #[serde(default, serialize_with = "rfc3339", deserialize_with = "from_rfc3339")]
-    pub paused_since: Option<Timestamp>,
-    /// The time since which runs of the tree wait for memory, at the topmost run of an answer. Absent from the answers of earlier
-    /// versions.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "rfc3339",
-        deserialize_with = "from_rfc3339"
-    )]
-    pub memory_short_since: Option<Timestamp>,
-    /// The time since which runs of the tree wait for a slot of the host, at the topmost run of an answer. Absent from the answers of
-    /// earlier versions.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "rfc3339",
-        deserialize_with = "from_rfc3339"
-    )]
-    pub host_full_since: Option<Timestamp>,
-    /// The agents of which no run starts for a while, at the topmost run of an answer. Absent from the answers of earlier versions.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub open_breakers: Vec<OpenBreaker>,
-    /// The accounts of which no run starts before the reset of a quota, at the topmost run of an answer. Absent from the answers of
-    /// earlier versions.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub walls: Vec<Wall>,
-    /// The accounts of which a bounded number of runs works at once, at the topmost run of an answer. Absent from the answers of earlier
-    /// versions.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub paces: Vec<Pace>,
-    /// The runs for whose first answer others wait that send the same prompt, at the topmost run of an answer. Absent from the answers of
-    /// earlier versions.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub primings: Vec<Priming>,
-    /// The accounts of which runs wait for a slot, which the trees of the user share, at the topmost run of an answer. Absent from the
-    /// answers of earlier versions.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub full_accounts: Vec<FullAccount>,
+    /// The reasons why nothing more of the tree starts, at the topmost run of an answer. Absent from the answers of earlier versions.
+    #[serde(flatten)]
+    pub holds: TreeHolds,
     /// The other attempt that the run waits for. Absent from the answers of earlier versions.
     pub parked: Option<WireParked>,
     /// The time since which a request of the run to a model waits for more budget. Absent from the answers of earlier versions, as the
@@ -166,14 +129,7 @@ impl From<&TreeNode> for WireTreeNode {
                 },
             }),
             reported: node.reported.as_deref().map(str::to_owned),
-            paused_since: node.paused_since,
-            memory_short_since: node.memory_short_since,
-            host_full_since: node.host_full_since,
-            open_breakers: node.open_breakers.clone(),
-            walls: node.walls.clone(),
-            paces: node.paces.clone(),
-            primings: node.primings.clone(),
-            full_accounts: node.full_accounts.clone(),
+            holds: node.holds.clone(),
             parked: node.parked.as_ref().map(|parked| WireParked {
                 since: parked.since,
                 until: parked.until,

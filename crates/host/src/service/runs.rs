@@ -190,14 +190,7 @@ impl Times {
 
 /// Tells at the topmost run of an answer why nothing more of its tree starts.
 fn tell_holds(tree: &Tree, root: RootId, top: &mut WireTreeNode) {
-    top.paused_since = tree.paused(root);
-    top.memory_short_since = tree.memory_short(root);
-    top.host_full_since = tree.host_full(root);
-    top.full_accounts = tree.full_accounts(root).cloned().collect();
-    top.open_breakers = tree.open_breakers(root).cloned().collect();
-    top.walls = tree.walls(root).cloned().collect();
-    top.paces = tree.paces(root).cloned().collect();
-    top.primings = tree.primings(root).cloned().collect();
+    top.holds = tree.holds(root).clone();
 }
 
 /// Leaves out what is below a run and deleted, and counts it. What it used stays in the sums.

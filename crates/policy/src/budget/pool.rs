@@ -60,9 +60,22 @@ pub struct Shortage {
 /// Returns what the first child of a parent with these amounts draws from the pool, where it asks for no amount. `plausible` are the
 /// dollars that it plausibly uses, where they are known.
 pub fn first_part(whole: BudgetGrant, plausible: Option<MicroUsd>) -> BudgetGrant {
-    let guesses = [PLAUSIBLE[0], plausible.map_or(PLAUSIBLE[1], MicroUsd::as_micros)];
-    let first = |unit: Unit| unit.of(whole).map(|whole| first_of(guesses[unit as usize], whole));
+    let first =
+        |unit: Unit| unit.of(whole).map(|whole| first_of(plausible_in(unit, plausible), whole));
     BudgetGrant { tokens: first(Unit::Tokens), usd: first(Unit::Usd).map(MicroUsd::from_micros) }
+}
+
+/// Returns the number of children of a parent with these amounts that work at once before the first of them has ended, where they ask for no
+/// amount: those whose plausible parts are together at most half of the whole, and one in any case.
+pub fn first_pieces(whole: BudgetGrant, plausible: Option<MicroUsd>) -> u64 {
+    let parts = |unit: Unit| Some(unit.of(whole)? / 2 / plausible_in(unit, plausible).max(1));
+    Unit::ALL.into_iter().filter_map(parts).min().unwrap_or(u64::MAX).max(1)
+}
+
+/// Returns the amount that a child plausibly uses in a unit, with the dollars where they are known.
+fn plausible_in(unit: Unit, usd: Option<MicroUsd>) -> u64 {
+    let by_price = usd.filter(|_| unit == Unit::Usd).map(MicroUsd::as_micros);
+    by_price.unwrap_or(PLAUSIBLE[unit as usize])
 }
 
 /// Before any child has ended: a guess, and no more than half of the whole.
@@ -321,8 +334,7 @@ impl Ledger {
 
 /// Returns what a run plausibly uses, while no run beside it has ended.
 fn guess(account: &Account, unit: Unit) -> u64 {
-    let by_price = account.plausible.filter(|_| unit == Unit::Usd);
-    by_price.unwrap_or(PLAUSIBLE[unit as usize])
+    plausible_in(unit, account.plausible.map(MicroUsd::from_micros))
 }
 
 /// Amounts by unit, of which zero is none.

@@ -19,6 +19,22 @@ impl Machine {
         }
     }
 
+    /// All that may start has started: that the next piece waits because of the budget of `short`, the run that asked for it, goes on record, and
+    /// that none does so any more. `all_tried` is true if no run is left in line that has a slot.
+    pub(super) fn tell_of_pool(&mut self, short: Option<RunIndex>, all_tried: bool) {
+        let is_known = short.is_some() || all_tried || !self.slots.any_free();
+        if !is_known || short == self.short_pool || self.runs[RunIndex::ROOT.get()].live().is_none()
+        {
+            return;
+        }
+        if let Some(before) = self.short_pool {
+            self.record(RunIndex::ROOT, EventKind::PoolEnough { run: self.id(before) });
+        }
+        if let Some(short) = short {
+            self.record(RunIndex::ROOT, EventKind::PoolShort { run: self.id(short) });
+        }
+    }
+
     /// A run takes its part. Recorded, so that it is never computed again.
     pub(super) fn take_from_pool(&mut self, run: RunIndex, drawn: BudgetGrant) {
         let [tokens, micro_usd] = Unit::ALL.map(|unit| unit.of(drawn).unwrap_or(0));

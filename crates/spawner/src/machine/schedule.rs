@@ -18,7 +18,7 @@ impl Machine {
         self.reconsider_first_answers();
         self.give_back_host_slots();
         self.give_back_account_slots();
-        let mut all_tried = false;
+        let (mut all_tried, mut short_pool) = (false, None);
         while self.slots.any_free() {
             self.offer_account_slots();
             if !self.has_host_slot() && self.queue.has_returning(&self.slots) {
@@ -61,6 +61,7 @@ impl Machine {
                 Draw::Take(amounts) => amounts,
                 // Behind a piece stand pieces alone, and none of them is better off.
                 Draw::Wait => {
+                    short_pool = self.runs[run.get()].parent;
                     self.is_held_up_by_budget();
                     self.account_slots.pass_on(run);
                     self.put_back_in_turn(run, turn);
@@ -91,6 +92,7 @@ impl Machine {
         self.end_paces();
         self.give_back_probe_turns();
         self.memory_wait_over(all_tried);
+        self.tell_of_pool(short_pool, all_tried);
         self.claim_account_slots();
         self.claim_host_slots();
         self.watch_for_silence();

@@ -128,6 +128,8 @@ fn a_thousand_trees() {
         "parked",
         "memory_short",
         "memory_enough",
+        "pool_short",
+        "pool_enough",
         "host_full",
         "host_free",
         "account_bound",

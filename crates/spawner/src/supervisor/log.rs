@@ -186,6 +186,12 @@ fn write(kind: &EventKind, ms: Option<u64>) {
             info!(%first, tokens, "runs wait for the first answer to their prompt");
         }
         EventKind::Primed { run: first } => info!(%first, "no run waits for a first answer"),
+        EventKind::PoolShort { run } => {
+            info!(parent = %run, "the next piece waits because of the budget that it shares");
+        }
+        EventKind::PoolEnough { run } => {
+            info!(parent = %run, "no piece waits because of the budget that it shares");
+        }
         EventKind::Alive => debug!("nothing was recorded for a while"),
         EventKind::Reopened => info!("tree resumed"),
         EventKind::RootReopened(reopened) => {

@@ -206,6 +206,8 @@ fn other_kind() -> impl Strategy<Value = EventKind> {
         }),
         Just(EventKind::MemoryEnough),
         any::<u32>().prop_map(|max_concurrent| EventKind::HostBound { max_concurrent }),
+        any::<[u8; 16]>().prop_map(|run| EventKind::PoolShort { run: RunId::from_bytes(run) }),
+        any::<[u8; 16]>().prop_map(|run| EventKind::PoolEnough { run: RunId::from_bytes(run) }),
         Just(EventKind::HostFull),
         Just(EventKind::HostFree),
         (account(), any::<u32>()).prop_map(|(account, max_concurrent)| {

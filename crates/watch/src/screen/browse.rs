@@ -180,7 +180,7 @@ impl Screen {
             }
             return None;
         }
-        Some(Intent::Pause { root, paused: self.tree().paused(root).is_none() })
+        Some(Intent::Pause { root, paused: self.tree().holds(root).paused_since.is_none() })
     }
 
     fn begin_typing(&mut self, kind: Typed) {

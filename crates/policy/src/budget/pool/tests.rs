@@ -92,6 +92,23 @@ fn before_the_first_end_pieces_draw_no_more_than_half_together() {
     }
 }
 
+/// A dry run says how many pieces work before the first end: as many as the pool lets.
+#[test]
+fn as_many_pieces_begin_as_are_said_to() {
+    for (whole, expected) in
+        [(1_000_000, 5), (400_000, 2), (399_999, 1), (100_000, 1), (1, 1), (10_000_000, 50)]
+    {
+        assert_eq!(first_pieces(tokens(whole), None), expected, "{whole}");
+        let mut ledger = pool(whole, 60);
+        let begun = (1..=60).filter_map(|piece| start(&mut ledger, piece, ANY)).count();
+        assert_eq!(begun as u64, expected, "{whole}");
+    }
+    let usd = BudgetGrant { tokens: Some(10_000_000), usd: Some(MicroUsd::from_micros(2_000_000)) };
+    assert_eq!(first_pieces(usd, None), 4, "a dollar is four times what a piece plausibly costs");
+    assert_eq!(first_pieces(usd, Some(MicroUsd::from_micros(500_000))), 2, "as its price says");
+    assert_eq!(first_pieces(usd, Some(MicroUsd::from_micros(0))), 50, "dollars bound nothing");
+}
+
 #[test]
 fn after_an_end_pieces_draw_the_median_of_what_was_used() {
     let mut ledger = pool(1_000, 6);

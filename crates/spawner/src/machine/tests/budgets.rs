@@ -91,6 +91,41 @@ fn pieces_of_a_pool_start_while_it_lasts() {
     world.crash();
 }
 
+/// That pieces wait because of their budget is told once, and that they do so no more; a new supervisor tells it again.
+#[test]
+fn that_pieces_wait_for_their_budget_is_on_record() {
+    let mut world = pool(2_000);
+    let told = |world: &World| -> Vec<(&'static str, bool)> {
+        let of = |event: &Event| match &event.kind {
+            EventKind::PoolShort { run } | EventKind::PoolEnough { run } => {
+                Some((event.kind.name(), *run == event.root.run()))
+            }
+            _ => None,
+        };
+        world.record.iter().filter_map(of).collect()
+    };
+    let first = world.spawn_piece();
+    assert_eq!(told(&world), [], "no piece waits");
+    for _ in 0..3 {
+        world.spawn_piece();
+    }
+    assert_eq!((world.holding(), told(&world)), (vec![first], vec![("pool_short", true)]));
+    world.use_tokens(first, 270);
+    world.finish(first);
+    assert_eq!(told(&world)[1..], [("pool_enough", true)], "three pieces at 270 fit");
+    assert_eq!(world.holding().len(), 3);
+    for piece in world.holding() {
+        world.use_tokens(piece, 500);
+    }
+    world.spawn_piece();
+    assert_eq!(told(&world)[2..], [("pool_short", true)], "1,770 are used");
+    world.die(Duration::ZERO);
+    while world.claim() {}
+    let again = told(&world)[3..].iter().filter(|(kind, _)| *kind == "pool_short").count();
+    assert!(again <= 1, "{:?}", told(&world));
+    world.crash();
+}
+
 #[test]
 fn a_piece_takes_more_while_there_is_more_and_stops_then() {
     let mut world = pool(1_000);
