@@ -123,3 +123,22 @@ impl Pool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host_slots::HostGrant;
+
+    #[test]
+    fn a_run_is_first_as_long_as_there_is_a_slot_for_it() {
+        let (run, now) = (RunIndex::new(1), Timestamp::EPOCH);
+        let mut pool = Pool { first: Some(run), ..Pool::default() };
+        pool.share.take(HostGrant { more: 1, due: 1, claim: 0 });
+        pool.give_back_due(0, now);
+        assert_eq!((pool.unused(), pool.first), (1, Some(run)));
+        pool.share.take(HostGrant { more: 0, due: 0, claim: 0 });
+        pool.give_back_due(0, now);
+        assert_eq!((pool.unused(), pool.first), (0, None));
+        assert!(pool.were_first.contains(&run), "before others once there is one again");
+    }
+}

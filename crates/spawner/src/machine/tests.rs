@@ -1,6 +1,7 @@
 //! The machine against a world made of a seed: agents that spawn, wait, poll, fail and hang, and a clock that jumps.
 
 mod account_circles;
+mod account_lines;
 mod account_slots;
 mod acts;
 mod agents;

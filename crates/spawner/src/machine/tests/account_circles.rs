@@ -24,7 +24,7 @@ impl World {
     }
 
     /// A child that is a program, which has no account.
-    fn program_of(&mut self, caller: RunIndex) -> RunIndex {
+    pub(super) fn program_of(&mut self, caller: RunIndex) -> RunIndex {
         let mut program = (*self.facts).clone();
         program.name = EXEC.into();
         program.account = Arc::new(Account::of_runtime(EXEC));
@@ -34,7 +34,7 @@ impl World {
         run
     }
 
-    fn kept(&self) -> usize {
+    pub(super) fn kept(&self) -> usize {
         self.hosts[&pool("test")].bound()
     }
 }

@@ -52,6 +52,11 @@ impl OtherTrees {
         self.claim.wants > self.given
     }
 
+    /// The slots that the tree holds or could use.
+    pub(super) fn wants(&self) -> u32 {
+        self.claim.wants
+    }
+
     /// Gives what is free and due, at most this many.
     fn gives(&mut self, most: u32) -> HostGrant {
         let due = self.max.saturating_sub(self.wanted.max(self.taken)).min(self.claim.wants);
@@ -244,7 +249,7 @@ fn a_tree_waits_for_the_host_all_the_time_while_it_is_looked_at_memory_before_ea
 
 /// The slots of the host that the tree holds or could use.
 fn wants(world: &World) -> u32 {
-    world.hosts[&SlotPool::Host].claim.wants
+    world.hosts[&SlotPool::Host].wants()
 }
 
 #[test]

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use offshoot_audit::Audit;
-use offshoot_model::Account;
+use offshoot_model::{Account, CancelledBy};
 
-use super::super::{Input, RunIndex};
+use super::super::{Input, Reach, RunIndex};
+use super::account_slots::pool;
 use super::limits::Limits;
 use super::world::World;
 
@@ -174,5 +175,25 @@ fn another_supervisor_asks_anew() {
     world.crash();
     while world.claim() {}
     assert_eq!((world.asked_turns.len(), world.holding()), (1, Vec::new()));
+    end(world);
+}
+
+#[test]
+fn a_turn_stays_while_the_run_waits_for_a_slot_of_its_account() {
+    let (mut world, _) = due_with(Limits { account_slots: 6, ..Limits::default() }, 2);
+    world.others_change_in(pool("test"), 6, 6);
+    world.turn_comes(false);
+    assert_eq!((world.holding(), world.times("turn without an answer")), (Vec::new(), 0));
+    world.others_change_in(pool("test"), 5, 5);
+    assert_eq!(world.holding().len(), 1, "it starts with the turn that it has");
+    end(world);
+}
+
+#[test]
+fn a_turn_that_comes_when_no_run_of_the_account_is_left_goes_back_at_once() {
+    let (mut world, runs) = due(2);
+    runs.iter().for_each(|&run| world.cancel(run, Reach::Subtree, CancelledBy::Operator));
+    world.turn_comes(false);
+    assert_eq!(world.times("turn without an answer"), 1);
     end(world);
 }
