@@ -119,12 +119,12 @@ impl Machine {
         self.books.memory.forget_reading();
     }
 
-    /// All that may start has started: where no run waits for memory any more, that goes on record. `all_tried` is true if no run is left
-    /// in line that has a slot.
-    pub(super) fn memory_wait_over(&mut self, all_tried: bool) {
+    /// All that may start has started: where no run waits for memory any more, that goes on record, and this returns true. `all_tried` is true if
+    /// no run is left in line that has a slot.
+    pub(super) fn memory_wait_over(&mut self, all_tried: bool) -> bool {
         let answer = self.memory_wait.answer.take();
         if !self.memory_wait.is_short || self.runs[RunIndex::ROOT.get()].live().is_none() {
-            return;
+            return false;
         }
         let is_over = match answer {
             Some(waits) => !waits,
@@ -133,5 +133,6 @@ impl Machine {
         if is_over {
             self.record(RunIndex::ROOT, EventKind::MemoryEnough);
         }
+        is_over
     }
 }

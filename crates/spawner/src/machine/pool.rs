@@ -7,6 +7,7 @@ use offshoot_policy::budget::{Draw, Mark, Notice, Shortage, Unit};
 
 use super::Machine;
 use super::run::{Live, RunIndex, SlotState};
+use super::schedule::Halt;
 
 impl Machine {
     /// Returns what a run that stands first in line draws as it starts.
@@ -19,12 +20,15 @@ impl Machine {
         }
     }
 
-    /// All that may start has started: that the next piece waits because of the budget of `short`, the run that asked for it, goes on record, and
-    /// that none does so any more. `all_tried` is true if no run is left in line that has a slot.
-    pub(super) fn tell_of_pool(&mut self, short: Option<RunIndex>, all_tried: bool) {
-        let is_known = short.is_some() || all_tried || !self.slots.any_free();
-        if !is_known || short == self.short_pool || self.runs[RunIndex::ROOT.get()].live().is_none()
-        {
+    /// All that may start has started: whether the next piece waits because of the budget that it shares goes on record when it changes.
+    pub(super) fn tell_of_pool(&mut self, halt: Halt) {
+        let short = match halt {
+            Halt::Pool(parent) => Some(parent),
+            Halt::AllTried => None,
+            Halt::Held if self.slots.any_free() => return,
+            Halt::Held => None,
+        };
+        if short == self.short_pool || self.runs[RunIndex::ROOT.get()].live().is_none() {
             return;
         }
         if let Some(before) = self.short_pool {

@@ -11,14 +11,31 @@ use super::timer::Due;
 use super::{Effect, Machine};
 
 impl Machine {
-    /// Gives free slots to the next in line, until no slot is free or no run is left.
+    /// Starts what may start, and claims what more could.
     pub(super) fn schedule(&mut self) {
         self.reconsider_walls();
         self.reconsider_paces();
         self.reconsider_first_answers();
         self.give_back_host_slots();
         self.give_back_account_slots();
-        let (mut all_tried, mut short_pool) = (false, None);
+        let halt = loop {
+            let halt = self.hand_out_slots();
+            // Runs in the lines of accounts are tried once memory is short for no other run.
+            if !self.memory_wait_over(halt == Halt::AllTried) {
+                break halt;
+            }
+        };
+        self.tell_of_pool(halt);
+        self.end_paces();
+        self.give_back_probe_turns();
+        self.claim_account_slots();
+        self.claim_host_slots();
+        self.watch_for_silence();
+    }
+
+    /// Gives free slots to the next in line, until no slot is free or no run is left. Returns why no further run starts.
+    fn hand_out_slots(&mut self) -> Halt {
+        let mut halt = Halt::Held;
         while self.slots.any_free() {
             self.offer_account_slots();
             if !self.has_host_slot() && self.queue.has_returning(&self.slots) {
@@ -30,7 +47,9 @@ impl Machine {
                 false => self.queue.pop(&self.slots),
             };
             let Some(next) = next else {
-                all_tried = !self.paused && !self.held;
+                if !self.paused && !self.held {
+                    halt = Halt::AllTried;
+                }
                 break;
             };
             let (run, turn) = match next {
@@ -61,7 +80,7 @@ impl Machine {
                 Draw::Take(amounts) => amounts,
                 // Behind a piece stand pieces alone, and none of them is better off.
                 Draw::Wait => {
-                    short_pool = self.runs[run.get()].parent;
+                    halt = self.runs[run.get()].parent.map_or(Halt::Held, Halt::Pool);
                     self.is_held_up_by_budget();
                     self.account_slots.pass_on(run);
                     self.put_back_in_turn(run, turn);
@@ -89,13 +108,7 @@ impl Machine {
                 self.held_back.push(run);
             }
         }
-        self.end_paces();
-        self.give_back_probe_turns();
-        self.memory_wait_over(all_tried);
-        self.tell_of_pool(short_pool, all_tried);
-        self.claim_account_slots();
-        self.claim_host_slots();
-        self.watch_for_silence();
+        halt
     }
 
     /// A run that was taken from its line, and cannot start now, gets its place back.

@@ -1,10 +1,10 @@
 //! The line of an account: the run that comes next, and the slots that its tree keeps for it and claims.
 
-use offshoot_model::Reason;
+use offshoot_model::{CancelledBy, Reason};
 use offshoot_runtime::WaitMode;
 
-use super::super::Input;
 use super::super::run::RunIndex;
+use super::super::{Input, Reach};
 use super::account_slots::pool;
 use super::limits::Limits;
 use super::world::World;
@@ -133,4 +133,18 @@ fn while_the_pool_of_budget_holds_up_the_next_piece_one_slot_is_claimed() {
     world.others_change_in(pool("test"), 0, 0);
     assert_eq!(world.holding().len(), 3);
     assert!(world.machine.queued() == 1 && world.status(last).is_none());
+}
+
+#[test]
+fn a_run_in_line_starts_once_memory_is_short_for_no_other_one() {
+    let mut world = tree(1, Limits { memory_percent: 30, ..Limits::default() });
+    world.available = Some(100);
+    let [first, second] = [(); 2].map(|()| world.spawn_piece());
+    world.available = Some(35);
+    world.advance(60_000);
+    let other = world.other_piece();
+    assert_eq!(world.holding(), [first], "one waits for its account, the other one for memory");
+    world.cancel(other, Reach::Subtree, CancelledBy::Operator);
+    world.finish(first);
+    assert_eq!(world.holding(), [second]);
 }
