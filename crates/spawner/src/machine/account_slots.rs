@@ -172,7 +172,8 @@ impl Machine {
                 pool.holders.insert(run);
                 pool.in_vain = 0;
             } else {
-                pool.is_passed |= pool.kept > 0;
+                // Of one that keeps nothing this is forgotten at the end of the step.
+                pool.is_passed = true;
             }
         }
     }
