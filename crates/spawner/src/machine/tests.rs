@@ -4,6 +4,7 @@ mod account_circles;
 mod account_lines;
 mod account_slots;
 mod acts;
+mod admissions;
 mod agents;
 mod alive;
 mod backoffs;
