@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use offshoot_model::{
-    BudgetRequest, Cost, CostKnowledge, Ending, Event, EventKind, MicroUsd, Origin, PiecesAgain,
-    Reason, RefusalCode, RunStatus, SpawnRequest,
+    AgentId, BudgetRequest, Cost, CostKnowledge, Ending, Event, EventKind, MicroUsd, Origin,
+    PiecesAgain, Reason, RefusalCode, RunStatus, SpawnRequest,
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_policy::budget::Unit;
 
 use super::super::{Input, RunIndex};
 use super::crash::GoOn;
-use super::limits::Limits;
+use super::limits::{Limits, Own};
 use super::world::World;
 
 fn world(tokens: u64) -> World {
@@ -392,4 +392,57 @@ fn a_tree_without_tokens_goes_on_where_nothing_of_it_costs_any() {
     let again = PiecesAgain { failed: true, ..PiecesAgain::default() };
     let wish = GoOn { again, ..GoOn::default() };
     assert_eq!(world.reopen(wish, Duration::ZERO), Ok(()));
+}
+
+#[test]
+fn what_is_added_to_the_budget_of_a_tree_may_go_to_one_child() {
+    let mut world = world(1_000);
+    world.raise(RunIndex::ROOT, 1_000).expect("the root has a budget");
+    let request = SpawnRequest {
+        budget: Some(BudgetRequest { tokens: Some(1_500), usd: None }),
+        ..SpawnRequest::default()
+    };
+    let child = world.spawn(RunIndex::ROOT, Origin::Agent, request).expect("2,000 are there");
+    assert_eq!(granted(&world, child), Some(1_500));
+}
+
+#[test]
+fn a_piece_of_a_pool_draws_no_more_than_its_agent_says() {
+    let own = Own { budget_tokens: Some(100), ..Own::default() };
+    let agents = [own, Own::default(), Own::default()];
+    let budget_tokens = Some(1_000);
+    let mut world =
+        World::quiet(Limits { agents, budget_tokens, pools: true, ..Limits::default() });
+    let agent = Some(AgentId::parse("a").expect("the text is no id"));
+    let request = SpawnRequest { agent, ..SpawnRequest::default() };
+    let piece = world.spawn(RunIndex::ROOT, Origin::Piece, request).expect("the pool is full");
+    assert_eq!(drawn(&world), [(100, 0)], "another one would draw half of the pool");
+    world.use_tokens(piece, 100);
+    assert_eq!(world.asked_to_stop(), [piece]);
+}
+
+#[test]
+fn a_piece_takes_more_of_what_it_lacks_and_of_nothing_else() {
+    let limits = Limits { budget_tokens: Some(1_000), budget_usd: Some(1), ..Limits::default() };
+    let mut world = World::quiet(Limits { pools: true, ..limits });
+    let pieces = [(); 2].map(|()| world.spawn_piece());
+    world.use_tokens(pieces[0], 100);
+    world.finish(pieces[0]);
+    let all = SpawnRequest {
+        budget: Some(BudgetRequest { tokens: Some(100), usd: Some(MicroUsd::from_micros(1)) }),
+        ..SpawnRequest::default()
+    };
+    world.spawn(pieces[1], Origin::Agent, all).expect("it has drawn 100 tokens");
+    let before = drawn(&world).len();
+    world.ask(pieces[1]).expect("800 tokens are left for it");
+    assert_eq!(drawn(&world)[before..], [(100, 0)], "it has dollars");
+}
+
+/// The tokens and millionths of dollars that pieces have drawn, each time.
+fn drawn(world: &World) -> Vec<(u64, u64)> {
+    let drawn = |event: &Event| match event.kind {
+        EventKind::BudgetDrawn { tokens, micro_usd } => Some((tokens, micro_usd)),
+        _ => None,
+    };
+    world.record.iter().filter_map(drawn).collect()
 }

@@ -14,6 +14,7 @@ pub(super) struct Own {
     pub(super) max_concurrent: Option<u32>,
     pub(super) per_level: Option<u32>,
     pub(super) deadline_seconds: Option<u64>,
+    pub(super) budget_tokens: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -115,6 +116,7 @@ impl Limits {
             max_concurrent: dice.one_in(2).then(|| 1 + dice.below(3) as u32),
             per_level: dice.one_in(4).then(|| 1 + dice.below(2) as u32),
             deadline_seconds: dice.one_in(3).then(|| 5 + dice.below(60)),
+            budget_tokens: None,
         };
         Self {
             agents: [own(), own(), own()],
@@ -200,6 +202,7 @@ impl Limits {
                 ("maxConcurrent", own.max_concurrent.map(u64::from)),
                 ("maxConcurrentPerLevel", own.per_level.map(u64::from)),
                 ("deadlineSeconds", own.deadline_seconds),
+                ("budget.tokens", own.budget_tokens),
             ];
             for (key, value) in values {
                 *settings += &value.map(|value| format!("{key} = {value}\n")).unwrap_or_default();
