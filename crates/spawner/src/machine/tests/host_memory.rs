@@ -103,3 +103,30 @@ fn a_silent_parent_lends_nothing_where_its_child_waits_for_memory_alone() {
     world.finish(parent);
     assert_eq!(world.holding(), [child]);
 }
+
+#[test]
+fn a_run_starts_without_the_answer_how_much_memory_there_is_once_no_other_one_works() {
+    let mut world = tree(50);
+    let first = world.spawn_piece();
+    world.looks_for_long = true;
+    let second = world.spawn_piece();
+    assert_eq!(world.holding(), [first], "the supervisor looks");
+    world.finish(first);
+    assert_eq!(world.holding(), [second]);
+}
+
+#[test]
+fn memory_is_short_until_what_waits_for_it_could_be_tried() {
+    let mut world = tree(50);
+    assert!(!world.machine.is_memory_short());
+    let pieces = [(); 2].map(|()| world.spawn_piece());
+    assert!(world.machine.is_memory_short());
+    world.pause(true);
+    world.advance(60_000);
+    assert!(world.machine.is_memory_short(), "none was tried meanwhile");
+    assert_eq!(world.kinds(), ["starting", "memory_short"]);
+    world.pause(false);
+    world.finish(pieces[0]);
+    assert_eq!(world.holding(), pieces[1..]);
+    assert!(!world.machine.is_memory_short());
+}

@@ -204,3 +204,16 @@ fn what_needs_an_answer_starts_ahead_of_the_record_of_it_where_both_may_repeat()
     let (a, _) = pair(&mut world, OnNeedFailed::Skip);
     assert_eq!(ahead_of_end(&mut world, a).1, None);
 }
+
+#[test]
+fn a_tree_needs_answers_until_the_last_run_that_needs_some_is_over() {
+    let mut world = World::quiet(Limits::default());
+    assert!(!world.machine.has_needs());
+    let (a, b) = pair(&mut world, OnNeedFailed::Skip);
+    assert!(world.machine.has_needs());
+    world.finish(a);
+    assert!(world.holding() == [b] && world.machine.has_needs(), "it reads the answer now");
+    world.finish(b);
+    assert!(!world.machine.has_needs());
+    end(world);
+}

@@ -231,3 +231,17 @@ fn a_bound_ends_where_none_waits_for_it_any_more() {
     assert_eq!(world.holding(), runs[1..4]);
     assert_eq!(bounds(&world), [Some(2), None]);
 }
+
+#[test]
+fn after_a_reset_no_bound_is_set_where_none_is_in_line_or_the_tree_allows_no_more() {
+    for (slots, pieces) in [(6, 1), (2, 4)] {
+        let (mut world, _) = world(slots, pieces);
+        let until = world.now.plus(Duration::from_secs(60));
+        world.holding().into_iter().for_each(|run| world.meet_wall(run, until));
+        world.advance(72_000);
+        let [probe] = world.holding()[..] else { panic!("one probe at the reset") };
+        world.use_tokens(probe, 1);
+        assert_eq!((bounds(&world), world.holding().len()), (vec![], pieces.min(2)));
+        end(world);
+    }
+}

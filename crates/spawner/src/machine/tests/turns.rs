@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use offshoot_model::{CancelledBy, Event, EventKind, Reason, RequestEnding, RunId, RunStatus};
+use offshoot_runtime::WaitMode;
 
-use super::super::{Reach, RunIndex};
+use super::super::{Input, Reach, RunIndex};
 use super::agents::OVERLOADED;
 use super::limits::Limits;
 use super::world::World;
@@ -328,4 +329,22 @@ fn the_owner_of_a_root_that_runs_nothing_follows_its_children_itself() {
     world.close();
     world.assert_ended();
     assert_eq!((world.times("delivered"), world.times("undelivered")), (0, 0));
+}
+
+#[test]
+fn an_answer_that_was_not_taken_says_nothing_of_those_of_other_waits() {
+    let mut world = World::quiet(Limits::default());
+    let parent = world.spawn_piece();
+    let children = [(); 2].map(|()| world.child_of(parent));
+    let ids = children.map(|child| world.id(child));
+    let waits = ids.map(|child| world.wait_for(parent, vec![child], WaitMode::All, None));
+    world.takes_nothing = true;
+    children.iter().for_each(|child| world.finish(*child));
+    let undelivered = |world: &World| {
+        let is_it = |event: &&Event| matches!(event.kind, EventKind::Undelivered { .. });
+        world.record.iter().filter(is_it).map(|event| event.run).collect::<Vec<_>>()
+    };
+    assert_eq!((world.times("delivered"), undelivered(&world)), (2, vec![]));
+    world.step(Input::WaitDropped { id: waits[0] });
+    assert_eq!(undelivered(&world), ids[..1], "the other one may still be taken");
 }

@@ -82,6 +82,8 @@ pub(super) struct World {
     pub(super) requests: BTreeMap<u64, Sent>,
     /// The memory of the computer that is available, in percent; as the seed says where there is none.
     pub(super) available: Option<u64>,
+    /// True if the supervisor does not answer how much memory there is.
+    pub(super) looks_for_long: bool,
     /// The other trees of the user, for each pool of slots; none where the tree counts alone.
     pub(super) hosts: BTreeMap<SlotPool, OtherTrees>,
     /// The claims of a tree that shares its slots with another world, which the test answers; none where the world answers them.
@@ -193,6 +195,7 @@ impl World {
             paid: BTreeMap::new(),
             requests: BTreeMap::new(),
             available: None,
+            looks_for_long: false,
             hosts: OtherTrees::of(limits),
             claims: None,
             told_pressure: 0,
@@ -388,6 +391,7 @@ impl World {
                 Effect::AnswerRequest { request, verdict } => {
                     self.request_answered(request, &verdict)
                 }
+                Effect::LookAtMemory { .. } if self.looks_for_long => {}
                 Effect::LookAtMemory { measure } => looks.push(measure),
                 Effect::ClaimSlots(pool, claim) => match &mut self.claims {
                     Some(claims) => claims.push((pool, claim)),
