@@ -10,6 +10,17 @@ use super::slots::Lease;
 use super::timer::Due;
 use super::{Effect, Machine};
 
+/// The reason why no further run starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Halt {
+    /// No run is left in line that has a slot.
+    AllTried,
+    /// The next piece waits because of the budget that the pieces of this run share.
+    Pool(RunIndex),
+    /// No slot is free, or what comes next is held back for another reason.
+    Held,
+}
+
 impl Machine {
     /// Starts what may start, and claims what more could.
     pub(super) fn schedule(&mut self) {
