@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use offshoot_model::{Cleanup, Origin, SpawnRequest};
+use offshoot_runtime::WaitMode;
 
 use super::super::{Input, RunIndex};
 use super::limits::Limits;
@@ -70,7 +71,7 @@ fn a_new_supervisor_removes_what_the_last_may_have_left() {
     let told = to_delete(&mut world, parent, Origin::Agent);
     to_delete(&mut world, parent, Origin::Agent);
     world.finish(told);
-    world.wait_for(parent, vec![world.id(told)], offshoot_runtime::WaitMode::All, None);
+    world.wait_for(parent, vec![world.id(told)], WaitMode::All, None);
     assert_eq!(world.times("removed"), 1);
     world.crash();
     assert!(world.times("removed") >= 2, "whether the first was in time is not on record");
@@ -148,4 +149,18 @@ fn what_could_not_be_removed_is_told_until_it_is_gone() {
     assert_eq!(told(&world), 2, "a new supervisor knows what the last could not do");
     says(&mut world, None);
     assert_eq!(told(&world), 2);
+}
+
+#[test]
+fn a_new_supervisor_removes_again_what_was_handed_over_and_nothing_else() {
+    let mut world = World::quiet(Limits { resumes: true, ..Limits::default() });
+    let parent = world.spawn_piece();
+    let piece = to_delete(&mut world, RunIndex::ROOT, Origin::Piece);
+    let [told, not_told] = [(); 2].map(|()| to_delete(&mut world, parent, Origin::Agent));
+    [piece, told].into_iter().for_each(|run| world.finish(run));
+    world.wait_for(parent, vec![world.id(told)], WaitMode::All, None);
+    world.finish(not_told);
+    assert_eq!(world.times("removed"), 2, "the piece, and the child of which its parent has heard");
+    world.crash();
+    assert_eq!(world.times("removed"), 4, "the same again");
 }

@@ -130,3 +130,24 @@ fn memory_is_short_until_what_waits_for_it_could_be_tried() {
     assert_eq!(world.holding(), pieces[1..]);
     assert!(!world.machine.is_memory_short());
 }
+
+#[test]
+fn runs_wait_for_memory_under_the_next_supervisor_too() {
+    let mut world = tree(50);
+    (0..2).for_each(|_| _ = world.spawn_piece());
+    world.crash();
+    assert_eq!(world.holding().len(), 1);
+}
+
+#[test]
+fn a_tree_in_which_nothing_may_start_waits_for_memory_all_the_while() {
+    let mut world = tree(50);
+    let pieces = [(); 2].map(|()| world.spawn_piece());
+    world.pause(true);
+    world.progress(pieces[0]);
+    world.step(Input::Hold(true));
+    world.pause(false);
+    world.progress(pieces[0]);
+    world.step(Input::Hold(false));
+    assert_eq!(world.kinds(), ["starting", "memory_short"], "it is not known to be enough");
+}

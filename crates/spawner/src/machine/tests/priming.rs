@@ -1,13 +1,17 @@
 //! Runs that send the same long prompt first.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use offshoot_audit::Audit;
-use offshoot_model::{EventKind, Reason, RunStatus};
+use offshoot_model::{
+    ContentHash, ContextEntry, EventKind, Origin, Reason, RunStatus, SpawnRequest, ValueKind,
+    VariableRef,
+};
 use offshoot_policy::RuntimeFacts;
 use offshoot_runtime::RunEvent;
 
-use super::super::RunIndex;
+use super::super::{Input, RunIndex};
 use super::agents::OVERLOADED;
 use super::limits::Limits;
 use super::world::World;
@@ -173,7 +177,7 @@ fn another_supervisor_begins_anew_with_one() {
 fn a_wall_that_the_first_one_meets_holds_the_others() {
     let limits = Limits { resumes: true, ..Limits::default() };
     let (mut world, runs) = limited(limits, 3);
-    let until = world.now.plus(std::time::Duration::from_secs(60));
+    let until = world.now.plus(Duration::from_secs(60));
     world.meet_wall(runs[0], until);
     assert_eq!(world.holding(), []);
     world.advance(72_000);
@@ -189,4 +193,52 @@ fn the_end_of_the_tree_waits_for_none() {
     world.stop_all(true);
     world.finish_because(runs[0], Reason::Signal { signal: 9 });
     assert_eq!(world.machine.live(), 1, "the root alone");
+}
+
+#[test]
+fn a_run_that_stands_in_no_line_waits_for_no_first_answer() {
+    let (mut world, runs) = world(1);
+    let request = SpawnRequest { no_queue: true, ..SpawnRequest::default() };
+    let at_once = world.spawn(RunIndex::ROOT, Origin::Piece, request).expect("a slot is free");
+    assert_eq!(world.holding(), [runs[0], at_once]);
+    end(world);
+}
+
+/// The record of a piece does not say which values it was given.
+#[test]
+fn pieces_with_values_of_their_own_wait_for_none_under_the_next_supervisor_either() {
+    let (mut world, _) = world(0);
+    Arc::make_mut(&mut world.facts).inline_bytes = 100;
+    let with_value = |text: &str| {
+        let (hash, size) = (ContentHash::of(text.as_bytes()), text.len() as u64);
+        let value = VariableRef { hash, size, kind: ValueKind::Text };
+        let context = vec![ContextEntry { name: "notes".into(), value }];
+        SpawnRequest { context, ..SpawnRequest::default() }
+    };
+    let requests = ["one", "other"].map(with_value);
+    let runs = requests.clone().map(|request| {
+        world.spawn(RunIndex::ROOT, Origin::Piece, request).expect("it is admitted")
+    });
+    assert_eq!(world.holding(), runs);
+    world.die(Duration::ZERO);
+    world.unclaimed.clear();
+    for (run, request) in runs.into_iter().zip(requests) {
+        let asked = Some(Box::new((request, Arc::clone(&world.facts))));
+        world.step(Input::Claimed { run, asked });
+    }
+    assert_eq!(world.holding(), runs);
+    end(world);
+}
+
+#[test]
+fn runs_of_different_models_wait_for_none_under_the_next_supervisor_either() {
+    let (mut world, _) = world(0);
+    let runs = ["small", "large"].map(|model| {
+        let request = SpawnRequest { model: Some(model.to_owned()), ..SpawnRequest::default() };
+        world.spawn(RunIndex::ROOT, Origin::Piece, request).expect("it is admitted")
+    });
+    assert_eq!(world.holding(), runs);
+    world.crash();
+    assert_eq!(world.holding(), runs);
+    end(world);
 }

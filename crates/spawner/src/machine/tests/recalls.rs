@@ -1,16 +1,23 @@
 //! Tests of what a tree that was read back counts, and of which of its runs go on.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use offshoot_config::OnInterrupt;
 use offshoot_model::{
-    Cost, CostKnowledge, Ending, Event, EventKind, MicroUsd, Reason, RunStatus, TokenCount, Usage,
+    AgentId, Changes, ContentHash, ContextEntry, Cost, CostKnowledge, Ending, Event, EventKind,
+    InputRange, Isolation, MicroUsd, Origin, Payload, Reason, RootId, RunStatus, SpawnRequest,
+    TokenCount, Usage, ValueKind, VariableRef,
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_policy::budget::Unit;
+use offshoot_runtime::{EXEC, RunEvent};
 
-use super::super::RunIndex;
+use super::super::{Effect, Machine, Opening, Recall, Recalled, RunIndex};
 use super::limits::Limits;
-use super::world::{World, tokens};
+use super::world::{World, id, tokens};
+use crate::RootKind;
 
 fn ending(world: &World, run: RunIndex) -> Option<&Ending> {
     let id = world.id(run);
@@ -222,4 +229,141 @@ fn zeros_at_the_end_of_what_was_interrupted_are_not_believed() {
     assert_eq!(used(Usage::default(), started), Some(500), "all that it had");
     assert_eq!(used(tokens(10), started), Some(10), "this is no zero");
     assert_eq!(used(Usage::default(), in_line), Some(0), "it never started");
+}
+
+#[test]
+fn what_an_attempt_has_told_of_its_cost_is_charged_alone_where_it_was_interrupted() {
+    let mut world = World::quiet(Limits { budget_usd: Some(1), ..Limits::default() });
+    let piece = world.spawn_piece();
+    let cost = Cost { known_usd: MicroUsd::from_micros(1_000), ..Cost::NONE };
+    world.tells(piece, RunEvent::Used { usage: tokens(10), cost });
+    world.crash();
+    assert_eq!(world.holding(), [piece]);
+    assert_eq!(world.times("request_settled"), 0);
+}
+
+#[test]
+fn what_an_interrupted_attempt_has_changed_stands_on_record() {
+    for on_interrupt in [OnInterrupt::Lost, OnInterrupt::Rerun] {
+        let limits = Limits { on_interrupt: Some(on_interrupt), ..Limits::default() };
+        let mut world = World::quiet(limits);
+        let piece = world.spawn_piece();
+        let changes = Box::new(Changes {
+            isolation: Isolation::Copy,
+            of: Arc::new("folder".into()),
+            base: None,
+            patch: None,
+            files: 3,
+            notes: Vec::new(),
+        });
+        let left = HashMap::from([(world.id(piece), changes.clone())]);
+        world.die_and(|recall| recall.left(left));
+        let found = world.record.iter().find_map(|event| match &event.kind {
+            EventKind::Ended(ending) => ending.changes.clone(),
+            EventKind::Resumed { changes, .. } => changes.clone(),
+            _ => None,
+        });
+        assert_eq!(found, Some(changes), "{on_interrupt:?}");
+    }
+}
+
+#[test]
+fn a_root_whose_start_is_not_on_record_stands_in_line_as_before() {
+    let world = World::quiet(Limits::default());
+    let (root, agent) = (RootId::new(id(1)), AgentId::main());
+    let mut machine = Machine::new(world.config.clone(), root, &agent);
+    let opening = Opening {
+        kind: RootKind::Run,
+        run: id(1),
+        agent,
+        task: Payload::text("work"),
+        request: SpawnRequest { task: "work".into(), ..SpawnRequest::default() },
+        facts: Some(Arc::clone(&world.facts)),
+        fallbacks: None,
+        plan: None,
+    };
+    let effects = machine.open(world.now, opening).expect("it is admitted");
+    let Some(Effect::Record(first)) = effects.first() else { panic!("its admission is recorded") };
+    let EventKind::Admitted(admitted) = &first.kind else { panic!("its admission comes first") };
+    let mut recall = Recall::new(world.config.clone(), root, admitted, u64::MAX);
+    recall.apply(Event::clone(first), &world).expect("the record fits together");
+    let Recalled { effects, waiting, .. } = recall.reopen(world.now);
+    let waits = waiting.iter().map(|waiting| (waiting.run, waiting.continues));
+    assert_eq!(waits.collect::<Vec<_>>(), [(RunIndex::ROOT, false)]);
+    let recorded = effects.iter().filter_map(|effect| match effect {
+        Effect::Record(event) => Some(event.kind.name()),
+        _ => None,
+    });
+    assert_eq!(recorded.collect::<Vec<_>>(), ["reopened", "starting"]);
+}
+
+#[test]
+fn the_parts_of_files_that_pieces_read_are_known_by_their_places() {
+    let mut world = World::quiet(Limits::default());
+    (0..3).for_each(|_| _ = world.spawn_piece());
+    let range = |(path, offset): (&str, u64)| InputRange {
+        path: Arc::new(path.into()),
+        offset,
+        length: 10,
+        header: 0,
+        hash: None,
+    };
+    let ranges = [("one", 0), ("one", 10), ("other", 0)].map(range);
+    let mut inputs = ranges.iter().cloned();
+    for event in &mut world.record {
+        if let EventKind::Admitted(admitted) = &mut event.kind
+            && admitted.place.is_some()
+        {
+            admitted.input = inputs.next();
+        }
+    }
+    let expected: Vec<_> = world.places.keys().copied().zip(ranges).collect();
+    assert_eq!(world.read_again().inputs(), expected);
+}
+
+#[test]
+fn a_piece_that_ends_with_its_supervisor_stays_without_an_answer() {
+    let limits = Limits { on_interrupt: Some(OnInterrupt::Lost), ..Limits::default() };
+    let mut world = World::quiet(limits);
+    let [answered, _] = [(); 2].map(|()| world.spawn_piece());
+    world.finish(answered);
+    let mut staying = world.read_back().staying();
+    staying.sort_unstable();
+    let expected: Vec<_> = world.places.keys().copied().zip([true, false]).collect();
+    assert_eq!(staying, expected);
+}
+
+#[test]
+fn a_run_is_known_again_by_all_that_it_was_asked() {
+    let mut world = World::quiet(Limits { resumes: true, ..Limits::default() });
+    let piece = world.spawn_piece();
+    let value = VariableRef { hash: ContentHash::of(b"x"), size: 1, kind: ValueKind::Text };
+    let context = vec![ContextEntry { name: "notes".into(), value }];
+    let command = Some(Arc::from(["work".to_owned()]));
+    let requests = [
+        SpawnRequest { context, ..SpawnRequest::default() },
+        SpawnRequest { command, ..SpawnRequest::default() },
+    ];
+    let children = requests
+        .map(|request| world.spawn(piece, Origin::Agent, request).expect("the piece may spawn"));
+    let lineages = |machine: &Machine| children.map(|child| machine.lineage(child));
+    assert_eq!(lineages(world.read_back().machine()), lineages(&world.machine));
+}
+
+#[test]
+fn a_program_costs_after_a_crash_what_it_cost_before() {
+    let mut world = World::quiet(Limits::default());
+    let program = |cost| RuntimeFacts { name: EXEC.into(), cost, ..(*world.facts).clone() };
+    let [plain, chosen] = [CostKnowledge::None, CostKnowledge::Unknown].map(program);
+    world.facts = plain.into();
+    let piece = world.spawn_piece();
+    // The command of the operator costs nothing. One that an agent has chosen may call a model.
+    world.facts = chosen.into();
+    let command = Some(Arc::from(["work".to_owned()]));
+    let request = SpawnRequest { command, ..SpawnRequest::default() };
+    let child = world.spawn(piece, Origin::Agent, request).expect("the piece may spawn");
+    let recall = world.read_again();
+    let costs =
+        [piece, child].map(|run| recall.machine().runs[run.get()].live().map(|live| live.cost));
+    assert_eq!(costs, [CostKnowledge::None, CostKnowledge::Unknown].map(Some));
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use offshoot_audit::Audit;
 use offshoot_model::{
-    BudgetGrant, CancelledBy, EventKind, MicroUsd, PiecesAgain, Reason, RunStatus,
+    BudgetGrant, CancelledBy, ContentHash, EventKind, MicroUsd, Origin, PiecesAgain, Reason,
+    RunStatus, SpawnRequest,
 };
 use offshoot_policy::budget::Unit;
 
@@ -122,6 +123,27 @@ fn each_way_to_end_runs_again_by_one_choice() {
     check(killed(), Some(CancelledBy::Budget), false, true);
     check(killed(), Some(CancelledBy::MaxFail), true, false);
     check(killed(), Some(CancelledBy::EarlyAnswer), false, false);
+}
+
+#[test]
+fn a_run_of_a_merge_that_was_not_paid_for_runs_again_whatever_is_chosen() {
+    let check = |reason: Reason, by: Option<CancelledBy>, expected: usize| {
+        let mut world = World::quiet(Limits::default());
+        let merges = Some(ContentHash::of(b"all that it was asked"));
+        let request = SpawnRequest { merges, ..SpawnRequest::default() };
+        let run = world.spawn(RunIndex::ROOT, Origin::Piece, request).expect("it is admitted");
+        if let Some(by) = by {
+            world.cancel(run, Reach::Subtree, by);
+        }
+        world.finish_because(run, reason.clone());
+        world.close();
+        world.reopen(again(false, false), AT_ONCE).expect("the root holds pieces");
+        assert_eq!(world.again.len(), expected, "{reason} {by:?}");
+    };
+    check(Reason::Budget { unit: "tokens".into() }, None, 1);
+    check(killed(), Some(CancelledBy::Budget), 1);
+    check(Reason::ExitCode { code: 1 }, None, 0);
+    check(Reason::Completed { exit_code: None }, None, 0);
 }
 
 #[test]

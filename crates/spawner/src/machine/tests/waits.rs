@@ -287,3 +287,16 @@ fn a_parent_whose_patience_is_over_goes_on_with_what_there_is() {
     assert!(world.is_answered(wait));
     assert_eq!(world.holding(), [parent, child], "in debt");
 }
+
+#[test]
+fn the_children_of_a_run_are_those_of_the_attempts_that_it_continues() {
+    for resumes in [true, false] {
+        let mut world = World::quiet(Limits { resumes, ..Limits::default() });
+        let parent = world.spawn_piece();
+        let children = [(); 2].map(|()| world.child_of(parent)).map(|child| world.id(child));
+        assert_eq!(world.machine.children_runs(parent), children);
+        world.crash();
+        let expected = if resumes { &children[..] } else { &[] };
+        assert_eq!(world.machine.children_runs(parent), expected);
+    }
+}
