@@ -31,6 +31,7 @@ mod retries;
 mod seed;
 mod stops;
 mod subtrees;
+mod told_walls;
 mod turns;
 mod two_trees;
 mod used;

@@ -179,6 +179,33 @@ fn another_supervisor_asks_anew() {
 }
 
 #[test]
+fn an_answer_to_another_tree_opens_no_account_that_has_met_a_later_wall() {
+    let limits =
+        Limits { max_concurrent: 6, resumes: true, shares_probes: true, ..Limits::default() };
+    let mut world = World::quiet(limits);
+    let [first, second] = [(); 2].map(|()| world.spawn_piece());
+    let in_seconds = |world: &World, seconds| world.now.plus(Duration::from_secs(seconds));
+    let until = in_seconds(&world, 60);
+    world.meet_wall(first, until);
+    world.advance(72_000);
+    assert_eq!((world.asked_turns.len(), world.holding()), (1, vec![second]));
+    let until = in_seconds(&world, 600);
+    world.meet_wall(second, until);
+    world.turn_comes(true);
+    assert_eq!((world.times("unparked"), world.holding()), (0, Vec::new()));
+    end(world);
+}
+
+#[test]
+fn a_turn_for_which_no_run_is_left_goes_back() {
+    let (mut world, runs) = due(1);
+    world.cancel(runs[0], Reach::Subtree, CancelledBy::Operator);
+    world.turn_comes(false);
+    assert_eq!((world.machine.live(), world.times("turn without an answer")), (1, 1));
+    end(world);
+}
+
+#[test]
 fn a_turn_stays_while_the_run_waits_for_a_slot_of_its_account() {
     let (mut world, _) = due_with(Limits { account_slots: 6, ..Limits::default() }, 2);
     world.others_change_in(pool("test"), 6, 6);
@@ -186,14 +213,5 @@ fn a_turn_stays_while_the_run_waits_for_a_slot_of_its_account() {
     assert_eq!((world.holding(), world.times("turn without an answer")), (Vec::new(), 0));
     world.others_change_in(pool("test"), 5, 5);
     assert_eq!(world.holding().len(), 1, "it starts with the turn that it has");
-    end(world);
-}
-
-#[test]
-fn a_turn_that_comes_when_no_run_of_the_account_is_left_goes_back_at_once() {
-    let (mut world, runs) = due(2);
-    runs.iter().for_each(|&run| world.cancel(run, Reach::Subtree, CancelledBy::Operator));
-    world.turn_comes(false);
-    assert_eq!(world.times("turn without an answer"), 1);
     end(world);
 }

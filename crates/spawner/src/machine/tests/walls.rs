@@ -518,3 +518,36 @@ fn of_the_walls_that_other_trees_tell_of_the_latest_counts() {
     world.advance(61_000);
     assert_eq!(world.holding(), [run]);
 }
+
+#[test]
+fn a_window_that_begins_anew_at_this_moment_parks_nothing() {
+    let mut world = world(Limits { keeps_percent: 10, ..Limits::default() });
+    let run = world.spawn_piece();
+    left(&mut world, run, 0, 0);
+    assert_eq!(world.times("parked"), 0);
+}
+
+#[test]
+fn what_a_probe_has_used_by_its_end_is_a_sign_of_success_whatever_ended_it() {
+    for (used, unparked) in [(0, 0), (30, 1)] {
+        let mut world = world(Limits::default());
+        let runs = [(); 2].map(|()| world.spawn_piece());
+        runs.into_iter().for_each(|run| wall(&mut world, run, 60));
+        world.advance(72_000);
+        let [probe] = world.holding()[..] else { panic!("one probe") };
+        world.actors.get_mut(&probe).expect("it runs").used = used;
+        world.finish_because(probe, Reason::Signal { signal: 9 });
+        assert_eq!(world.times("unparked"), unparked);
+    }
+}
+
+#[test]
+fn of_a_tree_whose_root_is_over_no_quota_is_recorded() {
+    let mut world = world(Limits { keeps_percent: 10, ..Limits::default() });
+    let run = world.spawn_piece();
+    world.close();
+    left(&mut world, run, 5, 3_600);
+    assert_eq!((world.times("quota_seen"), world.times("parked")), (0, 0));
+    world.finish(run);
+    world.assert_ended();
+}
