@@ -29,6 +29,7 @@ mod repeats;
 mod requests;
 mod retries;
 mod seed;
+mod stalls;
 mod stops;
 mod subtrees;
 mod told_walls;
