@@ -45,9 +45,10 @@ use std::time::Duration;
 
 use offshoot_audit::{Audit, Rule};
 use offshoot_model::{CancelledBy, Event, EventKind, Reason, RunStatus};
+use offshoot_runtime::RunEvent;
 use offshoot_test_support::soak;
 
-use super::{Input, Reach};
+use super::{Effect, Input, Reach};
 use agents::Behaviour;
 use limits::Limits;
 use world::World;
@@ -339,6 +340,18 @@ fn tools_that_are_used_are_kept_as_often_as_a_record_should_grow() {
     world.advance(2_000);
     (0..9).for_each(|_| world.use_tool(run));
     assert_eq!(kept(&world), 102);
+}
+
+#[test]
+fn a_line_of_progress_is_shown_and_not_kept() {
+    let mut world = World::quiet(Limits::default());
+    let run = world.spawn_piece();
+    let event = RunEvent::Progress("still here".into());
+    let mut effects = Vec::new();
+    world.machine.step(world.now, Input::RunEvent { run, attempt: 1, event }, &mut effects);
+    let [Effect::Show(event)] = &effects[..] else { panic!("one effect: {effects:?}") };
+    assert_eq!(event.run, world.id(run));
+    assert_eq!(event.kind, EventKind::Progress { text: "still here".into() });
 }
 
 #[test]

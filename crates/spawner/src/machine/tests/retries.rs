@@ -258,3 +258,34 @@ fn a_run_of_which_nothing_is_repeated_goes_over_to_another_runtime_at_a_wall() {
     world.meet_wall(run, until);
     assert_eq!((world.times("fell_back"), world.holding()), (1, vec![run]));
 }
+
+#[test]
+fn a_run_that_was_out_of_time_and_has_used_up_its_budget_is_not_tried_again() {
+    let limits = Limits {
+        run_timeout_seconds: 10,
+        retries: 1,
+        retry_on: "timeout",
+        budget_tokens: Some(1_000),
+        ..Limits::default()
+    };
+    for (used, tried_again) in [(499, true), (500, false)] {
+        let mut world = World::quiet(limits);
+        let run = world.spawn_piece();
+        world.advance(10_000);
+        // Said with its end alone.
+        world.actors.get_mut(&run).expect("it runs").used = used;
+        world.finish_because(run, Reason::Signal { signal: 15 });
+        assert_eq!(attempts(&world).len(), usize::from(tried_again), "{used} of 500");
+    }
+}
+
+#[test]
+fn a_wait_that_is_over_when_its_owner_asks_for_the_piece_again_is_over_at_once() {
+    let mut world = world(1);
+    let run = world.spawn_piece();
+    world.finish_because(run, OVERLOADED);
+    let at = world.machine.runs[run.get()].live().and_then(|live| live.again_at);
+    world.die(at.expect("it waits").since(world.now));
+    assert!(world.claim());
+    assert_eq!(world.holding(), [run]);
+}
