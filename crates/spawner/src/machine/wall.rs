@@ -134,7 +134,7 @@ impl Machine {
             return;
         }
         let told = self.told_walls.remove(account);
-        if let Some((window, until)) = told.filter(|_| !is_over && self.is_open()) {
+        if let Some((window, until)) = told.filter(|_| !is_over) {
             self.park(run, account, window, until, Parking::Told);
         }
     }
