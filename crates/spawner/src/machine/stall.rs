@@ -63,8 +63,7 @@ impl Machine {
         let blocked = self.blocked_parents();
         for Silence { part, longest, .. } in stalls {
             // One that was lent before may have been a slot of this part as well.
-            let is_full = self.full_parts().any(|full| full == part);
-            if !is_full || !self.slots.holders(part).contains(&longest) {
+            if !self.slots.holders(part).contains(&longest) {
                 continue;
             }
             let is_queued = |run: &RunIndex| {
