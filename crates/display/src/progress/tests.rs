@@ -245,7 +245,7 @@ fn the_use_of_a_run_that_was_cut_off_is_a_lower_bound() {
     let mut tree = Tree::of(&timed.events);
     let used = |tree: &Tree, run: RunId| {
         let node = tree.get(run).expect("it was admitted");
-        used(&node.usage, &node.cost)
+        offshoot_model::number::used(&node.usage, &node.cost)
     };
     assert_eq!(used(&tree, told).as_deref(), Some("7 tokens  $0.04"));
     tree.lose(timed.events[0].root);
