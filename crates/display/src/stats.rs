@@ -204,8 +204,9 @@ impl Stats {
         let mut open: Vec<RunId> = open.map(|(id, _)| *id).collect();
         open.sort_unstable();
         for id in open {
-            let used = self.runs[&id].used;
-            let ending = Ending { usage: used.0, cost: used.1, ..Ending::of(Reason::Interrupted) };
+            let (usage, cost) = self.runs[&id].used;
+            let (usage, cost) = usage.told_before_the_end(cost);
+            let ending = Ending { usage, cost, ..Ending::of(Reason::Interrupted) };
             self.trees.entry(root).or_default().last = Some(at);
             self.end(id, at, &ending);
         }

@@ -10,10 +10,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use offshoot_config::{AgentDefinition, Config, FreeForm, Valued, built_in, nearest};
+use offshoot_config::{Config, FreeForm, ModelChoice, Valued, built_in, nearest};
 use offshoot_model::{AgentId, MicroUsd};
 use offshoot_process::Processes;
 use offshoot_runtime::{CostKnowledge, Launch, Runtime, SharedPrompt};
+use offshoot_runtime_openai::EndpointError;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -148,6 +149,13 @@ pub fn check_meter(
     Ok(is_metered(config, runtime))
 }
 
+/// An address of a chat endpoint that cannot be asked.
+#[derive(Debug, thiserror::Error)]
+#[error("runtimes.openai.options.baseUrl: {source}")]
+struct AddressWrong {
+    source: EndpointError,
+}
+
 /// Checks the options of runtimes, whose keys the configuration does not know.
 ///
 /// # Errors
@@ -156,9 +164,9 @@ pub fn check_meter(
 pub fn check_options(config: &Config) -> Result<(), HostError> {
     claude::check_options(config)?;
     let options = openai::options(config)?;
-    options.check_address().map_err(|error| {
-        let hint = error.hint();
-        RuntimeError::new(error, hint).into()
+    options.check_address().map_err(|source| {
+        let hint = source.hint();
+        RuntimeError::new(AddressWrong { source }, hint).into()
     })
 }
 
@@ -183,12 +191,17 @@ pub fn misspelt(config: &Config) -> Vec<MisspeltRuntime> {
         let runtime = agent.runtime.as_ref()?.value.clone();
         Some((format!("runtime of the agent {}", agent.id()), runtime))
     });
-    let ids = config.agents().map(AgentDefinition::id).chain([config.default_agent()]);
-    let fallbacks = ids.flat_map(|id| {
-        let place = format!("model.fallbacks of the agent {id}");
-        let all = config.runtime_fallbacks(id).into_iter();
-        all.map(move |fallback| (place.clone(), fallback.runtime))
+    let of_model = |place: String, model: Option<&Valued<ModelChoice>>| {
+        let all = model.into_iter().flat_map(|model| model.value.runtimes());
+        all.map(|fallback| (place.clone(), fallback.runtime.clone())).collect::<Vec<_>>()
+    };
+    let fallbacks = config.agents().flat_map(|agent| {
+        let place = format!("model.fallbacks of the agent {}", agent.id());
+        of_model(place, agent.model.as_ref())
     });
+    let of_limits = config.settings(config.default_agent()).model;
+    let of_limits = of_model("subagents.model.fallbacks".to_owned(), of_limits.as_ref());
+    let fallbacks = fallbacks.chain(of_limits);
     let names: Vec<&str> = BuiltInRuntime::names().collect();
     let near = |(place, name): (String, String)| {
         let is_known = BuiltInRuntime::of(&name).is_some() || config.runtime(&name).is_some();

@@ -190,6 +190,11 @@ impl Abandoned {
         self.tree.root()
     }
 
+    /// Returns whether the root goes on: see [`AbandonedTree::root_goes_on`].
+    pub fn root_goes_on(&self) -> bool {
+        self.tree.root_goes_on()
+    }
+
     /// Returns what is left of the budget of the tree: see [`AbandonedTree::budget`].
     pub fn budget(&self) -> Vec<(Unit, Balance)> {
         self.tree.budget()

@@ -190,16 +190,11 @@ fn charge_of(settle: Settle) -> ModelCharge {
     let Settle { run, request, model, ending, charge } = settle;
     let Charge { tokens, dollars, is_reported, .. } = charge;
     let Tokens { input, cache_read, cache_write, cache_write_hour, output } = tokens;
-    // What was not reported is charged at its bound, and is no count of the meter.
-    let count = |count: u64| match is_reported || count == 0 {
-        true => TokenCount::Known(count),
-        false => TokenCount::Estimated(count),
-    };
     let usage = Usage {
-        input: count(input),
-        output: count(output),
-        cache_read: count(cache_read),
-        cache_write: count(cache_write.saturating_add(cache_write_hour)),
+        input: TokenCount::Known(input),
+        output: TokenCount::Known(output),
+        cache_read: TokenCount::Known(cache_read),
+        cache_write: TokenCount::Known(cache_write.saturating_add(cache_write_hour)),
     };
     // A provider that is overloaded, or has no room for the requests of this account.
     let is_pressure = matches!(ending, Ending::Declined(429 | 503 | 529));
@@ -209,6 +204,7 @@ fn charge_of(settle: Settle) -> ModelCharge {
         Ending::Declined(_) => RequestEnding::Declined,
         Ending::NotSent => RequestEnding::NotSent,
     };
+    // What was not reported is charged at its bound, and those dollars are none that the meter has counted.
     let known = if is_reported { Cost::metered } else { Cost::estimated };
     let cost = dollars.map_or_else(Cost::unknown, known);
     ModelCharge { run, request: request.0, model: model.into(), ending, usage, cost, is_pressure }

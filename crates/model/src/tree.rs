@@ -231,11 +231,10 @@ impl Tree {
             if node.status != RunStatus::Queued || node.parent.is_none() {
                 node.status = RunStatus::Lost;
                 node.reason = Some(Reason::Interrupted);
-                // What it has told is not all that it may have used. A run that told nothing may be a program that costs nothing.
-                let has_told = node.usage != Usage::default() || !node.cost.is_none();
-                if has_told || node.open_requests > 0 {
-                    (node.usage, node.cost) = (node.usage.cut_off(), node.cost.cut_off());
-                }
+                (node.usage, node.cost) = match node.open_requests {
+                    0 => node.usage.told_before_the_end(node.cost),
+                    _ => (node.usage.cut_off(), node.cost.cut_off()),
+                };
             }
         }
     }

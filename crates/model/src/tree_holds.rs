@@ -1,4 +1,4 @@
-//! What holds one tree back.
+//! The reasons why a tree is held back.
 
 use std::sync::Arc;
 use std::time::Duration;

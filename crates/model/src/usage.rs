@@ -6,6 +6,8 @@ use std::ops::Add;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Cost;
+
 /// A count of tokens, as far as it is known. Unknown is not zero: a sum with a part that is unknown is a lower bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TokenCount {
@@ -139,6 +141,15 @@ impl Usage {
     #[must_use]
     pub fn cut_off(self) -> Self {
         self.each(TokenCount::cut_off)
+    }
+
+    /// Returns what a run that was cut off has told, as lower bounds. Of one that has told nothing nothing is said: it may be a program that
+    /// costs nothing.
+    pub fn told_before_the_end(self, cost: Cost) -> (Self, Cost) {
+        match self == Self::default() && cost.is_none() {
+            true => (self, cost),
+            false => (self.cut_off(), cost.cut_off()),
+        }
     }
 
     /// Returns these counts as they come from outside: those that cannot be believed are unknown.

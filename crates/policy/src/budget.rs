@@ -206,12 +206,20 @@ impl Ledger {
         }
     }
 
-    /// Charges what one request of a run has used, beside what is charged by then.
-    pub fn charge_more(&mut self, run: RunId, usage: &Usage, cost: &Cost) -> Vec<Notice> {
+    /// Charges what one request of a run has used, beside what is charged by then. `is_guess` is true where an attempt was lost that had told
+    /// nothing, so that the charge says nothing of what other runs use.
+    pub fn charge_more(
+        &mut self,
+        run: RunId,
+        usage: &Usage,
+        cost: &Cost,
+        is_guess: bool,
+    ) -> Vec<Notice> {
         let mut notices = Vec::new();
         let Some(account) = self.accounts.get_mut(&run).filter(|account| !account.ended) else {
             return notices;
         };
+        account.has_lost |= is_guess;
         account.report_more(usage, cost);
         self.carry_up(run, &mut notices);
         notices

@@ -67,7 +67,8 @@ fn check(file: &Path, cx: &Invocation) -> Result<(), Failure> {
     let problem =
         |complaint: &Complaint| json!({ "message": complaint.message, "hint": complaint.hint });
     let read = load::file(cx, file).and_then(|config| {
-        check_options(&config)?;
+        check_options(&config)
+            .map_err(|error| Failure { exit: Exit::BadInput, ..Failure::from(error) })?;
         Ok(config)
     });
     let config = match read {

@@ -7,7 +7,7 @@ use offshoot_config::{AgentId, Config, Origin, Share, SubagentSettings, Valued};
 use offshoot_display::json::Document;
 use offshoot_display::number::{self, bytes, count};
 use offshoot_door::StatusAnswer;
-use offshoot_host::runtimes::{BuiltInRuntime, EXEC};
+use offshoot_host::runtimes::{BuiltInRuntime, EXEC, is_metered};
 use offshoot_model::{BudgetGrant, BudgetRequest, CostKnowledge, MicroUsd, TokenCount};
 use offshoot_policy::Terms;
 use offshoot_policy::budget::{Claim, first_part, first_pieces, parts, plausible_usd};
@@ -258,6 +258,13 @@ impl DryRun<'_> {
         self.is_paid || self.agents.iter().any(runtime)
     }
 
+    /// True if each request to a model is reserved before it leaves.
+    fn is_metered(&self) -> bool {
+        let own = self.agents.iter().filter_map(|agent| agent.runs.as_ref());
+        let mut runtimes = own.map(|own| &own.runtime).chain(std::iter::once(&self.plan.runtime));
+        runtimes.all(|runtime| is_metered(self.config, runtime))
+    }
+
     /// The division of the budget; none where nothing bounds it, and inside an agent, where the supervisor decides.
     fn budget(&self) -> Option<Budget> {
         let settings = self.config.root_settings(&self.plan.agent).budget;
@@ -281,7 +288,9 @@ impl DryRun<'_> {
                 let runtime = Some(&*self.plan.runtime);
                 let plausible = plausible_usd(self.config, runtime, model);
                 let first = first_part(whole, plausible);
-                at_first = Some(first_pieces(whole, plausible));
+                at_first = self
+                    .draw_alike()
+                    .then(|| first_pieces(whole, plausible).min(self.agents.len() as u64));
                 (Shared::Pool, first, first)
             }
             false => {
@@ -306,6 +315,12 @@ impl DryRun<'_> {
             _ => self.claims().iter().map(|claim| claim.own).collect(),
         };
         Some(Budget { whole, shared, smallest, largest, at_first, shares })
+    }
+
+    /// True if all pieces draw the same from a pool as they start: each may cost something, and none has an amount or an agent of its own.
+    fn draw_alike(&self) -> bool {
+        let is_alike = |claim: &Claim| claim.spends && claim.own == BudgetGrant::default();
+        self.claims().iter().all(is_alike) && self.agents.iter().all(|agent| agent.runs.is_none())
     }
 
     /// The claims of the tasks on the budget, in their order; without tasks those of the pieces of a map.
@@ -347,9 +362,13 @@ impl DryRun<'_> {
         }
         match (self.may_cost(), self.most_usd()) {
             (false, _) => "cost: none that is known, because the program is yours".to_owned(),
-            (true, Some(most)) => {
+            (true, Some(most)) if self.is_metered() => {
                 format!("cost: not known before; at most {}", number::dollars(most))
             }
+            (true, Some(most)) => format!(
+                "cost: not known before; at most {}, and beyond it what the calls cost that are under way when it is reached",
+                number::dollars(most)
+            ),
             (true, None) => "cost: not known before, and no budget in dollars bounds it".to_owned(),
         }
     }
@@ -371,12 +390,15 @@ impl Budget {
             Shared::Root => format!("budget: {whole} for the run and all that it asks for"),
             Shared::Pool => {
                 let at_first = match self.at_first {
-                    Some(1) | None => "one works".to_owned(),
-                    Some(many) => format!("at most {} work", count(many)),
+                    None => String::new(),
+                    Some(1) => ", and works alone until it has ended".to_owned(),
+                    Some(many) => {
+                        format!(", and at most {} work until one has ended", count(many))
+                    }
                 };
                 format!(
-                    "budget: one pool of {whole} for all; the first agent takes {smallest} as it starts, and {at_first} until an agent has ended: later \
-                     ones take what the last ones used, and each more as it needs it"
+                    "budget: one pool of {whole} for all; the first agent takes {smallest} as it starts{at_first}: later ones take what the last ones used, \
+                     and each more as it needs it"
                 )
             }
             Shared::Parts if self.smallest == self.largest => {
@@ -392,7 +414,7 @@ impl Budget {
     }
 }
 
-fn amounts(grant: BudgetGrant) -> String {
+pub(super) fn amounts(grant: BudgetGrant) -> String {
     let usd = grant.usd.map(number::dollars);
     let tokens = grant.tokens.map(|tokens| number::tokens(TokenCount::Known(tokens)));
     usd.into_iter().chain(tokens).collect::<Vec<_>>().join(" and ")

@@ -3,61 +3,69 @@
 use std::collections::HashMap;
 
 use offshoot_display::neutral;
-use offshoot_display::number::{count, dollars};
+use offshoot_display::number::count;
 use offshoot_host::Abandoned;
-use offshoot_model::{MicroUsd, RootId};
+use offshoot_model::{BudgetGrant, MicroUsd, RootId};
 use offshoot_policy::budget::{Balance, Unit};
 use offshoot_spawner::Piece;
 use serde::Serialize;
 use serde_json::json;
 
+use super::dry_run::amounts;
 use super::plan::Plan;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 
-/// The budget of a tree in one unit, before it goes on.
-#[derive(Debug, Serialize)]
+/// The budget of a tree before it goes on, in the units that it bounds.
+#[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct BudgetLeft {
-    /// `tokens` or `usd`; amounts of dollars are in millionths.
-    unit: &'static str,
-    granted: u64,
-    used: u64,
-    /// Reserved for runs that had begun. What their last attempts have used of it is not known, and is charged when the tree goes on.
-    reserved: u64,
-    free: u64,
+    /// The whole.
+    granted: BudgetGrant,
+    used: BudgetGrant,
+    /// Held for runs that are not over. What their last attempts have used of it is not known, and is charged when the tree goes on.
+    reserved: BudgetGrant,
+    left: BudgetGrant,
 }
 
 impl BudgetLeft {
-    /// Returns what a tree has in each unit that a budget bounds.
-    fn of(tree: &Abandoned) -> Vec<Self> {
-        let amount = |amount: u128| u64::try_from(amount).unwrap_or(u64::MAX);
-        let left = |(unit, balance): (Unit, Balance)| {
-            let Balance { granted, used, overrun, reserved, free, deficit: _ } = balance;
-            Some(Self {
-                unit: unit.as_str(),
-                granted: granted?,
-                used: amount(used + overrun),
-                reserved: amount(reserved),
-                free: amount(free?),
-            })
-        };
-        tree.budget().into_iter().filter_map(left).collect()
+    /// Returns what a tree has; none where no budget bounds it.
+    fn of(tree: &Abandoned) -> Option<Self> {
+        let mut all = Self::default();
+        let units = tree.budget();
+        for (unit, balance) in &units {
+            let Balance { granted, used, overrun, reserved, free, deficit: _ } = *balance;
+            let set = |of: &mut BudgetGrant, amount: u128| {
+                let amount = u64::try_from(amount).unwrap_or(u64::MAX);
+                match unit {
+                    Unit::Tokens => of.tokens = Some(amount),
+                    Unit::Usd => of.usd = Some(MicroUsd::from_micros(amount)),
+                }
+            };
+            set(&mut all.granted, granted.unwrap_or(0).into());
+            set(&mut all.used, used + overrun);
+            set(&mut all.reserved, reserved);
+            set(&mut all.left, free.unwrap_or(0));
+        }
+        (!units.is_empty()).then_some(all)
     }
 
-    fn line(&self) -> String {
-        let show = |amount: u64| match self.unit {
-            "usd" => dollars(MicroUsd::from_micros(amount)),
-            _ => format!("{} tokens", count(amount)),
+    /// Returns a line for each unit.
+    fn lines(&self) -> Vec<String> {
+        let only = |unit: Unit, of: BudgetGrant| match unit {
+            Unit::Tokens => BudgetGrant { tokens: of.tokens, usd: None },
+            Unit::Usd => BudgetGrant { tokens: None, usd: of.usd },
         };
-        let [granted, used, reserved, free] =
-            [self.granted, self.used, self.reserved, self.free].map(show);
-        let held = match self.reserved {
-            0 => String::new(),
-            _ => format!(", {reserved} are reserved for runs that had begun"),
+        let all = [self.granted, self.used, self.reserved, self.left];
+        let of = |unit: Unit| all.map(|of| amounts(only(unit, of)));
+        let lines = Unit::ALL.map(of).into_iter().filter(|[granted, ..]| !granted.is_empty());
+        let line = |[granted, used, reserved, left]: [String; 4]| {
+            format!(
+                "  budget: {used} of {granted} are used, {reserved} are reserved for runs that are not over, {left} are left"
+            )
         };
-        format!("  budget: {used} of {granted} are used{held}, {free} are left")
+        lines.map(line).collect()
     }
 }
 
@@ -77,10 +85,18 @@ pub(super) fn nothing_would_run(
 pub(super) fn would_go_on(plan: &Plan, tree: &Abandoned, cx: &Invocation) -> Result<Exit, Failure> {
     let (agent, runtime, root) = (&plan.agent, &plan.runtime, tree.root());
     let budget = BudgetLeft::of(tree);
-    let planned = json!({ "root": root, "agent": agent, "runtime": runtime, "budget": budget });
+    let goes_on = tree.root_goes_on();
+    let planned = json!({
+        "root": root, "agent": agent, "runtime": runtime, "goesOn": goes_on, "budget": budget,
+    });
     cx.output.result(&planned, || {
-        cx.output.line(format_args!("would go on: tree {root}, the agent {agent} on {runtime}"))?;
-        budget.iter().try_for_each(|left| cx.output.line(left.line()))
+        cx.output.line(match goes_on {
+            true => format!("would go on: tree {root}, the agent {agent} on {runtime}"),
+            false => format!(
+                "would end: tree {root}, because the agent {agent} was cut off and {runtime} cannot go on where it was"
+            ),
+        })?;
+        budget.iter().flat_map(BudgetLeft::lines).try_for_each(|line| cx.output.line(line))
     })?;
     Ok(Exit::Done)
 }
@@ -125,7 +141,7 @@ pub(super) fn would_run(
             number(kept),
             number(without),
         ))?;
-        budget.iter().try_for_each(|left| cx.output.line(left.line()))?;
+        budget.iter().flat_map(BudgetLeft::lines).try_for_each(|line| cx.output.line(line))?;
         for label in again.iter().take(NAMED) {
             cx.output.line(format_args!("  {}", neutral::line(label)))?;
         }

@@ -18,16 +18,19 @@ fn a_runtime_whose_name_is_nearly_right_is_told() {
     let agents = "[runtimes.opnai]\nmeter = \"on\"\n\
                   [[agents.list]]\nid = \"a\"\nruntime = \"openia\"\n\
                   [[agents.list]]\nid = \"b\"\nruntime = \"opnai\"\n\
-                  [agents.list.model]\nfallbacks = [{ runtime = \"cluade\" }]\n";
+                  [agents.list.model]\nfallbacks = [{ runtime = \"cluade\" }]\n\
+                  [[agents.list]]\nid = \"main\"\n\
+                  [agents.defaults.subagents.model]\nfallbacks = [{ runtime = \"exce\" }]\n";
     place.file("agents.toml", agents);
     let checked = place.run(&["config", "check", "agents.toml"]).expect_code(0).text();
     for said in [
         "runtimes.opnai: no runtime `opnai` is built in, the nearest is `openai`",
         "runtime of the agent a: no runtime `openia` is built in, the nearest is `openai`",
         "model.fallbacks of the agent b: no runtime `cluade` is built in, the nearest is `claude`",
-        "no error, and 3 warnings",
+        "subagents.model.fallbacks: no runtime `exce` is built in, the nearest is `exec`",
+        "no error, and 4 warnings",
     ] {
-        assert!(checked.contains(said), "{said}: {checked}");
+        assert_eq!(checked.matches(said).count(), 1, "{said}: {checked}");
     }
 }
 
@@ -56,7 +59,8 @@ fn an_address_that_cannot_be_asked_is_refused_by_the_check() {
     ] {
         place.file("c.toml", format!("[runtimes.openai.options]\nbaseUrl = \"{address}\"\n"));
         let refused = place.run(&["config", "check", "c.toml"]).expect_code(2).text();
-        assert!(refused.contains(address) && refused.contains(why), "{refused}");
+        let place = format!("runtimes.openai.options.baseUrl: `{address}`");
+        assert!(refused.contains(&place) && refused.contains(why), "{refused}");
     }
 }
 

@@ -69,15 +69,23 @@ fn a_dry_run_counts_the_tasks_that_may_cost() {
     let fanout = ["-q", "--config", "c.toml", "fanout", "--tasks", "tasks.jsonl", "--dry-run"];
     let with = |more: &[&str]| place.run(&[&fanout[..], more].concat()).expect_code(0);
     let planned = with(&["--budget-usd", "0.3"]).stdout().to_owned();
-    for expected in
-        ["budget: one pool of $0.30 for all; the first agent takes $0.15", "at most $0.30"]
-    {
+    for expected in [
+        "budget: one pool of $0.30 for all; the first agent takes $0.15 as it starts: later",
+        "at most $0.30",
+    ] {
         assert!(planned.contains(expected), "{planned}");
     }
     let json = with(&["--budget-usd", "0.3", "--json"]).json();
     let cost = serde_json::json!({"mayCost": true, "atMostUsd": 0.3});
     assert_eq!((&json["cost"], &json["budget"]["shared"]), (&cost, &"pool".into()), "{json}");
     assert_eq!(json["budget"]["smallest"]["usd"], 0.15, "{json}");
+    // A program that costs nothing takes nothing from the pool, so that no number of agents at first is true.
+    assert!(json["budget"].get("atFirst").is_none(), "{json}");
+    let lines = "{\"task\":\"a\",\"runtime\":\"openai\"}\n".repeat(4);
+    place.file("tasks.jsonl", lines);
+    let planned = with(&["--budget-usd", "1.2"]).stdout().to_owned();
+    assert!(planned.contains("as it starts, and at most 2 work until one has ended"), "{planned}");
+    assert_eq!(with(&["--budget-usd", "90", "--json"]).json()["budget"]["atFirst"], 4);
     assert!(api.requests().is_empty());
 }
 

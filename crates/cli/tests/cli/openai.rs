@@ -281,7 +281,7 @@ fn pieces_share_a_budget_until_it_is_used_up() {
     let planned = place.run(&[&map[..], &["--dry-run"], &words].concat()).expect_code(0);
     for expected in [
         // A short task costs more with this price, and no first part is more than half.
-        "budget: one pool of $2.00 for all; the first agent takes $1.00 as it starts",
+        "budget: one pool of $2.00 for all; the first agent takes $1.00 as it starts, and works alone until it has ended: later ones",
         "cost: not known before; at most $2.00",
     ] {
         assert!(planned.stdout().contains(expected), "{}", planned.stdout());
@@ -309,6 +309,10 @@ fn pieces_share_a_budget_until_it_is_used_up() {
     let id = piece[0]["runId"].as_str().expect("the run has no id").to_owned();
     let events = place.run(&["events", &id]).expect_code(0);
     assert!(events.stdout().contains("out of the pool"), "{}", events.stdout());
+    let resume = ["resume", "last", "--cancelled", "--budget-usd", "5", "--dry-run"];
+    let ahead = place.run(&resume).expect_code(0);
+    let left = "budget: $1.89 of $5.00 are used, $0.00 are reserved for runs that are not over, $3.11 are left";
+    assert!(ahead.stdout().contains(left), "{}", ahead.stdout());
     // What is left pays for no other piece, so none is begun.
     let listed = || place.run(&["list", "--tree", "last", "--all", "--json"]).expect_code(0).json();
     let before = listed();

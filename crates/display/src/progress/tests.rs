@@ -250,7 +250,7 @@ fn the_use_of_a_run_that_was_cut_off_is_a_lower_bound() {
     assert_eq!(used(&tree, told).as_deref(), Some("7 tokens  $0.04"));
     tree.lose(timed.events[0].root);
     assert_eq!(used(&tree, told).as_deref(), Some("≥ 7 tokens  ≥ $0.04"));
-    assert_eq!(used(&tree, asks).as_deref(), Some("not reported"));
+    assert_eq!(used(&tree, asks).as_deref(), Some("usage not reported"));
     assert_eq!(used(&tree, program), None);
 }
 

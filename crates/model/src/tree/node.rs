@@ -74,7 +74,7 @@ pub struct Node {
     pub(super) handed_over: bool,
     /// True if the run runs nothing itself: its owner follows what is below it.
     pub(super) holds: bool,
-    /// Its requests to models that went through the meter and are not over.
+    /// The number of requests to models that went through the meter and are not over.
     pub(super) open_requests: u32,
     pub(super) children: Vec<usize>,
 }

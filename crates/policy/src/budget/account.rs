@@ -1,6 +1,6 @@
 //! One account: two books, one for each unit.
 
-use offshoot_model::{BudgetGrant, Cost, Ending, MicroUsd, RunId, TokenCount, Usage};
+use offshoot_model::{BudgetGrant, Cost, Ending, MicroUsd, RunId, Usage};
 
 use super::pool::Pool;
 use super::{Mark, Unit, micro_usd};
@@ -114,9 +114,6 @@ impl Account {
 
     pub(super) fn report_more(&mut self, usage: &Usage, cost: &Cost) {
         let count = usage.total();
-        // The meter knows the bound of each of its own requests.
-        let is_guess = cost.unknown_runs > 0 && !cost.dollars().is_zero();
-        self.has_lost |= is_guess || matches!(count, TokenCount::Estimated(_));
         self.tokens.report_more(count.charged(), count.is_settled());
         let (micros, is_whole) = micro_usd(cost);
         self.usd.report_more(micros, is_whole);

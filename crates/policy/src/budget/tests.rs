@@ -179,7 +179,7 @@ fn what_requests_have_used_is_added_up() {
     let mut ledger = family(1000, &[100]);
     ledger.charge(run(1), &used(10), &Cost::NONE);
     let mut more = |tokens| -> Vec<_> {
-        let notices = ledger.charge_more(run(1), &used(tokens), &Cost::NONE);
+        let notices = ledger.charge_more(run(1), &used(tokens), &Cost::NONE, false);
         notices.into_iter().map(|notice| (notice.run, notice.mark)).collect()
     };
     assert_eq!(more(69), []);
@@ -190,7 +190,7 @@ fn what_requests_have_used_is_added_up() {
     ledger.open(run(2), Some(run(0)), grant(100));
     ledger.open(run(3), Some(run(2)), grant(50));
     ledger.settle(run(2), &completed(10));
-    assert_eq!(ledger.charge_more(run(2), &used(500), &Cost::NONE), []);
+    assert_eq!(ledger.charge_more(run(2), &used(500), &Cost::NONE, false), []);
     assert_eq!(ledger.balance(run(2), Unit::Tokens).map(|balance| balance.used), Some(10));
 }
 

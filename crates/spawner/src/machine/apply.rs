@@ -9,7 +9,9 @@
 
 use std::time::Duration;
 
-use offshoot_model::{BudgetGrant, EventKind, MicroUsd, Reason, Timestamp};
+use offshoot_model::{
+    BudgetGrant, CostKnowledge, EventKind, MicroUsd, Reason, RequestEnding, Timestamp,
+};
 use offshoot_policy::budget::Notice;
 
 use super::Machine;
@@ -101,12 +103,15 @@ impl Machine {
                     self.books.ledger.hold(id, held);
                 }
             }
-            EventKind::RequestSettled { request, usage, cost, .. } => {
+            EventKind::RequestSettled { request, ending, usage, cost, .. } => {
                 if let Some(live) = live {
+                    // The meter knows the bound of each of its own requests.
+                    let is_guess =
+                        *ending == RequestEnding::Lost && live.cost != CostKnowledge::Metered;
                     let requests = live.requests.get_or_insert_default();
                     let held = requests.settled(*request, *usage, *cost);
                     self.books.ledger.release(id, held);
-                    applied.notices = self.books.ledger.charge_more(id, usage, cost);
+                    applied.notices = self.books.ledger.charge_more(id, usage, cost, is_guess);
                     self.books.ledger.return_unused(id);
                 }
             }

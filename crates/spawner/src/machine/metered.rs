@@ -265,9 +265,8 @@ impl Machine {
         let open = self.runs[run.get()].live()?.requests.as_ref()?.open.clone();
         let mut sum: Option<(Usage, Cost)> = None;
         for (request, Open { model, held }) in open {
-            let tokens = held.tokens.filter(|tokens| *tokens > 0);
-            let input = tokens.map_or_else(TokenCount::default, TokenCount::Estimated);
-            let usage = Usage { input, ..Usage::default() };
+            let tokens = TokenCount::Known(held.tokens.unwrap_or(0));
+            let usage = Usage { input: tokens, ..Usage::default() };
             let cost = held.usd.map_or_else(Cost::unknown, Cost::estimated);
             self.settle_request(run, request, model, RequestEnding::Lost, usage, cost);
             let (usage_so_far, cost_so_far) = sum.unwrap_or_default();
@@ -309,9 +308,7 @@ impl Machine {
         self.record(run, kind);
         let input = if tokens > 0 { TokenCount::Estimated(tokens) } else { TokenCount::default() };
         let usage = Usage { input, ..Usage::default() };
-        let estimated_usd = MicroUsd::from_micros(micro_usd);
-        let unknown_runs = u32::from(micro_usd > 0);
-        let cost = Cost { estimated_usd, unknown_runs, ..Cost::NONE };
+        let cost = Cost::estimated(MicroUsd::from_micros(micro_usd));
         self.settle_request(run, request, model, RequestEnding::Lost, usage, cost);
         Some((usage, cost))
     }
@@ -340,7 +337,7 @@ impl Machine {
             _ => cost,
         };
         let beside = reported
-            .filter(|(reported, _)| reported.total().lower_bound() > usage.total().charged());
+            .filter(|(reported, _)| reported.total().lower_bound() > usage.total().lower_bound());
         Some(match beside {
             None => (usage, cost),
             Some((reported, _)) => (usage.at_least(reported.believed()), cost.cut_off()),

@@ -25,7 +25,9 @@ impl Machine {
         let short = match halt {
             Halt::Pool(parent) => Some(parent),
             Halt::AllTried => None,
-            Halt::Held if self.slots.any_free() => return,
+            Halt::Held if self.slots.any_free() => {
+                self.short_pool.filter(|parent| self.runs[parent.get()].live().is_some())
+            }
             Halt::Held => None,
         };
         if short == self.short_pool || self.runs[RunIndex::ROOT.get()].live().is_none() {

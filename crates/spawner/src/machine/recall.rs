@@ -17,8 +17,9 @@ use std::sync::Arc;
 
 use offshoot_config::Config;
 use offshoot_model::{
-    Account, Admitted, AgentId, Changes, Cost, Ending, Envelope, Event, EventKind, InputRange,
-    Origin, Payload, PiecesAgain, Reason, RootId, RunId, SpawnRequest, Timestamp, Usage,
+    Account, Admitted, AgentId, Changes, Cost, CostKnowledge, Ending, Envelope, Event, EventKind,
+    InputRange, Origin, Payload, PiecesAgain, Reason, RequestEnding, RootId, RunId, SpawnRequest,
+    Timestamp, Usage,
 };
 use offshoot_policy::{Admission, Fallback, Lineage, RuntimeFacts, Terms};
 
@@ -89,6 +90,8 @@ struct About {
     used: Option<(Usage, Cost)>,
     /// The part of that which earlier attempts have used.
     used_before: Option<(Usage, Cost)>,
+    /// The part of it that was charged for what the last attempt may have used, of which it had told nothing.
+    charged: Option<(Usage, Cost)>,
 }
 
 impl About {
@@ -96,6 +99,14 @@ impl About {
     fn has_used(&mut self, (usage, cost): (Usage, Cost)) {
         let (usage_before, cost_before) = self.used.unwrap_or_default();
         self.used = Some((usage_before + usage, cost_before.with_request(cost)));
+    }
+
+    /// Returns what it has used, where its last attempt was cut off.
+    fn cut_off(&self, live: &Live) -> (Usage, Cost) {
+        match self.charged {
+            Some(charged) => live.cut_off_and_charged(self.used, charged),
+            None => live.cut_off(self.used),
+        }
     }
 
     /// Takes in that another runtime runs it, with a model of its own.
@@ -241,7 +252,7 @@ impl Recall {
         match kind {
             EventKind::Starting => {
                 if let Some(about) = self.about.get_mut(&run) {
-                    about.started = true;
+                    (about.started, about.charged) = (true, None);
                 }
             }
             EventKind::Resumed { continues, after, .. } => {
@@ -249,7 +260,7 @@ impl Recall {
                     // The usage that an attempt had reported when it was interrupted is a lower bound from then on.
                     let live = self.machine.runs[run.get()].live().filter(|_| about.started);
                     if let Some(live) = live.filter(|_| after.is_none()) {
-                        about.used = Some(live.cut_off(about.used));
+                        about.used = Some(about.cut_off(live));
                     }
                     about.used_before = about.used;
                     (about.started, about.continues) = (false, continues);
@@ -269,9 +280,14 @@ impl Recall {
                     about.used = Some((usage, cost));
                 }
             }
-            EventKind::RequestSettled { usage, cost, .. } => {
+            EventKind::RequestSettled { ending, usage, cost, .. } => {
                 if let Some(about) = self.about.get_mut(&run) {
                     about.has_used((usage, cost));
+                    let live = self.machine.runs[run.get()].live();
+                    let is_metered = live.is_some_and(|it| it.cost == CostKnowledge::Metered);
+                    if ending == RequestEnding::Lost && !is_metered {
+                        about.charged = Some((usage, cost));
+                    }
                 }
             }
             EventKind::Ended(ending) => {
@@ -300,6 +316,7 @@ impl Recall {
                     continues: false,
                     used: None,
                     used_before: None,
+                    charged: None,
                 };
                 self.about.insert(run, about);
             }
@@ -330,6 +347,11 @@ impl Recall {
             let runtime = self.about[&run].admitted.runtime.clone();
             (self.machine.id(run), runtime.expect("a run that needs a runtime names none"))
         })
+    }
+
+    /// Returns true if the root goes on; false of one that was cut off and cannot be repeated.
+    pub(crate) fn root_goes_on(&self) -> bool {
+        reopen::root_goes_on(&self.machine, &self.about)
     }
 
     /// The latest moment on record.

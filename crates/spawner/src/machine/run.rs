@@ -281,6 +281,24 @@ impl Live {
             (Some((usage, cost)), _) => (usage.cut_off(), cost.cut_off()),
         }
     }
+
+    /// Returns the same of a run that was charged for what its last attempt may have used: `lost` is the charge, and part of what was told. In
+    /// a unit in which there was one, nothing is unknown any more, and nothing is charged for it a second time.
+    pub(super) fn cut_off_and_charged(
+        &self,
+        told: Option<(Usage, Cost)>,
+        lost: (Usage, Cost),
+    ) -> (Usage, Cost) {
+        let (mut usage, mut cost) = self.cut_off(told);
+        let (told_usage, told_cost) = told.unwrap_or_default();
+        if lost.0 != Usage::default() {
+            usage = told_usage;
+        }
+        if !lost.1.is_none() {
+            cost = told_cost;
+        }
+        (usage, cost)
+    }
 }
 
 /// Returns true if no program has worked where an attempt ended so.

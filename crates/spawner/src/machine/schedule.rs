@@ -53,12 +53,14 @@ impl Machine {
                 self.waits_for_host_slot();
                 break;
             }
-            let next = match self.paused || self.held || self.is_known_to_wait_for_memory() {
+            let may_start = !self.paused && !self.held;
+            let may_start = may_start && !self.is_known_to_wait_for_memory();
+            let next = match !may_start {
                 true => self.queue.pop_returning(&self.slots).map(Next::Returning),
                 false => self.queue.pop(&self.slots),
             };
             let Some(next) = next else {
-                if !self.paused && !self.held {
+                if may_start {
                     halt = Halt::AllTried;
                 }
                 break;

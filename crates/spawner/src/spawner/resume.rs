@@ -130,6 +130,11 @@ impl AbandonedTree {
         self.recall.only()
     }
 
+    /// Returns true if the root goes on; false of one that was cut off and cannot be repeated.
+    pub fn root_goes_on(&self) -> bool {
+        self.recall.root_goes_on()
+    }
+
     /// Returns the balance of the whole tree in each unit that a budget bounds, as its record has it, with what it was [given](Self::give) more.
     pub fn budget(&self) -> Vec<(Unit, Balance)> {
         self.recall.budget()

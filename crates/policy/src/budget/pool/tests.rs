@@ -198,24 +198,25 @@ fn only_what_is_bounded_is_drawn_from_a_pool() {
 fn ends_that_say_nothing_about_others_are_not_remembered() {
     let guess = BudgetGrant { tokens: Some(40), usd: None };
     let micros = MicroUsd::from_micros;
-    let unknown = Cost { unknown_runs: 1, ..Cost::metered(micros(5)) };
     let estimated = Usage { input: TokenCount::Estimated(40), ..Usage::default() };
-    /// The uses of its requests, and the size of a piece that is remembered.
-    type Row<'a> = (&'a [(Usage, Cost)], Option<u64>);
+    /// The uses of its requests, each with whether that is a guess, and the size of a piece that is remembered.
+    type Row<'a> = (&'a [(Usage, Cost, bool)], Option<u64>);
     let rows: &[Row<'_>] = &[
-        (&[(used(40), Cost::metered(micros(5)))], Some(40)),
-        (&[(used(40), Cost::unknown())], Some(40)),
-        // A request was lost, and charged at all that it might have cost.
-        (&[(used(40), unknown)], None),
-        (&[(estimated, Cost::NONE)], None),
-        (&[(estimated, Cost::NONE), (used(40), Cost::NONE)], None),
+        (&[(used(40), Cost::metered(micros(5)), false)], Some(40)),
+        (&[(used(40), Cost::unknown(), false)], Some(40)),
+        // The bound of a request is known to be one.
+        (&[(used(40), Cost::estimated(micros(5)), false)], Some(40)),
+        // An attempt was lost, and charged at all that it might have cost.
+        (&[(used(40), Cost::estimated(micros(5)), true)], None),
+        (&[(estimated, Cost::NONE, true)], None),
+        (&[(estimated, Cost::NONE, true), (used(40), Cost::NONE, false)], None),
         (&[], None),
     ];
     for (requests, expected) in rows {
         let mut ledger = pool(1_000, 2);
         assert_eq!(start(&mut ledger, 1, guess), Some(40));
-        for (usage, cost) in *requests {
-            ledger.charge_more(run(1), usage, cost);
+        for (usage, cost, is_guess) in *requests {
+            ledger.charge_more(run(1), usage, cost, *is_guess);
         }
         end(&mut ledger, 1, 0);
         assert_eq!(ledger.piece_size(run(0), TOKENS), *expected, "{requests:?}");

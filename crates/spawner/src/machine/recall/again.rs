@@ -199,10 +199,12 @@ impl Recall {
         let root = self.machine.id(RunIndex::ROOT);
         let balance = |unit: Unit| {
             let balance = self.machine.books.ledger.balance(root, unit)?;
-            let more = unit.of(more).unwrap_or(0);
-            let granted = Some(balance.granted?.saturating_add(more));
-            let free = balance.free.map(|free| free + u128::from(more));
-            Some((unit, Balance { granted, free, ..balance }))
+            let granted = balance.granted?.saturating_add(unit.of(more).unwrap_or(0));
+            let taken = balance.used + balance.overrun + balance.reserved;
+            let (whole, granted) = (u128::from(granted), Some(granted));
+            let free = Some(whole.saturating_sub(taken));
+            let deficit = taken.saturating_sub(whole);
+            Some((unit, Balance { granted, free, deficit, ..balance }))
         };
         Unit::ALL.into_iter().filter_map(balance).collect()
     }

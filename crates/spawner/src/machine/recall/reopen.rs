@@ -84,6 +84,7 @@ impl Recall {
             let Some(about) = about.get_mut(&run) else { continue };
             if let Some(lost) = machine.charge_silence(run, about) {
                 about.has_used(lost);
+                about.charged = Some(lost);
             }
         }
         machine.takes_over = false;
@@ -92,9 +93,9 @@ impl Recall {
         for (run, _) in fates.iter().filter(|(_, fate)| **fate != Fate::Holds) {
             let live =
                 machine.runs[run.get()].live_mut().expect("the run ended while it was reopened");
-            let About { started, used, .. } = about[run];
+            let about = &about[run];
             live.phase = SlotState::Queued;
-            let used = if started { Some(live.cut_off(used)) } else { used };
+            let used = if about.started { Some(about.cut_off(live)) } else { about.used };
             let earlier = |(usage, cost)| AttemptUse { attempt: None, usage, cost };
             live.earlier = used.map(earlier).into_iter().collect();
             machine.queued += 1;
@@ -192,6 +193,12 @@ fn fates(machine: &Machine, about: &HashMap<RunIndex, About>) -> HashMap<RunInde
         fates.insert(run, fate);
     }
     fates
+}
+
+/// Returns true if the root goes on, itself or with its pieces.
+pub(super) fn root_goes_on(machine: &Machine, about: &HashMap<RunIndex, About>) -> bool {
+    let fate = fates(machine, about).remove(&RunIndex::ROOT);
+    !matches!(fate, Some(Fate::Ends | Fate::WithoutRuntime))
 }
 
 /// The first run that would go on, and whose runtime is not here.

@@ -91,10 +91,8 @@ fn what_an_interrupted_attempt_may_have_used_is_charged_as_a_request_of_it() {
     let in_tokens = Limits { budget_tokens: Some(1_000), ..Limits::default() };
     let usage = Usage { input: TokenCount::Estimated(250), ..Usage::default() };
     assert_eq!(settled(in_tokens), ((1, 250, Some(0)), (1, usage, Cost::NONE)));
-    // The cost is an estimate, and so that of one run is not known.
     let in_dollars = Limits { budget_usd: Some(1), ..Limits::default() };
-    let estimated_usd = MicroUsd::from_micros(250_000);
-    let cost = Cost { estimated_usd, unknown_runs: 1, ..Cost::NONE };
+    let cost = Cost::estimated(MicroUsd::from_micros(250_000));
     assert_eq!(settled(in_dollars), ((1, 0, Some(250_000)), (1, Usage::default(), cost)));
 }
 
@@ -175,8 +173,8 @@ fn what_an_interrupted_attempt_told_stays_a_lower_bound() {
         assert_eq!(used, Some(expected), "{told:?}, {deaths} times");
     };
     for deaths in [1, 2, 3] {
-        // Half of its own half of the budget: a request of it may have been answered.
-        check(None, deaths, TokenCount::AtLeast(250));
+        // Half of its own half of the budget: a request of it may have been answered. That is charged, and so nothing is unknown.
+        check(None, deaths, TokenCount::Estimated(250));
         check(Some(20), deaths, TokenCount::AtLeast(20));
     }
     check(Some(20), 0, TokenCount::Known(20));
