@@ -317,10 +317,14 @@ impl DryRun<'_> {
         Some(Budget { whole, shared, smallest, largest, at_first, shares })
     }
 
-    /// True if all pieces draw the same from a pool as they start: each may cost something, and none has an amount or an agent of its own.
+    /// True if all pieces draw the same from a pool as they start: each may cost something, has no amount of its own, and runs the agent of the
+    /// plan on its runtime.
     fn draw_alike(&self) -> bool {
         let is_alike = |claim: &Claim| claim.spends && claim.own == BudgetGrant::default();
-        self.claims().iter().all(is_alike) && self.agents.iter().all(|agent| agent.runs.is_none())
+        let is_plans =
+            |own: &PlannedCommand| own.agent == self.plan.agent && own.runtime == self.plan.runtime;
+        self.claims().iter().all(is_alike)
+            && self.agents.iter().all(|agent| agent.runs.as_ref().is_none_or(is_plans))
     }
 
     /// The claims of the tasks on the budget, in their order; without tasks those of the pieces of a map.

@@ -170,7 +170,7 @@ fn an_attempt_that_was_killed_in_its_call_is_charged_what_it_had_drawn() {
         let found = match budget[0] {
             "--budget-usd" => &piece["cost"]["estimatedUsd"],
             _ => {
-                assert_eq!(piece["tokenUsage"]["atLeast"][0], "input", "{tree}");
+                assert_eq!(piece["tokenUsage"]["estimated"][0], "input", "{tree}");
                 &piece["tokenUsage"]["input"]
             }
         };

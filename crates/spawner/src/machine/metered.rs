@@ -313,6 +313,22 @@ impl Machine {
         Some((usage, cost))
     }
 
+    /// Returns the part of the charge for a lost attempt after which nothing is unknown: of a pool all that the run had drawn is charged. Of a
+    /// budget of its own only a part is, and the attempt may have used more; a metered run is charged its bounds.
+    pub(super) fn charged_in_full(
+        &self,
+        run: RunIndex,
+        (usage, cost): (Usage, Cost),
+    ) -> Option<(Usage, Cost)> {
+        let live = self.runs[run.get()].live()?;
+        if live.cost == CostKnowledge::Metered {
+            return None;
+        }
+        let [tokens, usd] = Unit::ALL.map(|unit| self.books.ledger.is_pooled(self.id(run), unit));
+        let usage = if tokens { usage } else { Usage::default() };
+        Some((usage, if usd { cost } else { Cost::NONE }))
+    }
+
     /// Returns the use of a metered attempt that is over. Where its runtime has reported more tokens than went through the meter, some
     /// requests went another way: then the report counts, and what they cost is not known. Where a program has asked nothing, its cost is
     /// what the configuration says of such programs, and else not known.

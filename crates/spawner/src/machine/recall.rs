@@ -17,9 +17,9 @@ use std::sync::Arc;
 
 use offshoot_config::Config;
 use offshoot_model::{
-    Account, Admitted, AgentId, Changes, Cost, CostKnowledge, Ending, Envelope, Event, EventKind,
-    InputRange, Origin, Payload, PiecesAgain, Reason, RequestEnding, RootId, RunId, SpawnRequest,
-    Timestamp, Usage,
+    Account, Admitted, AgentId, Changes, Cost, Ending, Envelope, Event, EventKind, InputRange,
+    Origin, Payload, PiecesAgain, Reason, RequestEnding, RootId, RunId, SpawnRequest, Timestamp,
+    Usage,
 };
 use offshoot_policy::{Admission, Fallback, Lineage, RuntimeFacts, Terms};
 
@@ -283,10 +283,8 @@ impl Recall {
             EventKind::RequestSettled { ending, usage, cost, .. } => {
                 if let Some(about) = self.about.get_mut(&run) {
                     about.has_used((usage, cost));
-                    let live = self.machine.runs[run.get()].live();
-                    let is_metered = live.is_some_and(|it| it.cost == CostKnowledge::Metered);
-                    if ending == RequestEnding::Lost && !is_metered {
-                        about.charged = Some((usage, cost));
+                    if ending == RequestEnding::Lost {
+                        about.charged = self.machine.charged_in_full(run, (usage, cost));
                     }
                 }
             }

@@ -282,8 +282,8 @@ impl Live {
         }
     }
 
-    /// Returns the same of a run that was charged for what its last attempt may have used: `lost` is the charge, and part of what was told. In
-    /// a unit in which there was one, nothing is unknown any more, and nothing is charged for it a second time.
+    /// Returns the same of a run that was charged in full for what its last attempt may have used: `lost` is the charge, and part of what was
+    /// told. In a unit in which there was one, nothing is unknown any more, and nothing is charged for it a second time.
     pub(super) fn cut_off_and_charged(
         &self,
         told: Option<(Usage, Cost)>,

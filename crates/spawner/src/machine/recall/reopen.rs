@@ -73,6 +73,7 @@ impl Recall {
             let Some(about) = about.get_mut(&run) else { continue };
             if let Some(lost) = machine.lose_requests(run) {
                 about.has_used(lost);
+                about.charged = machine.charged_in_full(run, lost);
             }
         }
         // An attempt that told nothing may have asked a model too.
@@ -84,7 +85,7 @@ impl Recall {
             let Some(about) = about.get_mut(&run) else { continue };
             if let Some(lost) = machine.charge_silence(run, about) {
                 about.has_used(lost);
-                about.charged = Some(lost);
+                about.charged = machine.charged_in_full(run, lost);
             }
         }
         machine.takes_over = false;
