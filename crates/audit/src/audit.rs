@@ -14,7 +14,7 @@ use offshoot_model::{
 use crate::budget::Books;
 use crate::delivery::{self, Handed};
 use crate::faults::{self, Breakers};
-use crate::findings::{Busy, Deliveries};
+use crate::findings::{Account, Busy, Deliveries};
 use crate::needs;
 use crate::run::{Run, SlotState, is_act, says_all};
 use crate::slots::Holders;
@@ -102,6 +102,11 @@ impl Audit {
                 self.happened(event, kind);
             }
         }
+    }
+
+    /// Returns the balance of the budget of a run, in each unit in which one bounds it, after the events that were taken in.
+    pub fn balance(&self, run: RunId) -> Vec<Account> {
+        self.books.accounts(run)
     }
 
     /// Checks that no run was left open, and returns what was found.

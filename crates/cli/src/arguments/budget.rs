@@ -5,15 +5,18 @@ use offshoot_model::MicroUsd;
 
 use super::value::{usd, whole};
 
-/// Add to the budget of a run that is alive
+/// Show the budget of a run, or add to that of one that is alive
 ///
-/// Every budget above the run is raised by the same amount, so that no other run has less. Pieces
+/// Without an amount, it says what the budget is now, with what was added to it, and what of it is used, reserved and left. What is charged although it is not known counts as used.
+///
+/// With an amount, every budget above the run is raised by the same amount, so that no other run has less. Pieces
 /// of a map or a fanout draw from the budget of their tree as they start, so they use what is added to that. Other runs that
 /// were admitted before keep the part that they were given: name such a run to raise it. Only the user who opened the tree may do this, from a second terminal; it is recorded. A run that was started under a cap of its own, as
 /// Claude Code is, keeps that cap until its next start.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  offshoot budget last
   offshoot budget 0198c7 --add 2.50
   offshoot budget 0198c7 --add-tokens 200000")]
 pub(crate) struct BudgetArguments {
@@ -22,7 +25,7 @@ pub(crate) struct BudgetArguments {
     pub(crate) run: String,
 
     /// So many US dollars more
-    #[arg(long, value_name = "USD", value_parser = usd, required_unless_present = "add_tokens")]
+    #[arg(long, value_name = "USD", value_parser = usd)]
     pub(crate) add: Option<MicroUsd>,
 
     /// So many tokens more

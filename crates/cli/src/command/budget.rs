@@ -1,25 +1,65 @@
 //! `offshoot budget`.
 
+use offshoot_audit::{Account, Audit, Unit};
 use offshoot_display::number;
 use offshoot_door::{Client, RaiseBudget, RunName};
-use offshoot_model::BudgetRequest;
+use offshoot_model::{BudgetRequest, MicroUsd};
 
 use crate::arguments::BudgetArguments;
 use crate::code::NoteCode;
 use crate::door::reach;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::record::Record;
 use crate::work::engine::block_on;
 
-/// Adds to the budget of a run, and to every budget above it.
+/// Adds to the budget of a run, and to every budget above it; without an amount, shows the budget.
 pub(crate) fn run(arguments: &BudgetArguments, cx: &Invocation) -> Result<(), Failure> {
     let BudgetArguments { run, add, add_tokens } = arguments;
+    if add.is_none() && add_tokens.is_none() {
+        return show(run, cx);
+    }
     let add = BudgetRequest { tokens: *add_tokens, usd: *add };
     block_on(async {
         let (supervisor, run) = reach(run, cx).await?;
         cx.output.note(NoteCode::BudgetRaised, raise(&supervisor, run, add).await?);
         Ok(())
     })
+}
+
+/// Shows the budget of a run as it holds now: what was added is in it, and what is charged although it is not known.
+fn show(run: &str, cx: &Invocation) -> Result<(), Failure> {
+    let (record, found) = Record::open_with(cx, run)?;
+    let mut audit = Audit::new();
+    for event in record.store().events(found.root, 0) {
+        audit.apply(&event?);
+    }
+    let balance = audit.balance(found.run);
+    cx.output.result(&balance, || match balance.as_slice() {
+        [] => cx.output.line(format_args!("no budget bounds {}", found.run)),
+        bounded => bounded.iter().try_for_each(|account| cx.output.line(line(account))),
+    })
+}
+
+/// `$0.13 of $0.20 are used, $0.05 are reserved, $0.02 are left`.
+fn line(account: &Account) -> String {
+    let Account { unit, granted, used, overrun, reserved, free, deficit } = account;
+    let show = |amount: u128| {
+        let amount = u64::try_from(amount).unwrap_or(u64::MAX);
+        match unit {
+            Unit::Tokens => format!("{} tokens", number::count(amount)),
+            Unit::MicroUsd => number::dollars(MicroUsd::from_micros(amount)),
+        }
+    };
+    let [granted, used, reserved, left] =
+        [(*granted).into(), used + overrun, *reserved, *free].map(show);
+    let above = match deficit {
+        0 => String::new(),
+        above => format!(", {} more than there was", show(*above)),
+    };
+    format!(
+        "{used} of {granted} are used, {reserved} are reserved for what is not over, {left} are left{above}"
+    )
 }
 
 /// Has a supervisor add to the budget of a run, and says what that changed.

@@ -309,6 +309,10 @@ fn pieces_share_a_budget_until_it_is_used_up() {
     let id = piece[0]["runId"].as_str().expect("the run has no id").to_owned();
     let events = place.run(&["events", &id]).expect_code(0);
     assert!(events.stdout().contains("out of the pool"), "{}", events.stdout());
+    let holds = place.run(&["budget", "last"]).expect_code(0);
+    let said = "$1.89 of $2.00 are used, $0.00 are reserved for what is not over, $0.11 are left\n";
+    assert_eq!(holds.stdout(), said);
+    assert_eq!(place.run(&["budget", "last", "--json"]).json()[0]["granted"], 2_000_000);
     let resume = ["resume", "last", "--cancelled", "--budget-usd", "5", "--dry-run"];
     let ahead = place.run(&resume).expect_code(0);
     let left = "budget: $1.89 of $5.00 are used, $0.00 are reserved for runs that are not over, $3.11 are left";
