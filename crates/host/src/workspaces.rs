@@ -11,7 +11,7 @@ use offshoot_isolation::{
 };
 use offshoot_model::{Changes, Isolation, RootId, RunId, ValueKind, error_chain, number};
 use offshoot_process::Processes;
-use offshoot_spawner::{LeftChanges, WorkspaceOrder};
+use offshoot_spawner::{LeftChange, LeftChanges, WorkspaceOrder};
 use offshoot_store::{DataFolder, NewValue, Store, StoreError};
 use tokio::sync::OnceCell;
 
@@ -188,9 +188,10 @@ impl Inner {
             return Ok(changes);
         }
         let left = self.workspaces().await?.left().await?;
-        for About { run, .. } in left.into_iter().filter(|about| about.root == root) {
+        for About { run, kept, .. } in left.into_iter().filter(|about| about.root == root) {
+            let is_new = kept.is_none();
             match self.gather(run, false).await? {
-                Some(kept) => drop(changes.insert(run, kept)),
+                Some(kept) => drop(changes.insert(run, LeftChange { changes: kept, is_new })),
                 None => self.workspaces().await?.discard(run).await?,
             }
         }

@@ -100,4 +100,4 @@ pub use spawner::{AbandonedTree, RootSpec, Spawner, SpawnerBuilder};
 pub use stored_values::StoredValues;
 pub use ticket_issuer::{MeterOrder, TicketIssuer};
 pub use tree_context::read_past_tasks;
-pub use workspaces::{LeftChanges, WorkspaceOrder, Workspaces};
+pub use workspaces::{LeftChange, LeftChanges, WorkspaceOrder, Workspaces};

@@ -45,7 +45,16 @@ pub trait Workspaces: Send + Sync + 'static {
 }
 
 /// Changes that an earlier supervisor has left, by run.
-pub type LeftChanges = HashMap<RunId, Box<Changes>>;
+pub type LeftChanges = HashMap<RunId, LeftChange>;
+
+/// Changes that an attempt has left in a folder of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftChange {
+    /// The changes.
+    pub changes: Box<Changes>,
+    /// True if they were brought back just now: an attempt has worked in the folder since they were brought back last.
+    pub is_new: bool,
+}
 
 /// A folder that is asked for.
 #[derive(Clone, Debug)]

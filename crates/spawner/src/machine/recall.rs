@@ -17,9 +17,8 @@ use std::sync::Arc;
 
 use offshoot_config::Config;
 use offshoot_model::{
-    Account, Admitted, AgentId, Changes, Cost, Ending, Envelope, Event, EventKind, InputRange,
-    Origin, Payload, PiecesAgain, Reason, RequestEnding, RootId, RunId, SpawnRequest, Timestamp,
-    Usage,
+    Account, Admitted, AgentId, Cost, Ending, Envelope, Event, EventKind, InputRange, Origin,
+    Payload, PiecesAgain, Reason, RequestEnding, RootId, RunId, SpawnRequest, Timestamp, Usage,
 };
 use offshoot_policy::{Admission, Fallback, Lineage, RuntimeFacts, Terms};
 
@@ -29,6 +28,7 @@ use super::run::{Live, RunIndex, SlotState};
 use super::{Effect, Machine};
 use crate::kept_values::{KeptValue, ValuesBySession};
 use crate::run_spec::priced;
+use crate::workspaces::LeftChanges;
 
 pub use again::{NewLimits, NotReopened, Unanswered};
 pub(crate) use past::{EndedPiece, Past};
@@ -75,7 +75,7 @@ pub(crate) struct Recall {
     /// The letters to the runs that live.
     letters: HashMap<RunIndex, Vec<Payload>>,
     /// Changes that interrupted attempts have left in folders of their own.
-    changes: HashMap<RunId, Box<Changes>>,
+    changes: LeftChanges,
     last_at: Timestamp,
 }
 
@@ -92,6 +92,8 @@ struct About {
     used_before: Option<(Usage, Cost)>,
     /// The part of it that was charged for what the last attempt may have used, of which it had told nothing.
     charged: Option<(Usage, Cost)>,
+    /// True if the changes of the last attempt are on record, and no attempt was started since.
+    has_changes: bool,
 }
 
 impl About {
@@ -99,6 +101,11 @@ impl About {
     fn has_used(&mut self, (usage, cost): (Usage, Cost)) {
         let (usage_before, cost_before) = self.used.unwrap_or_default();
         self.used = Some((usage_before + usage, cost_before.with_request(cost)));
+    }
+
+    /// An attempt begins.
+    fn begins(&mut self) {
+        (self.started, self.charged, self.has_changes) = (true, None, false);
     }
 
     /// Returns what it has used, where its last attempt was cut off.
@@ -203,13 +210,13 @@ impl Recall {
             handed_over: Vec::new(),
             kept_values: ValuesBySession::new(),
             letters: HashMap::new(),
-            changes: HashMap::new(),
+            changes: LeftChanges::new(),
             last_at: Timestamp::EPOCH,
         }
     }
 
     /// Takes in the changes that interrupted attempts have left.
-    pub(crate) fn left(&mut self, changes: HashMap<RunId, Box<Changes>>) {
+    pub(crate) fn left(&mut self, changes: LeftChanges) {
         self.changes = changes;
     }
 
@@ -252,11 +259,12 @@ impl Recall {
         match kind {
             EventKind::Starting => {
                 if let Some(about) = self.about.get_mut(&run) {
-                    (about.started, about.charged) = (true, None);
+                    about.begins();
                 }
             }
-            EventKind::Resumed { continues, after, .. } => {
+            EventKind::Resumed { continues, after, changes, .. } => {
                 if let Some(about) = self.about.get_mut(&run) {
+                    about.has_changes = changes.is_some();
                     // The usage that an attempt had reported when it was interrupted is a lower bound from then on.
                     let live = self.machine.runs[run.get()].live().filter(|_| about.started);
                     if let Some(live) = live.filter(|_| after.is_none()) {
@@ -315,6 +323,7 @@ impl Recall {
                     used: None,
                     used_before: None,
                     charged: None,
+                    has_changes: false,
                 };
                 self.about.insert(run, about);
             }

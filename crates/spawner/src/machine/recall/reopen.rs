@@ -59,9 +59,13 @@ impl Recall {
             mut changes,
             ..
         } = self;
-        // An attempt has worked, although its start was not recorded any more.
+        // An attempt has worked, although its start was not recorded any more. A run that stands in line has left what is on record.
         for (run, about) in &mut about {
-            about.started |= changes.contains_key(&machine.id(*run));
+            let left = changes.get(&machine.id(*run));
+            let has_worked = left.is_some_and(|left| left.is_new || !about.has_changes);
+            if has_worked && !about.started {
+                about.begins();
+            }
         }
         handed_over.into_iter().for_each(|run| machine.clean_up(run));
         // Requests to models that were under way may have been answered, and are charged at their bounds. No piece draws more of its pool
@@ -113,7 +117,7 @@ impl Recall {
             if reason == (Reason::Cancelled { by: CancelledBy::EarlyAnswer }) {
                 unneeded.insert(run);
             }
-            let changes = changes.remove(&machine.id(run));
+            let changes = changes.remove(&machine.id(run)).map(|left| left.changes);
             machine.finished(run, Ending { changes, ..Ending::of(reason) });
         }
         machine.look_at_deadlines();
@@ -133,7 +137,7 @@ impl Recall {
             let mut letters = letters.remove(&run).unwrap_or_default();
             if let Fate::Again { continues: goes_on } = fates[&run] {
                 continues = goes_on;
-                let changes = changes.remove(&machine.id(run));
+                let changes = changes.remove(&machine.id(run)).map(|left| left.changes);
                 machine.begin_again(run, continues, changes);
             }
             let live =

@@ -17,7 +17,7 @@ use offshoot_runtime::{EXEC, RunEvent};
 use super::super::{Effect, Machine, Opening, Recall, Recalled, RunIndex};
 use super::limits::Limits;
 use super::world::{World, id, tokens};
-use crate::RootKind;
+use crate::{LeftChange, RootKind};
 
 fn ending(world: &World, run: RunIndex) -> Option<&Ending> {
     let id = world.id(run);
@@ -240,21 +240,51 @@ fn what_an_attempt_has_told_of_its_cost_is_charged_alone_where_it_was_interrupte
     assert_eq!(world.times("request_settled"), 0);
 }
 
+fn changes() -> Box<Changes> {
+    Box::new(Changes {
+        isolation: Isolation::Copy,
+        of: Arc::new("folder".into()),
+        base: None,
+        patch: None,
+        files: 3,
+        notes: Vec::new(),
+    })
+}
+
+/// The folder of the run stands on the shelf as the last attempt has left it, and no attempt has worked since.
+#[test]
+fn a_run_in_line_with_changes_is_not_charged_again_when_its_supervisor_dies_too() {
+    for is_new in [false, true] {
+        let limits = Limits {
+            budget_tokens: Some(1_000),
+            on_interrupt: Some(OnInterrupt::Rerun),
+            ..Limits::default()
+        };
+        let mut world = World::quiet(limits);
+        let piece = world.spawn_piece();
+        let left = |world: &World, is_new: bool| {
+            let left = LeftChange { changes: changes(), is_new };
+            HashMap::from([(world.id(piece), left)])
+        };
+        let first = left(&world, true);
+        world.die_and(|recall| recall.left(first));
+        assert_eq!((world.times("resumed"), world.times("request_settled")), (1, 1));
+        let second = left(&world, is_new);
+        world.die_and(|recall| recall.left(second));
+        let again = if is_new { 2 } else { 1 };
+        assert_eq!((world.times("resumed"), world.times("request_settled")), (again, again));
+    }
+}
+
 #[test]
 fn what_an_interrupted_attempt_has_changed_stands_on_record() {
     for on_interrupt in [OnInterrupt::Lost, OnInterrupt::Rerun] {
         let limits = Limits { on_interrupt: Some(on_interrupt), ..Limits::default() };
         let mut world = World::quiet(limits);
         let piece = world.spawn_piece();
-        let changes = Box::new(Changes {
-            isolation: Isolation::Copy,
-            of: Arc::new("folder".into()),
-            base: None,
-            patch: None,
-            files: 3,
-            notes: Vec::new(),
-        });
-        let left = HashMap::from([(world.id(piece), changes.clone())]);
+        let changes = changes();
+        let left = LeftChange { changes: changes.clone(), is_new: true };
+        let left = HashMap::from([(world.id(piece), left)]);
         world.die_and(|recall| recall.left(left));
         let found = world.record.iter().find_map(|event| match &event.kind {
             EventKind::Ended(ending) => ending.changes.clone(),
