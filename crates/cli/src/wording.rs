@@ -66,6 +66,13 @@ pub(crate) fn point_to_resume<'a>(
     Ok(())
 }
 
+/// Says what of a budget is used, reserved and left, of amounts as they are shown.
+pub(crate) fn budget_left([granted, used, reserved, left]: [String; 4]) -> String {
+    format!(
+        "{used} of {granted} are used, {reserved} are reserved for what is not over, {left} are left"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

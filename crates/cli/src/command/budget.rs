@@ -11,6 +11,7 @@ use crate::door::reach;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::Record;
+use crate::wording;
 use crate::work::engine::block_on;
 
 /// Adds to the budget of a run, and to every budget above it; without an amount, shows the budget.
@@ -51,15 +52,12 @@ fn line(account: &Account) -> String {
             Unit::MicroUsd => number::dollars(MicroUsd::from_micros(amount)),
         }
     };
-    let [granted, used, reserved, left] =
-        [(*granted).into(), used + overrun, *reserved, *free].map(show);
+    let left = [(*granted).into(), used + overrun, *reserved, *free].map(show);
     let above = match deficit {
         0 => String::new(),
         above => format!(", {} more than there was", show(*above)),
     };
-    format!(
-        "{used} of {granted} are used, {reserved} are reserved for what is not over, {left} are left{above}"
-    )
+    format!("{}{above}", wording::budget_left(left))
 }
 
 /// Has a supervisor add to the budget of a run, and says what that changed.

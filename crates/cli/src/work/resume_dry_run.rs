@@ -16,6 +16,7 @@ use super::plan::Plan;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::wording;
 
 /// The budget of a tree before it goes on, in the units that it bounds.
 #[derive(Debug, Default, Serialize)]
@@ -60,12 +61,7 @@ impl BudgetLeft {
         let all = [self.granted, self.used, self.reserved, self.left];
         let of = |unit: Unit| all.map(|of| amounts(only(unit, of)));
         let lines = Unit::ALL.map(of).into_iter().filter(|[granted, ..]| !granted.is_empty());
-        let line = |[granted, used, reserved, left]: [String; 4]| {
-            format!(
-                "  budget: {used} of {granted} are used, {reserved} are reserved for runs that are not over, {left} are left"
-            )
-        };
-        lines.map(line).collect()
+        lines.map(|left| format!("  budget: {}", wording::budget_left(left))).collect()
     }
 }
 

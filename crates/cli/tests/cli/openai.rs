@@ -142,6 +142,26 @@ fn kill_in_call(place: &Place, service: &TcpListener, words: &[&str]) {
     locks.wait();
 }
 
+/// A chat does not go on where it was cut off, so a dry run does not promise that, and a resume ends it.
+#[test]
+fn a_dry_run_says_of_a_root_that_cannot_go_on_that_it_would_end() {
+    let service = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = service.local_addr().expect("it is bound");
+    let place = Place::new();
+    let options = "[runtimes.openai.options]\nmodel = \"small\"\n";
+    place.file(
+        "c.toml",
+        format!("[runtimes.openai]\ncost = \"none\"\n{options}baseUrl = \"http://{address}/v1\"\n"),
+    );
+    let run = ["run", "--config", "c.toml", "--runtime", "openai", "name a fruit"];
+    kill_in_call(&place, &service, &run);
+    let ahead = place.run(&["resume", "last", "--dry-run"]).expect_code(0);
+    assert!(ahead.stdout().starts_with("would end: tree "), "{}", ahead.text());
+    assert_eq!(place.run(&["resume", "last", "--dry-run", "--json"]).json()["goesOn"], false);
+    let ended = place.run(&["resume", "last"]).expect_code(1);
+    assert!(ended.stderr.contains("interrupted"), "{}", ended.text());
+}
+
 /// The call that was under way may have been answered. What its attempt had drawn is spent, so kills make no calls free.
 #[test]
 fn an_attempt_that_was_killed_in_its_call_is_charged_what_it_had_drawn() {
@@ -315,7 +335,8 @@ fn pieces_share_a_budget_until_it_is_used_up() {
     assert_eq!(place.run(&["budget", "last", "--json"]).json()[0]["granted"], 2_000_000);
     let resume = ["resume", "last", "--cancelled", "--budget-usd", "5", "--dry-run"];
     let ahead = place.run(&resume).expect_code(0);
-    let left = "budget: $1.89 of $5.00 are used, $0.00 are reserved for runs that are not over, $3.11 are left";
+    let left =
+        "budget: $1.89 of $5.00 are used, $0.00 are reserved for what is not over, $3.11 are left";
     assert!(ahead.stdout().contains(left), "{}", ahead.stdout());
     // What is left pays for no other piece, so none is begun.
     let listed = || place.run(&["list", "--tree", "last", "--all", "--json"]).expect_code(0).json();
