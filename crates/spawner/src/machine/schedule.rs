@@ -55,9 +55,9 @@ impl Machine {
             }
             let may_start = !self.paused && !self.held;
             let may_start = may_start && !self.is_known_to_wait_for_memory();
-            let next = match !may_start {
-                true => self.queue.pop_returning(&self.slots).map(Next::Returning),
-                false => self.queue.pop(&self.slots),
+            let next = match may_start {
+                true => self.queue.pop(&self.slots),
+                false => self.queue.pop_returning(&self.slots).map(Next::Returning),
             };
             let Some(next) = next else {
                 if may_start {
