@@ -3,6 +3,9 @@
 //! The use of a piece is known only once it has ended. So each piece draws the median of what the last ones used; before the
 //! first of them has ended, a plausible amount, and all together at most half of what there is. A piece for which too
 //! little is left waits while another one runs, because that may leave some of its part.
+//!
+//! One cheap piece says little about the others. So the number that work at once grows with the number that have ended, to twice as many
+//! at each moment, where more than work before the first end.
 
 use std::collections::VecDeque;
 
@@ -113,6 +116,14 @@ impl Pool {
         (!used.is_empty()).then(|| *used.select_nth_unstable(middle).1)
     }
 
+    /// The number of ends that are remembered; as good as infinite where no more can be.
+    fn ended(&self, unit: Unit) -> u64 {
+        match self.used[unit as usize].len() {
+            REMEMBERED => u64::from(u32::MAX),
+            ended => ended as u64,
+        }
+    }
+
     fn remember(&mut self, unit: Unit, used: u64) {
         let last = &mut self.used[unit as usize];
         if last.len() == REMEMBERED {
@@ -163,7 +174,11 @@ impl Ledger {
             let asked = known.unwrap_or_else(|| guess(account, unit)).min(most).max(1);
             let half = u128::from(whole / 2);
             let (asked, fits) = match known {
-                Some(_) => (asked, asked <= free),
+                Some(_) => {
+                    let ended = parent.pool.as_ref().map_or(0, |pool| pool.ended(unit));
+                    let first = whole / 2 / guess(account, unit).max(1);
+                    (asked, asked <= free && u64::from(holders) < first.max(2 * ended))
+                }
                 None if holders == 0 => {
                     let first = asked.min(first_of(guess(account, unit), whole));
                     (first.min(free).max(1), free > 0)

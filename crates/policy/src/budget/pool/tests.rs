@@ -122,6 +122,47 @@ fn after_an_end_pieces_draw_the_median_of_what_was_used() {
     assert_eq!(ledger.piece_size(run(9), TOKENS), None);
 }
 
+/// One cheap piece does not let all others start at once, each of which may cost a hundred times as much.
+#[test]
+fn pieces_that_work_at_once_are_twice_as_many_as_have_ended() {
+    let begun = |ledger: &mut Ledger, from: u8| {
+        (from..=250).take_while(|&piece| start(ledger, piece, ANY).is_some()).count()
+    };
+    // The pieces that are working, by the number that have ended.
+    for (ended, expected) in [(1, 2), (2, 4), (3, 6), (10, 20), (62, 124), (63, 187), (64, 186)] {
+        let mut ledger = pool(100_000, 250);
+        (1..=ended).for_each(|piece| work(&mut ledger, piece, 1));
+        assert_eq!(begun(&mut ledger, ended + 1), expected, "{ended}");
+        let is_last = usize::from(ended) + expected == 250;
+        assert!(is_last || ledger.draw(run(250), ANY) == Draw::Wait, "{ended}");
+    }
+    // As many as might start before the first end may work after it.
+    let mut ledger = pool(1_000_000, 250);
+    assert_eq!(begun(&mut ledger, 1), 5);
+    end(&mut ledger, 1, 1);
+    assert_eq!(begun(&mut ledger, 6), 1);
+    end(&mut ledger, 2, 1);
+    assert_eq!(begun(&mut ledger, 7), 1);
+    end(&mut ledger, 3, 1);
+    assert_eq!(begun(&mut ledger, 8), 2, "six, and no longer five");
+    // The number is that of the unit in which fewer may work.
+    let dollars = |tokens, micros| BudgetGrant {
+        tokens: Some(tokens),
+        usd: Some(MicroUsd::from_micros(micros)),
+    };
+    let mut ledger = Ledger::default();
+    ledger.open(run(0), None, dollars(10_000_000, 100));
+    for piece in (1..=250).map(run) {
+        ledger.open(piece, Some(run(0)), dollars(0, 0));
+        ledger.pool(piece, Pooled { tokens: true, usd: true });
+    }
+    assert_eq!(begun(&mut ledger, 1), 1);
+    let cost = Cost::known(MicroUsd::from_micros(1));
+    let ending = Ending { usage: used(1), cost, ..Ending::completed(Payload::text("done")) };
+    ledger.settle(run(1), &ending);
+    assert_eq!(begun(&mut ledger, 2), 2);
+}
+
 #[test]
 fn a_piece_for_which_too_little_is_left_waits_for_those_that_run() {
     let mut ledger = pool(100, 4);

@@ -106,19 +106,22 @@ fn that_pieces_wait_for_their_budget_is_on_record() {
     };
     let first = world.spawn_piece();
     assert_eq!(told(&world), [], "no piece waits");
-    for _ in 0..3 {
+    for _ in 0..2 {
         world.spawn_piece();
     }
     assert_eq!((world.holding(), told(&world)), (vec![first], vec![("pool_short", true)]));
     world.use_tokens(first, 270);
     world.finish(first);
-    assert_eq!(told(&world)[1..], [("pool_enough", true)], "three pieces at 270 fit");
-    assert_eq!(world.holding().len(), 3);
-    for piece in world.holding() {
-        world.use_tokens(piece, 500);
-    }
+    assert_eq!(told(&world)[1..], [("pool_enough", true)], "two pieces at 270 fit");
+    let two = world.holding();
+    assert_eq!(two.len(), 2);
     world.spawn_piece();
-    assert_eq!(told(&world)[2..], [("pool_short", true)], "1,770 are used");
+    assert_eq!(told(&world)[2..], [("pool_short", true)], "one has ended, so two work at once");
+    two.iter().for_each(|&piece| world.use_tokens(piece, 700));
+    world.finish(two[0]);
+    assert_eq!((world.holding(), told(&world).len()), (vec![two[1]], 3), "1,670 are used");
+    world.raise(RunIndex::ROOT, 500).expect("the root has a budget");
+    assert_eq!(told(&world)[3..], [("pool_enough", true)]);
     world.crash();
 
     let mut world = pool(2_000);
@@ -145,8 +148,10 @@ fn a_piece_takes_more_while_there_is_more_and_stops_then() {
     assert_eq!(world.asked_to_stop(), []);
     world.use_tokens(pieces[2], 51);
     assert_eq!(world.asked_to_stop(), [pieces[2]], "150 of 100, and 50 were left by the other");
-    world.raise(RunIndex::ROOT, 500).expect("the root has a budget");
+    world.finish(pieces[2]);
     let more = world.spawn_piece();
+    assert!(!world.holding().contains(&more), "100 are left, and 150 are what one uses");
+    world.raise(RunIndex::ROOT, 500).expect("the root has a budget");
     assert!(world.holding().contains(&more), "what is added can be drawn");
     world.crash();
 }
