@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use offshoot_model::Node;
+use offshoot_audit::Unit;
+use offshoot_display::number;
+use offshoot_model::{MicroUsd, Node};
 
 use crate::code::NoteCode;
 use crate::failure::Failure;
@@ -64,6 +66,15 @@ pub(crate) fn point_to_resume<'a>(
     };
     cx.output.hint(NoteCode::WithoutSupervisor, hint);
     Ok(())
+}
+
+/// `340 tokens` or `$0.13`: an amount of a budget.
+pub(crate) fn amount(unit: Unit, amount: u128) -> String {
+    let amount = u64::try_from(amount).unwrap_or(u64::MAX);
+    match unit {
+        Unit::Tokens => format!("{} tokens", number::count(amount)),
+        Unit::MicroUsd => number::dollars(MicroUsd::from_micros(amount)),
+    }
 }
 
 /// Says what of a budget is used, reserved and left, of amounts as they are shown.

@@ -136,10 +136,15 @@ pub fn busy(cpu_ms: u64, wait_ms: u64) -> String {
     format!("worked for {cpu} of CPU time while it waited for {wait}")
 }
 
-/// `340 tokens and $0.0015`, of tokens and millionths of a dollar.
+/// `340 tokens and $0.0015`, of tokens and millionths of a dollar; only one of them where the other is zero.
 pub fn amounts(tokens_: u64, micro_usd: u64) -> String {
-    let usd = MicroUsd::from_micros(micro_usd);
-    format!("{} and {}", tokens(TokenCount::Known(tokens_)), dollars(usd))
+    let in_tokens = tokens(TokenCount::Known(tokens_));
+    let in_dollars = dollars(MicroUsd::from_micros(micro_usd));
+    match (tokens_, micro_usd) {
+        (0, 1..) => in_dollars,
+        (_, 0) => in_tokens,
+        (1.., 1..) => format!("{in_tokens} and {in_dollars}"),
+    }
 }
 
 /// The words of [`used`] where neither tokens nor money are known.

@@ -104,9 +104,9 @@ impl Reason {
             Self::Cancelled { by: CancelledBy::MaxFail } => {
                 yes(Some("see why the others failed; --max-fail N permits more"))
             }
-            Self::Cancelled { by: CancelledBy::Budget } => {
-                no(Some("raise the budget above it, or ask for less"))
-            }
+            Self::Cancelled { by: CancelledBy::Budget } => no(Some(
+                "raise the budget above it, or ask for less; `offshoot resume RUN --budget-usd USD` goes on with a map or a fanout",
+            )),
             Self::Cancelled { by: CancelledBy::Parent } => yes(None),
             Self::Cancelled {
                 by: CancelledBy::Operator | CancelledBy::ParentEnded | CancelledBy::EarlyAnswer,
@@ -116,7 +116,7 @@ impl Reason {
             )),
             // Its pieces may have ended for reasons that pass.
             Self::PiecesFailed { .. } => yes(Some(
-                "`offshoot resume RUN --failed --cancelled` runs those pieces again; with --on-failure skip, `map` and `fanout` answer without them, with --on-failure include they name them in the answer",
+                "`offshoot resume RUN --failed --cancelled` runs those pieces again, and needs a larger --budget-usd or --budget-tokens where a budget is used up; with --on-failure skip, `map` and `fanout` answer without them, with --on-failure include they name them in the answer",
             )),
             Self::NotRecorded { .. } => yes(Some(
                 "see what could not be written, free space there if it is full, then run it again",

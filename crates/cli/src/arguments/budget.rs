@@ -5,9 +5,9 @@ use offshoot_model::MicroUsd;
 
 use super::value::{usd, whole};
 
-/// Show the budget of a run, or add to that of one that is alive
+/// Show the budget of a run, and add to that of one that is alive
 ///
-/// Without an amount, it says what the budget is now, with what was added to it, and what of it is used, reserved and left. What is charged although it is not known counts as used.
+/// It says what the budget is now, with what was added to it, and what of it is used, reserved and left. What is charged although it is not known counts as used.
 ///
 /// With an amount, every budget above the run is raised by the same amount, so that no other run has less. Pieces
 /// of a map or a fanout draw from the budget of their tree as they start, so they use what is added to that. Other runs that

@@ -208,6 +208,8 @@ pub(crate) enum NoteCode {
     PieceLeftOut,
     /// The answer stands without more pieces than are listed.
     MoreLeftOut,
+    /// The answer stands without pieces that were ended because the budget is used up.
+    LeftOutForBudget,
     /// A map or a fanout is over.
     PiecesCompleted,
     /// A map or a fanout was stopped, or lacks answers.

@@ -1,9 +1,9 @@
 //! `offshoot budget`.
 
-use offshoot_audit::{Account, Audit, Unit};
+use offshoot_audit::{Account, Audit};
 use offshoot_display::number;
 use offshoot_door::{Client, RaiseBudget, RunName};
-use offshoot_model::{BudgetRequest, MicroUsd};
+use offshoot_model::BudgetRequest;
 
 use crate::arguments::BudgetArguments;
 use crate::code::NoteCode;
@@ -14,18 +14,20 @@ use crate::record::Record;
 use crate::wording;
 use crate::work::engine::block_on;
 
-/// Adds to the budget of a run, and to every budget above it; without an amount, shows the budget.
+/// Adds to the budget of a run, and to every budget above it, where an amount is named; shows the budget.
 pub(crate) fn run(arguments: &BudgetArguments, cx: &Invocation) -> Result<(), Failure> {
     let BudgetArguments { run, add, add_tokens } = arguments;
     if add.is_none() && add_tokens.is_none() {
         return show(run, cx);
     }
     let add = BudgetRequest { tokens: *add_tokens, usd: *add };
-    block_on(async {
+    let run = block_on(async {
         let (supervisor, run) = reach(run, cx).await?;
-        cx.output.note(NoteCode::BudgetRaised, raise(&supervisor, run, add).await?);
-        Ok(())
-    })
+        cx.output.note(NoteCode::BudgetRaised, raise(&supervisor, run.clone(), add).await?);
+        Ok::<_, Failure>(run)
+    })?;
+    // The supervisor answers once the raise is on record.
+    show(&run, cx)
 }
 
 /// Shows the budget of a run as it holds now: what was added is in it, and what is charged although it is not known.
@@ -45,13 +47,7 @@ fn show(run: &str, cx: &Invocation) -> Result<(), Failure> {
 /// `$0.13 of $0.20 are used, $0.05 are reserved, $0.02 are left`.
 fn line(account: &Account) -> String {
     let Account { unit, granted, used, overrun, reserved, free, deficit } = account;
-    let show = |amount: u128| {
-        let amount = u64::try_from(amount).unwrap_or(u64::MAX);
-        match unit {
-            Unit::Tokens => format!("{} tokens", number::count(amount)),
-            Unit::MicroUsd => number::dollars(MicroUsd::from_micros(amount)),
-        }
-    };
+    let show = |amount: u128| wording::amount(*unit, amount);
     let left = [(*granted).into(), used + overrun, *reserved, *free].map(show);
     let above = match deficit {
         0 => String::new(),

@@ -1,20 +1,22 @@
 //! The report of a tree: the answer on standard output, failures on standard error, and the exit code.
 
+mod way_on;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use offshoot_display::json::Document;
-use offshoot_display::{neutral, number};
+use offshoot_display::neutral;
 use offshoot_merge::MergeError;
 use offshoot_model::{
-    AgentId, CancelledBy, Changes, Chosen, Cost, Envelope, EnvelopeError, EventKind, MicroUsd,
-    Reason, RefusalCode, RootId, RunId, RunStatus, SessionKey, TokenCount, TreeNode, Usage,
+    AgentId, CancelledBy, Changes, Chosen, Cost, Envelope, EnvelopeError, Reason, Refusal,
+    RefusalCode, RootId, RunId, RunStatus, SessionKey, TreeNode, Usage,
 };
-use offshoot_policy::budget::Unit;
 use offshoot_spawner::FanAnswer;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use self::way_on::{budget_used_up, spent_budget, tell_how_to_go_on};
 use super::data::Data;
 use super::engine::Engine;
 use super::interrupt::Interrupted;
@@ -125,14 +127,22 @@ pub(crate) fn pieces(
     if let Some(warning) = answer.answer.warning().filter(|_| has_answer) {
         cx.output.warning(NoteCode::TieInVote, warning);
     }
+    let spent = spent_budget(engine, root, answer, &ending.reason)?;
+    let used_up = spent.as_ref().map(budget_used_up);
     let mut other_way = None;
     if exit == Exit::Done {
         tell_what_is_missing(answer, cx);
+        if let Some(used_up) = used_up {
+            cx.output.warning(NoteCode::LeftOutForBudget, used_up);
+        }
     } else if interrupted == Interrupted::No {
         other_way = tell_what_failed(answer, terms, cx);
-        tell_budget(engine, &tree, &ending.reason, cx)?;
+        if let Some(used_up) = used_up {
+            cx.output.error(&Complaint::new(FailureCode::BudgetUsedUp, used_up, None));
+        }
     }
-    tell_how_to_go_on(answer, terms, interrupted, (tree.run_id, &ending.reason), cx);
+    let unit = spent.map(|account| account.unit);
+    tell_how_to_go_on(answer, terms, interrupted, (tree.run_id, &ending.reason, unit), cx);
     other_way.iter().for_each(|hint| cx.output.hint(NoteCode::AnswerWithout, hint));
     Ok(exit)
 }
@@ -263,11 +273,18 @@ fn tell_what_failed(
     if !named {
         tell_what_was_stopped(answer, cx);
     }
+    let mut hints = HashSet::new();
+    let alike = refused_alike(answer);
+    if let Some((refusal, many)) = alike {
+        let message = format!("{many} pieces: {}", refusal.message);
+        hints.extend(&refusal.hint);
+        cx.output.error(&Complaint::new(FailureCode::PieceFailed, message, refusal.hint.clone()));
+    }
     let refused = answer
         .refused
         .iter()
+        .filter(|_| alike.is_none())
         .map(|piece| (&piece.key, piece.refusal.message.as_str(), piece.refusal.hint.as_ref()));
-    let mut hints = HashSet::new();
     let silent = if named { ended.clone().count() } else { 0 };
     for (key, message, hint) in ended.clone().chain(refused).skip(silent).take(TOLD) {
         // The same advice once is enough.
@@ -292,7 +309,8 @@ fn tell_what_failed(
         Err(error @ MergeError::PiecesFailed { .. }) => {
             let message = format!("{failed} of {total} pieces did not complete");
             cx.output.error(&Complaint::new(FailureCode::PiecesMissing, message, None));
-            error.hint()
+            // Without the pieces that failed nothing would be left.
+            error.hint().filter(|_| answer.completed > 0)
         }
         Err(error @ MergeError::NotAnswered { hint, .. }) => {
             cx.output.error(&Complaint::told(error.to_string(), hint.clone()));
@@ -304,6 +322,15 @@ fn tell_what_failed(
             None
         }
     }
+}
+
+/// Returns the refusal of all pieces that were refused, and their number, where it is one and the same.
+fn refused_alike(answer: &FanAnswer) -> Option<(&Refusal, u32)> {
+    let first = &answer.refused.first()?.refusal;
+    let is_same = answer.refused.iter().all(|piece| piece.refusal.message == first.message);
+    let many = answer.not_admitted.values().sum();
+    // More are refused than are listed only where nothing is known to differ.
+    (is_same && answer.not_admitted.len() == 1 && many > 1).then_some((first, many))
 }
 
 /// Says in a line for each reason how many pieces ended because the tree was stopped. That is no failure of theirs.
@@ -324,178 +351,6 @@ fn tell_what_was_stopped(answer: &FanAnswer, cx: &Invocation) {
 /// True of the code of an ending that was not the run's own doing.
 fn is_stopped(code: &str) -> bool {
     matches!(code, "cancelled" | "deadline" | "park_limit" | "budget_pool")
-}
-
-/// Names the tree, and what can be done with it where its answer is not whole.
-fn tell_how_to_go_on(
-    answer: &FanAnswer,
-    terms: &AnswerRules,
-    interrupted: Interrupted,
-    (id, reason): (RunId, &Reason),
-    cx: &Invocation,
-) {
-    let (completed, total) = (answer.completed, answer.total);
-    let word = if interrupted == Interrupted::Yes { "interrupted: " } else { "" };
-    let done = match total {
-        // A merge of earlier results.
-        0 => format!("{word}tree {id}"),
-        _ => format!("{word}{completed} of {total} pieces completed, tree {id}"),
-    };
-    cx.output.note(NoteCode::PiecesCompleted, done);
-    if interrupted == Interrupted::Yes {
-        let strategy = &terms.merging;
-        let merge = match completed {
-            0 => String::new(),
-            _ => format!(", `offshoot merge --strategy {strategy} --children {id}` merges it"),
-        };
-        let failed = match answer.failed.keys().any(|code| !is_stopped(code)) {
-            true => ", with `--failed --cancelled` also with what had failed",
-            false => "",
-        };
-        cx.output.hint(NoteCode::HowToGoOn, format_args!(
-            "what is done is kept: `offshoot resume {id}` goes on with the rest{failed}, `offshoot tree {id}` shows it{merge}"
-        ));
-    } else if let (Err(MergeError::NotAnswered { .. }), 0) = (&answer.verdict, total) {
-        let again = format_args!("`offshoot resume {id} --failed` asks again");
-        cx.output.hint(NoteCode::HowToGoOn, again);
-    } else if let Err(MergeError::NotAnswered { .. }) = &answer.verdict {
-        cx.output.hint(NoteCode::HowToGoOn, format_args!(
-            "the results are kept: `offshoot resume {id} --failed` asks again, `offshoot merge --children {id} --strategy STRATEGY` merges them in another way"
-        ));
-    } else if answer.is_success() && !answer.failed.is_empty() && not_paid(answer).is_none() {
-        let failed = answer.failed.keys().any(|code| !is_stopped(code));
-        let stopped = answer.failed.keys().any(|code| is_stopped(code));
-        let options = match (failed, stopped) {
-            (_, false) => "--failed",
-            (false, true) => "--cancelled",
-            (true, true) => "--failed --cancelled",
-        };
-        cx.output.hint(NoteCode::HowToGoOn, format_args!(
-            "`offshoot stats {id}` sums up why pieces have no answer, `offshoot resume {id} {options}` runs them again"
-        ));
-    } else if let Some(options) = options_to_go_on(answer, reason) {
-        cx.output.hint(
-            NoteCode::HowToGoOn,
-            format_args!(
-                "what is done is kept: `offshoot resume {id}{options}` goes on with the rest"
-            ),
-        );
-    }
-    if answer.verdict.as_ref().is_err_and(is_of_merge) && total > 0 {
-        cx.output.hint(NoteCode::HowToGoOn, format_args!(
-            "the results are kept: `offshoot merge --children {id} --strategy STRATEGY` merges them in another way, and nothing runs again"
-        ));
-    }
-}
-
-/// True if the results that there are have no answer by this merge, and may have one by another.
-const fn is_of_merge(error: &MergeError) -> bool {
-    match error {
-        MergeError::NotANumber { .. }
-        | MergeError::NotText { .. }
-        | MergeError::DuplicateKey { .. }
-        | MergeError::NoQuorum { .. } => true,
-        MergeError::Missing { .. }
-        | MergeError::PiecesFailed { .. }
-        | MergeError::NoneCompleted { .. }
-        | MergeError::InputChanged { .. }
-        | MergeError::NotAnswered { .. }
-        | MergeError::Elsewhere { .. } => false,
-    }
-}
-
-/// Returns the options with which a tree that ended for this reason goes on; none where its answer stands.
-fn options_to_go_on(answer: &FanAnswer, reason: &Reason) -> Option<String> {
-    let not_paid = not_paid(answer);
-    if answer.missing() == 0 || answer.is_success() && not_paid.is_none() {
-        return None;
-    }
-    let mut options = String::new();
-    // Pieces that were cancelled with their tree go on without an option.
-    let has_failed =
-        answer.failed.keys().any(|code| !is_stopped(code) && **code != *"not_recorded");
-    let too_many_failed = *reason == (Reason::Cancelled { by: CancelledBy::MaxFail });
-    if has_failed || too_many_failed {
-        options.push_str(" --failed");
-    }
-    let was_stopped = !too_many_failed
-        && answer
-            .failed
-            .keys()
-            .any(|code| matches!(&**code, "deadline" | "park_limit" | "cancelled"));
-    if has_failed
-        && (was_stopped
-            || matches!(
-                reason,
-                Reason::Deadline | Reason::ParkLimit { .. } | Reason::Budget { .. }
-            ))
-    {
-        options.push_str(" --cancelled");
-    }
-    options.push_str(match reason {
-        Reason::Deadline => " --deadline 2h",
-        Reason::Budget { unit } if unit == "usd" => " --budget-usd USD",
-        Reason::Budget { .. } => " --budget-tokens N",
-        _ => match not_paid {
-            // Amounts of money are written so, and tokens are not.
-            Some(message) if message.contains('$') => " --budget-usd USD",
-            Some(_) => " --budget-tokens N",
-            None => match refused_unit(answer) {
-                Some(Unit::Usd) => " --budget-usd USD",
-                Some(Unit::Tokens) => " --budget-tokens N",
-                None => "",
-            },
-        },
-    });
-    Some(options)
-}
-
-/// Returns what a piece says that was not started because too little was left of the budget that the pieces share.
-fn not_paid(answer: &FanAnswer) -> Option<&str> {
-    let mut errors = answer.failures.iter().filter_map(|(_, piece)| piece.error.as_ref());
-    errors.find(|error| error.code == "budget_pool").map(|error| &*error.message)
-}
-
-/// Returns the unit of the budget of which a piece was refused its part.
-fn refused_unit(answer: &FanAnswer) -> Option<Unit> {
-    let refusals = answer.refused.iter().map(|piece| &piece.refusal);
-    let mut refusals = refusals.filter(|refusal| refusal.code == RefusalCode::BudgetExhausted);
-    let message = &refusals.next()?.message;
-    Some(if message.contains(" usd") { Unit::Usd } else { Unit::Tokens })
-}
-
-/// Says what was granted and used, where the budget of the tree has ended pieces.
-fn tell_budget(
-    engine: &Engine,
-    tree: &TreeNode,
-    reason: &Reason,
-    cx: &Invocation,
-) -> Result<(), Failure> {
-    let Reason::Budget { unit } = reason else { return Ok(()) };
-    let root = RootId::new(tree.run_id);
-    let Some(admitted) = engine.store.admitted(root, tree.run_id)? else { return Ok(()) };
-    let mut granted = admitted.grant.budget;
-    for event in engine.store.events(root, 0) {
-        let event = event?;
-        if let EventKind::BudgetRaised { tokens, micro_usd } = event.kind
-            && event.run == tree.run_id
-        {
-            granted.tokens = granted.tokens.map(|granted| granted.saturating_add(tokens));
-            let more = |usd: MicroUsd| usd.as_micros().saturating_add(micro_usd);
-            granted.usd = granted.usd.map(|usd| MicroUsd::from_micros(more(usd)));
-        }
-    }
-    let (granted, used) = match unit.as_str() {
-        "usd" => (granted.usd.map(number::dollars), number::dollars(tree.cost.dollars())),
-        _ => {
-            let tokens = |tokens| number::tokens(TokenCount::Known(tokens));
-            (granted.tokens.map(tokens), tokens(tree.subtree_usage.total().charged()))
-        }
-    };
-    let Some(granted) = granted else { return Ok(()) };
-    let message = format!("the budget is used up: {used} of {granted} are used");
-    cx.output.error(&Complaint::new(FailureCode::BudgetUsedUp, message, None));
-    Ok(())
 }
 
 /// Returns the exit code of a map or a fanout whose tree ended for this reason.

@@ -81,6 +81,7 @@ mod security;
 mod sessions;
 mod slots;
 mod spawn;
+mod spent_budgets;
 mod stages;
 mod trace;
 mod trust;

@@ -43,7 +43,8 @@ fn the_operator_raises_a_budget_and_pauses_a_tree() {
     {
         place.run(&[&["budget", &run][..], wrong].concat()).expect_code(2);
     }
-    place.run(&["budget", &run, "--add-tokens", "400"]).expect_code(0);
+    let added = place.run(&["budget", &run, "--add-tokens", "400"]).expect_code(0);
+    assert!(added.stdout().contains("of 500 tokens are used"), "{}", added.stdout());
     place.run(&["pause", &run]).expect_code(0);
     steps.write_all(b"go\n").expect("the reader is gone");
     until("two");

@@ -1,0 +1,195 @@
+//! The way on with a map or a fanout whose answer is not whole: what is kept, what to type, and the budget that is used up.
+
+use offshoot_audit::{Account, Audit, Unit as AccountUnit};
+use offshoot_merge::MergeError;
+use offshoot_model::{CancelledBy, Reason, RefusalCode, RootId, RunId};
+use offshoot_policy::budget::Unit;
+use offshoot_spawner::FanAnswer;
+
+use super::super::engine::Engine;
+use super::super::interrupt::Interrupted;
+use super::super::pieces::AnswerRules;
+use super::is_stopped;
+use crate::code::NoteCode;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::wording;
+
+/// Names the tree, and what can be done with it where its answer is not whole.
+pub(super) fn tell_how_to_go_on(
+    answer: &FanAnswer,
+    terms: &AnswerRules,
+    interrupted: Interrupted,
+    (id, reason, spent): (RunId, &Reason, Option<AccountUnit>),
+    cx: &Invocation,
+) {
+    let (completed, total) = (answer.completed, answer.total);
+    let word = if interrupted == Interrupted::Yes { "interrupted: " } else { "" };
+    let done = match total {
+        // A merge of earlier results.
+        0 => format!("{word}tree {id}"),
+        _ => format!("{word}{completed} of {total} pieces completed, tree {id}"),
+    };
+    cx.output.note(NoteCode::PiecesCompleted, done);
+    if interrupted == Interrupted::Yes {
+        let strategy = &terms.merging;
+        let merge = match completed {
+            0 => String::new(),
+            _ => format!(", `offshoot merge --strategy {strategy} --children {id}` merges it"),
+        };
+        let failed = match answer.failed.keys().any(|code| !is_stopped(code)) {
+            true => ", with `--failed --cancelled` also with what had failed",
+            false => "",
+        };
+        cx.output.hint(NoteCode::HowToGoOn, format_args!(
+            "what is done is kept: `offshoot resume {id}` goes on with the rest{failed}, `offshoot tree {id}` shows it{merge}"
+        ));
+    } else if let (Err(MergeError::NotAnswered { .. }), 0) = (&answer.verdict, total) {
+        let again = format_args!("`offshoot resume {id} --failed` asks again");
+        cx.output.hint(NoteCode::HowToGoOn, again);
+    } else if let Err(MergeError::NotAnswered { .. }) = &answer.verdict {
+        cx.output.hint(NoteCode::HowToGoOn, format_args!(
+            "the results are kept: `offshoot resume {id} --failed` asks again, `offshoot merge --children {id} --strategy STRATEGY` merges them in another way"
+        ));
+    } else if answer.is_success()
+        && !answer.failed.is_empty()
+        && not_paid(answer).is_none()
+        && spent.is_none()
+    {
+        let failed = answer.failed.keys().any(|code| !is_stopped(code));
+        let stopped = answer.failed.keys().any(|code| is_stopped(code));
+        let options = match (failed, stopped) {
+            (_, false) => "--failed",
+            (false, true) => "--cancelled",
+            (true, true) => "--failed --cancelled",
+        };
+        cx.output.hint(NoteCode::HowToGoOn, format_args!(
+            "`offshoot stats {id}` sums up why pieces have no answer, `offshoot resume {id} {options}` runs them again"
+        ));
+    } else if let Some(options) = options_to_go_on(answer, reason, spent) {
+        cx.output.hint(
+            NoteCode::HowToGoOn,
+            format_args!(
+                "what is done is kept: `offshoot resume {id}{options}` goes on with the rest"
+            ),
+        );
+    }
+    if answer.verdict.as_ref().is_err_and(is_of_merge) && total > 0 {
+        cx.output.hint(NoteCode::HowToGoOn, format_args!(
+            "the results are kept: `offshoot merge --children {id} --strategy STRATEGY` merges them in another way, and nothing runs again"
+        ));
+    }
+}
+
+/// True if the results that there are have no answer by this merge, and may have one by another.
+const fn is_of_merge(error: &MergeError) -> bool {
+    match error {
+        MergeError::NotANumber { .. }
+        | MergeError::NotText { .. }
+        | MergeError::DuplicateKey { .. }
+        | MergeError::NoQuorum { .. } => true,
+        MergeError::Missing { .. }
+        | MergeError::PiecesFailed { .. }
+        | MergeError::NoneCompleted { .. }
+        | MergeError::InputChanged { .. }
+        | MergeError::NotAnswered { .. }
+        | MergeError::Elsewhere { .. } => false,
+    }
+}
+
+/// Returns the options with which a tree that ended for this reason goes on; none where its answer stands.
+fn options_to_go_on(
+    answer: &FanAnswer,
+    reason: &Reason,
+    spent: Option<AccountUnit>,
+) -> Option<String> {
+    let not_paid = not_paid(answer);
+    let is_for_money = not_paid.is_some() || spent.is_some();
+    let refused_unit = refused_unit(answer);
+    // All pieces were refused, and would be again.
+    let has_begun = answer.completed > 0 || !answer.failed.is_empty() || refused_unit.is_some();
+    if answer.missing() == 0 || !has_begun || answer.is_success() && !is_for_money {
+        return None;
+    }
+    let mut options = String::new();
+    // Pieces that were cancelled with their tree go on without an option.
+    let has_failed =
+        answer.failed.keys().any(|code| !is_stopped(code) && **code != *"not_recorded");
+    let too_many_failed = *reason == (Reason::Cancelled { by: CancelledBy::MaxFail });
+    if has_failed || too_many_failed {
+        options.push_str(" --failed");
+    }
+    let was_stopped = !too_many_failed
+        && answer
+            .failed
+            .keys()
+            .any(|code| matches!(&**code, "deadline" | "park_limit" | "cancelled"));
+    if has_failed
+        && (was_stopped
+            || matches!(
+                reason,
+                Reason::Deadline | Reason::ParkLimit { .. } | Reason::Budget { .. }
+            ))
+    {
+        options.push_str(" --cancelled");
+    }
+    options.push_str(match (reason, spent) {
+        (Reason::Deadline, _) => " --deadline 2h",
+        (_, Some(AccountUnit::MicroUsd)) => " --budget-usd USD",
+        (_, Some(AccountUnit::Tokens)) => " --budget-tokens N",
+        (_, None) => match not_paid {
+            // Amounts of money are written so, and tokens are not.
+            Some(message) if message.contains('$') => " --budget-usd USD",
+            Some(_) => " --budget-tokens N",
+            None => match refused_unit {
+                Some(Unit::Usd) => " --budget-usd USD",
+                Some(Unit::Tokens) => " --budget-tokens N",
+                None => "",
+            },
+        },
+    });
+    Some(options)
+}
+
+/// Returns what a piece says that was not started because too little was left of the budget that the pieces share.
+fn not_paid(answer: &FanAnswer) -> Option<&str> {
+    let mut errors = answer.failures.iter().filter_map(|(_, piece)| piece.error.as_ref());
+    errors.find(|error| error.code == "budget_pool").map(|error| &*error.message)
+}
+
+/// Returns the unit of the budget of which a piece was refused its part.
+fn refused_unit(answer: &FanAnswer) -> Option<Unit> {
+    let refusals = answer.refused.iter().map(|piece| &piece.refusal);
+    let mut refusals = refusals.filter(|refusal| refusal.code == RefusalCode::BudgetExhausted);
+    let message = &refusals.next()?.message;
+    Some(if message.contains(" usd") { Unit::Usd } else { Unit::Tokens })
+}
+
+/// Returns the budget that has ended a tree for this reason, or pieces of one whose answer stands; none where no budget is used up.
+pub(super) fn spent_budget(
+    engine: &Engine,
+    root: RootId,
+    answer: &FanAnswer,
+    reason: &Reason,
+) -> Result<Option<Account>, Failure> {
+    let unit = match reason {
+        Reason::Budget { unit } if unit == "usd" => Some(AccountUnit::MicroUsd),
+        Reason::Budget { .. } => Some(AccountUnit::Tokens),
+        // Pieces that a budget above them stopped were cancelled.
+        _ if answer.is_success() && answer.failed.contains_key("cancelled") => None,
+        _ => return Ok(None),
+    };
+    let mut audit = Audit::new();
+    for event in engine.store.events(root, 0) {
+        audit.apply(&event?);
+    }
+    let mut accounts = audit.balance(root.run()).into_iter();
+    Ok(accounts.find(|account| unit.map_or(account.free == 0, |unit| account.unit == unit)))
+}
+
+/// Says what was granted and used of a budget that is used up.
+pub(super) fn budget_used_up(account: &Account) -> String {
+    let Account { unit, granted, used, overrun, .. } = *account;
+    let [granted, used] = [granted.into(), used + overrun].map(|it| wording::amount(unit, it));
+    format!("the budget is used up: {used} of {granted} are used")
+}

@@ -1,0 +1,67 @@
+//! A map that ends without answers of some pieces because of its budget: what it says, and that what it advises to type goes on.
+
+use offshoot_fake_model_api::{FakeModelApi, Reply, Rule, Usage};
+
+use crate::command::{Outcome, Place};
+use crate::openai::stage;
+
+const PRICE: &str = "[prices.small]\ninputPerMillion = 1000\noutputPerMillion = 1000\n";
+const MAP: [&str; 8] =
+    ["--config", "c.toml", "map", "--runtime", "openai", "--split", "lines:1", "--task"];
+
+/// A service whose answers cost 0.27 dollars each, and an input of six pieces.
+fn six_pieces(more: &str) -> (Place, FakeModelApi) {
+    let used = Usage { input: 270, output: 0, ..Usage::default() };
+    let (place, api) = stage([Rule::always(Reply::text("fruit")).usage(used)], more);
+    place.file("in", (1..=6).map(|line| format!("{line}\n")).collect::<String>());
+    (place, api)
+}
+
+#[track_caller]
+fn says(outcome: &Outcome, texts: &[&str]) {
+    for text in texts {
+        assert!(outcome.stderr.contains(text), "`{text}` is not said: {}", outcome.stderr);
+    }
+}
+
+#[test]
+fn an_answer_without_the_pieces_that_a_budget_stopped_says_so() {
+    let (place, api) = six_pieces(PRICE);
+    let words = ["name a fruit", "--budget-usd", "0.54", "--on-failure", "skip", "in"];
+    let outcome = place.run(&[&MAP[..], &words].concat()).expect_code(0);
+    assert_eq!(outcome.stdout().matches("fruit").count(), 2);
+    let (used_up, way_on) =
+        ("the budget is used up: $0.54 of $0.54 are used", " --budget-usd USD` goes on with");
+    says(&outcome, &["warning: ", used_up, way_on]);
+    // The same end without an answer.
+    let words = ["name a fruit", "--budget-usd", "0.54", "in"];
+    let outcome = place.run(&[&MAP[..], &words].concat()).expect_code(4);
+    says(&outcome, &["error: the budget is used up", used_up, way_on]);
+    let resumed = place.run(&["resume", "last", "--budget-usd", "2"]).expect_code(0);
+    assert_eq!(resumed.stdout().matches("fruit").count(), 6);
+    assert_eq!(api.requests().len(), 8, "no piece is paid for twice");
+    assert!(!resumed.stderr.contains("used up"), "{}", resumed.stderr);
+    place.run(&["audit", "last"]).expect_code(0);
+}
+
+#[test]
+fn pieces_that_are_refused_for_one_reason_are_told_in_one_line() {
+    let (place, api) = six_pieces("");
+    let words = ["name a fruit", "--budget-usd", "1", "in"];
+    let outcome = place.run(&[&MAP[..], &words].concat()).expect_code(3);
+    says(&outcome, &["error: 6 pieces: there is a budget in usd", "hint: use a runtime"]);
+    // All would be refused again.
+    assert!(!outcome.stderr.contains("offshoot resume"), "{}", outcome.stderr);
+    assert_eq!(api.requests().len(), 0);
+}
+
+#[test]
+fn where_no_piece_has_an_answer_none_can_be_left_out() {
+    let (place, _api) = six_pieces("");
+    let words = ["map", "--split", "lines:1", "in", "--"];
+    let failed = |command: &[&str]| place.run(&[&words[..], command].concat()).expect_code(1);
+    let none = failed(&["false"]);
+    says(&none, &["6 of 6 pieces did not complete", " --failed` goes on with the rest"]);
+    assert!(!none.stderr.contains("--on-failure skip"), "{}", none.stderr);
+    says(&failed(&["grep", "1"]), &["5 of 6 pieces did not complete", "--on-failure skip"]);
+}
