@@ -1,10 +1,10 @@
-//! Runs of plugins whose requests to models go through the meter: a program that works for several runs at once.
+//! Runs of plugins whose requests to models go through the meter: a program that works for several runs at once, and a library.
 
 use std::fs;
 use std::process::Command;
 
 use offshoot_fake_model_api::{FakeModelApi, Reply, Rule, Script};
-use offshoot_test_support::named_pipe;
+use offshoot_test_support::{named_pipe, workspace_plugin};
 
 use crate::command::{Outcome, Place};
 use crate::metered::{KEY, ask_as_a_stranger, events, of_kind, prices};
@@ -12,9 +12,9 @@ use crate::walls::followed_until;
 
 /// A runtime that asks a model twice for each run, for a longer answer the second time. It says nothing of the run before its first answer.
 /// The task `tell` is answered with the names of variables of its environment that lead to a provider; `hand out` writes down the address and
-/// the ticket, and waits; `ask and wait` asks once, and waits.
+/// the ticket, and waits; `ask and wait` asks once, and waits; `send out` has a program of its own ask.
 const ASKS: &str = r#"
-import json, os, sys, threading, urllib.error, urllib.request
+import json, os, subprocess, sys, threading, urllib.error, urllib.request
 
 MANIFEST = {"v": 1, "name": "asks", "version": "0.1.0", "runtimes": [{"name": "asks", "abilities": {"cost": "estimated"}}]}
 lock = threading.Lock()
@@ -36,6 +36,9 @@ def work(id, launch):
     elif launch["task"] == "ask and wait":
         said = ask(meter, 100)
         open("hold").read()
+    elif launch["task"] == "send out":
+        asks = [sys.executable, __file__, json.dumps(meter)]
+        said = subprocess.run(asks, stdout=subprocess.PIPE, text=True, check=True).stdout
     elif launch["task"] == "hand out":
         send(op="event", of=id, kind=5, payload={"v": 1, "status": "started"})
         with open("told", "w") as told:
@@ -50,6 +53,8 @@ def work(id, launch):
     reason = {"kind": "exit_code", "code": code} if code else {"kind": "completed", "exit_code": None}
     send(id=id, ok={"v": 1, "reason": reason, "output": "text"}, body=said)
 
+if len(sys.argv) > 1:
+    sys.exit(print(ask(json.loads(sys.argv[1]), 100)))
 for text in sys.stdin:
     line = json.loads(text)
     op, id = line.get("op"), line.get("id")
@@ -67,6 +72,7 @@ for text in sys.stdin:
 struct Stage {
     place: Place,
     api: FakeModelApi,
+    runtime: &'static str,
 }
 
 impl Stage {
@@ -85,11 +91,26 @@ impl Stage {
         let other = "[runtimes.claude]\nkeyEnv = \"OPERATOR_KEY\"\n";
         place.file("c.toml", format!("{other}[runtimes.asks]\nmeter = \"on\"\n{}", prices()));
         let api = FakeModelApi::start(Script::new([Rule::always(Reply::text("hello"))]));
-        Self { place, api: api.expect("a free port") }
+        Self { place, api: api.expect("a free port"), runtime: "asks" }
+    }
+
+    /// With a library in place of the program: the runtime of chat endpoints.
+    fn with_library() -> Self {
+        let stage = Self { runtime: "chat", ..Self::new() };
+        let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+        let about = "name = \"openai\"\nversion = \"0.1.0\"\nabi = \"1.0\"\nruntimes = [\"openai\", \"chat\"]\n";
+        let files = format!("[files.{target}]\npath = \"liboffshoot_plugin_openai.so\"\n");
+        let about = stage.place.file("plugins/openai/plugin.toml", format!("{about}\n{files}"));
+        let built = workspace_plugin("openai");
+        fs::copy(&built, about.with_file_name("liboffshoot_plugin_openai.so")).expect("built");
+        let options =
+            "[runtimes.chat]\nmeter = \"on\"\n[runtimes.chat.options]\nmodel = \"priced-1\"\n";
+        stage.place.file("c.toml", format!("{options}{}", prices()));
+        stage
     }
 
     fn command(&self, words: &[&str]) -> Command {
-        let plugin = ["--plugin-path", "plugins", "--runtime", "asks"];
+        let plugin = ["--plugin-path", "plugins", "--runtime", self.runtime];
         let (command, rest) = words.split_first().expect("a command");
         let words = [&["--config", "c.toml", "-q", command], &plugin[..], rest].concat();
         self.given(self.place.command(&words))
@@ -125,6 +146,45 @@ fn what_a_plugin_asks_is_counted_and_what_cannot_be_paid_does_not_leave() {
     assert!(outcome.stderr.contains("budget"), "{}", outcome.text());
     assert_eq!(of_kind(&events(&stage.place), "request_reserved").len(), 1);
     assert_eq!(stage.api.conversations().len(), 3, "it has not left");
+    stage.place.run(&["audit", "last"]).expect_code(0);
+}
+
+#[test]
+fn what_a_program_of_a_plugin_asks_is_charged_to_its_run() {
+    for per in ["run", "plugin"] {
+        let stage = Stage::with(per);
+        let outcome = stage.run(&["run", "--budget-usd", "1", "send out"]).expect_code(0);
+        assert_eq!(outcome.stdout(), "hello\n\n", "a process for each {per}");
+        assert_eq!(of_kind(&events(&stage.place), "request_settled").len(), 1);
+        stage.place.run(&["audit", "last"]).expect_code(0);
+    }
+}
+
+/// A library asks from within the supervisor.
+#[test]
+fn what_a_library_asks_is_counted_and_what_cannot_be_paid_does_not_leave() {
+    let stage = Stage::with_library();
+    let words = ["fanout", "--budget-usd", "1", "--merge", "concatenate", "--task", "a"];
+    let outcome = stage.run(&[&words[..], &["--task", "b"]].concat()).expect_code(0);
+    assert_eq!(outcome.stdout().matches("hello").count(), 2);
+    let of_two = events(&stage.place);
+    assert_eq!(of_kind(&of_two, "request_settled").len(), 2);
+    let mut runs: Vec<&str> = of_two
+        .iter()
+        .filter(|event| event["kind"]["type"] == "request_settled")
+        .filter_map(|event| event["run"].as_str())
+        .collect();
+    runs.dedup();
+    assert_eq!(runs.len(), 2, "each has asked for itself");
+    let shows = format!("Bearer {KEY}");
+    assert!(stage.api.requests().iter().all(|it| it.authorization.as_deref() == Some(&*shows)));
+    let shown = stage.place.run(&["show", "last"]).expect_code(0);
+    assert!(shown.stdout().contains(" metered"), "{}", shown.text());
+    stage.place.run(&["audit", "last"]).expect_code(0);
+    // The price of the question alone is more.
+    let outcome = stage.run(&["run", "--budget-usd", "0.000001", "a"]).expect_code(4);
+    assert!(outcome.stderr.contains("budget"), "{}", outcome.text());
+    assert_eq!(stage.api.conversations().len(), 2, "it has not left");
     stage.place.run(&["audit", "last"]).expect_code(0);
 }
 
