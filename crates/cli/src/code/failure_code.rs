@@ -242,6 +242,8 @@ pub(crate) enum FailureCode {
     PiecesStopped,
     /// The budget of a map or a fanout is used up, so that pieces were ended.
     ///
+    /// Text: the budget is used up: {used} of {granted} are used
+    ///
     /// Hint: how to go on, as `how_to_go_on` below
     BudgetUsedUp,
     /// `resume` is given a tree that a supervisor runs.

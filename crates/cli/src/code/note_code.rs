@@ -209,6 +209,8 @@ pub(crate) enum NoteCode {
     /// The answer stands without more pieces than are listed.
     MoreLeftOut,
     /// The answer stands without pieces that were ended because the budget is used up.
+    ///
+    /// Text: the budget is used up: {used} of {granted} are used
     LeftOutForBudget,
     /// A map or a fanout is over.
     PiecesCompleted,

@@ -276,9 +276,13 @@ fn tell_what_failed(
     let mut hints = HashSet::new();
     let alike = refused_alike(answer);
     if let Some((refusal, many)) = alike {
-        let message = format!("{many} pieces: {}", refusal.message);
+        let (message, hint) = (&refusal.message, refusal.hint.clone());
         hints.extend(&refusal.hint);
-        cx.output.error(&Complaint::new(FailureCode::PieceFailed, message, refusal.hint.clone()));
+        cx.output.error(&Complaint::new(
+            FailureCode::PieceFailed,
+            format!("{many} pieces: {message}"),
+            hint,
+        ));
     }
     let refused = answer
         .refused
