@@ -125,7 +125,17 @@ impl fmt::Display for Opportunities {
         for other in others {
             write!(f, ", {} with {}", time(other), other.max_concurrent)?;
         }
-        f.write_str(" (by a replay of the record)")
+        let left_out: Vec<String> = queued
+            .iter()
+            .filter(|queued| !queued.bound.is_replayed())
+            .map(|queued| queued.bound.to_string())
+            .collect();
+        match left_out.as_slice() {
+            [] => f.write_str(" (by a replay of the record)"),
+            bounds => {
+                write!(f, " (by a replay of the record without waits for {})", bounds.join(", "))
+            }
+        }
     }
 }
 
@@ -149,6 +159,23 @@ mod tests {
         check([Some(0), Some(0), Some(0)], None);
         check([None, Some(300), Some(100)], None);
         check([Some(1), None, Some(100)], None);
+    }
+
+    #[test]
+    fn waits_that_a_replay_leaves_out_are_named() {
+        let queued = |bound| Queued { bound, ms: 1000 };
+        let found = |bounds: &[Bound]| Opportunities {
+            queued: bounds.iter().cloned().map(queued).collect(),
+            slowest_chain: Chain::default(),
+            cache_reads: None,
+            slots: vec![Replayed { max_concurrent: 1, ms: 5000 }],
+        };
+        let said = found(&[Bound::MaxConcurrent, Bound::Pool, Bound::Memory]).to_string();
+        let expected =
+            "(by a replay of the record without waits for the budget that they share, memory)";
+        assert!(said.ends_with(expected), "{said}");
+        let said = found(&[Bound::MaxConcurrent, Bound::Other]).to_string();
+        assert!(said.ends_with("(by a replay of the record)"), "{said}");
     }
 
     #[test]

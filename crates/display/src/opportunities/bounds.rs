@@ -54,6 +54,29 @@ pub enum Bound {
     Other,
 }
 
+impl Bound {
+    /// True if a replay of the record with other numbers of slots has this reason to wait.
+    pub(super) const fn is_replayed(&self) -> bool {
+        match self {
+            Self::MaxConcurrent
+            | Self::MaxConcurrentPerLevel
+            | Self::MaxConcurrentBelow { .. }
+            | Self::Needs
+            | Self::Retries
+            | Self::Other => true,
+            Self::Breaker
+            | Self::Quota
+            | Self::Pace
+            | Self::PrimeCache
+            | Self::Pool
+            | Self::Memory
+            | Self::Host
+            | Self::Account
+            | Self::Pause => false,
+        }
+    }
+}
+
 /// The time that runs stood in line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Queued {
