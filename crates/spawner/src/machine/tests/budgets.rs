@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use offshoot_model::{
     AgentId, BudgetRequest, CancelledBy, Cost, CostKnowledge, Ending, Event, EventKind, MicroUsd,
-    Origin, PiecesAgain, Reason, RefusalCode, RunStatus, SpawnRequest,
+    Origin, PiecesAgain, Reason, RefusalCode, RunId, RunStatus, SpawnRequest,
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_policy::budget::Unit;
@@ -133,6 +133,35 @@ fn that_pieces_wait_for_their_budget_is_on_record() {
     assert_eq!(told(&world), [("pool_short", true); 2], "once by each supervisor");
     world.cancel(waits, Reach::Subtree, CancelledBy::Operator);
     assert_eq!(told(&world)[2..], [("pool_enough", true)], "no piece waits any more");
+}
+
+/// Of pieces below an agent, too: with the end of their parent they wait for no budget any more.
+#[test]
+fn pieces_of_an_agent_wait_for_their_budget_no_longer_than_it_lives() {
+    let mut world = pool(2_000);
+    let parent = world.spawn_piece();
+    let [first, second] = [(); 2].map(|()| {
+        let piece = world.spawn(parent, Origin::Piece, SpawnRequest::default());
+        piece.expect("an agent may divide its work")
+    });
+    let told = |world: &World| -> Vec<(&'static str, RunId)> {
+        let of = |event: &Event| match &event.kind {
+            EventKind::PoolShort { run } | EventKind::PoolEnough { run } => {
+                Some((event.kind.name(), *run))
+            }
+            _ => None,
+        };
+        world.record.iter().filter_map(of).collect()
+    };
+    let id = world.id(parent);
+    assert_eq!((world.holding(), told(&world)), (vec![parent, first], vec![("pool_short", id)]));
+    world.cancel(parent, Reach::Subtree, CancelledBy::Operator);
+    for run in [first, parent] {
+        world.finish(run);
+    }
+    assert_eq!(told(&world)[1..], [("pool_enough", id)]);
+    assert!(world.status(second).is_some_and(RunStatus::is_terminal));
+    world.crash();
 }
 
 #[test]
