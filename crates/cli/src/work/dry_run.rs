@@ -395,9 +395,15 @@ impl Budget {
             Shared::Pool => {
                 let at_first = match self.at_first {
                     None => String::new(),
-                    Some(1) => ", and works alone until it has ended".to_owned(),
+                    Some(1) => {
+                        ", and works alone until it has ended, then at most twice as many work as have ended"
+                            .to_owned()
+                    }
                     Some(many) => {
-                        format!(", and at most {} work until one has ended", count(many))
+                        format!(
+                            ", and at most {} work at once, or twice as many as have ended where that is more",
+                            count(many)
+                        )
                     }
                 };
                 format!(

@@ -83,7 +83,7 @@ fn a_dry_run_counts_the_tasks_that_may_cost() {
     assert!(json["budget"].get("atFirst").is_none(), "{json}");
     place.file("tasks.jsonl", "{\"task\":\"a\"}\n".repeat(4));
     let planned = with(&["--runtime", "openai", "--budget-usd", "0.4"]).stdout().to_owned();
-    assert!(planned.contains("as it starts, and at most 2 work until one has ended"), "{planned}");
+    assert!(planned.contains("as it starts, and at most 2 work at once, or twice"), "{planned}");
     let rich = with(&["--runtime", "openai", "--budget-usd", "90", "--json"]).json();
     assert_eq!(rich["budget"]["atFirst"], 4, "no more than there are");
     assert!(api.requests().is_empty());

@@ -301,7 +301,7 @@ fn pieces_share_a_budget_until_it_is_used_up() {
     let planned = place.run(&[&map[..], &["--dry-run"], &words].concat()).expect_code(0);
     for expected in [
         // A short task costs more with this price, and no first part is more than half.
-        "budget: one pool of $2.00 for all; the first agent takes $1.00 as it starts, and works alone until it has ended: later ones",
+        "budget: one pool of $2.00 for all; the first agent takes $1.00 as it starts, and works alone until it has ended, then at most twice as many work as have ended: later ones",
         "cost: not known before; at most $2.00",
     ] {
         assert!(planned.stdout().contains(expected), "{}", planned.stdout());
