@@ -6,9 +6,10 @@ use std::path::Path;
 
 use offshoot_audit::{
     Account, AccountPeak, Audit, Busy, Deliveries, Findings, HostAudit, HostFindings, HostTree,
+    Unit,
 };
 use offshoot_display::number::{busy, count};
-use offshoot_model::{ContentHash, Event, RootId, Rules, error_chain};
+use offshoot_model::{ContentHash, Event, MicroUsd, RootId, Rules, error_chain};
 use offshoot_store::ChainHead;
 use serde::Serialize;
 
@@ -284,13 +285,23 @@ fn print(audited: &Audited, root: RootId, cx: &Invocation) -> Result<(), Failure
     })
 }
 
-/// `granted 1000 tokens = used 200 + overrun 0 + reserved 300 + free 500`, and the meaning of an overrun inside the budget.
+/// `granted 1000 tokens = used 200 + overrun 0 + reserved 300 + free 500`, or the same in dollars to the millionth, and the meaning of an
+/// overrun inside the budget.
 fn budget(account: &Account) -> String {
-    let Account { unit, granted, used, overrun, reserved, free, deficit } = account;
-    let unit = unit.as_str();
+    let Account { unit, granted, used, overrun, reserved, free, deficit } = *account;
+    let show = |amount: u128| match unit {
+        Unit::Tokens => amount.to_string(),
+        Unit::MicroUsd => {
+            format!("${}", MicroUsd::from_micros(u64::try_from(amount).unwrap_or(u64::MAX)))
+        }
+    };
+    let of = match unit {
+        Unit::Tokens => " tokens",
+        Unit::MicroUsd => "",
+    };
     let more = match deficit {
         0 => String::new(),
-        deficit => format!(" + deficit {deficit}"),
+        deficit => format!(" + deficit {}", show(deficit)),
     };
     let meaning = match (overrun, deficit) {
         (1.., 0) => {
@@ -298,7 +309,35 @@ fn budget(account: &Account) -> String {
         }
         _ => "",
     };
+    let [granted, used, overrun, reserved, free] =
+        [granted.into(), used, overrun, reserved, free].map(show);
     format!(
-        "granted {granted}{more} {unit} = used {used} + overrun {overrun} + reserved {reserved} + free {free}{meaning}"
+        "granted {granted}{more}{of} = used {used} + overrun {overrun} + reserved {reserved} + free {free}{meaning}"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_shown_in_its_unit_and_adds_up() {
+        let of = |unit, deficit| Account {
+            unit,
+            granted: 1_000_000,
+            used: 41_601,
+            overrun: 0,
+            reserved: 8_399,
+            free: 950_000,
+            deficit,
+        };
+        assert_eq!(
+            budget(&of(Unit::MicroUsd, 0)),
+            "granted $1.00 = used $0.041601 + overrun $0.00 + reserved $0.008399 + free $0.95"
+        );
+        assert_eq!(
+            budget(&of(Unit::Tokens, 5)),
+            "granted 1000000 + deficit 5 tokens = used 41601 + overrun 0 + reserved 8399 + free 950000"
+        );
+    }
 }
