@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!             too much to do: half of those that work
-//!  no bound ──────────────────────────────────────────▶ bound ──as many were answered as work──▶ one more
-//!     ▲ └──────── the reset of a quota: two ───────────▶ │ │ └─────too much to do once more──────▶ half
+//!  no bound ──────────────────────────────────────────▶ bound ──as many were answered as may work──▶ one more
+//!     ▲ └──────── the reset of a quota: two ───────────▶ │ │ └─────too much to do once more──────────▶ half
 //!     └───────────none is in line, or all may work───────┘
 //! ```
 //!
-//! A bound grows by one each time that as many runs were answered as work: slowly while few do, and never faster than the service
-//! answers. The owner of the tree counts the runs that work, without those that have children: a parent mostly waits, and what it waits
+//! A bound grows by one each time that as many runs were answered as may work, each counted once: a run alone that is answered often says
+//! nothing of what several would meet. The owner of the tree counts the runs that work, without those that have children: a parent mostly waits, and what it waits
 //! for must be able to start.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -76,7 +76,7 @@ impl Paces {
     ) -> Option<Option<u32>> {
         let pace = self.0.get_mut(account)?;
         pace.answered.insert(run);
-        if pace.answered.len() < working as usize || working > pace.most {
+        if pace.answered.len() < pace.most as usize || working > pace.most {
             return None;
         }
         Some(Some(pace.most + 1).filter(|more| *more < limit))
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_grows_by_one_when_as_many_are_answered_as_work() {
+    fn a_bound_grows_by_one_when_as_many_are_answered_as_may_work() {
         let (mut paces, account) = paced(2);
         let told = answers(&mut paces, &account, [run(1), run(1), run(2)], (2, 9));
         assert_eq!(told, [None, None, Some(Some(3))], "one run may be answered often");
@@ -202,6 +202,17 @@ mod tests {
         paces.paced(&account, None, runs(0..4));
         assert!(paces.is_empty() && paces.may_start(&account, 100));
         assert_eq!(paces.answered(&account, run(1), (1, 9)), None);
+    }
+
+    /// One answer of a run is several events: its words, its use, its end.
+    #[test]
+    fn a_run_that_works_alone_makes_its_bound_grow_by_nothing() {
+        let (mut paces, account) = paced(2);
+        assert_eq!(answers(&mut paces, &account, [run(1); 9], (1, 9)), [None; 9]);
+        // One after the other is as good as two at once.
+        assert_eq!(paces.answered(&account, run(2), (1, 9)), Some(Some(3)));
+        paces.paced(&account, Some(3), runs(2..3));
+        assert_eq!(answers(&mut paces, &account, [run(2), run(3)], (2, 9)), [None; 2]);
     }
 
     #[test]

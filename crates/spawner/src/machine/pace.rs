@@ -1,7 +1,7 @@
 //! The pace of an account: so many of its runs work at once after its service had too much to do, or after the reset of a quota.
 //!
 //! ```text
-//!   a call or an attempt fails: too much to do ──▶ half of those that work ──as many were answered as work──▶ one more ──▶ …
+//!   a call or an attempt fails: too much to do ──▶ half of those that work ──as many were answered as may work──▶ one more ──▶ …
 //!                                                               ──none is in line──▶ no bound
 //! ```
 //!
