@@ -435,7 +435,11 @@ impl Audit {
                 self.doom(&exhausted);
                 wrong.map(|message| (Rule::Budget, message))
             }
-            (EventKind::RequestHeld { .. }, _) => run.meets_cap(),
+            (EventKind::RequestHeld { for_others: false, .. }, _) => run.meets_cap(),
+            (EventKind::RequestHeld { for_others: true, .. }, _) => {
+                self.books.return_unused(event.run);
+                None
+            }
             (EventKind::RequestRefused { .. }, _) => None,
             (EventKind::Overrun { tokens, micro_usd }, _) => {
                 let amounts = [*tokens, *micro_usd].map(u128::from);

@@ -188,12 +188,7 @@ impl Books {
             sum.requests = sum.requests.saturating_sub(amount.into());
             let is_whole = whole[at] && (sum.is_whole || sum.own == 0);
             (sum.own, sum.is_whole) = (sum.own + u128::from(charged), is_whole);
-            if sum.is_pooled {
-                // What it does not hold for other requests is its parent's again.
-                let kept = sum.spent() + sum.below.held + sum.requests + 1;
-                let kept = u64::try_from(kept).unwrap_or(u64::MAX);
-                sum.granted = sum.granted.map(|granted| granted.min(kept));
-            }
+            sum.return_unused();
             if charged > amount && sum.granted.is_some() {
                 wrong =
                     Some(format!("was charged {charged} {unit} for a request of at most {amount}"));
@@ -201,6 +196,13 @@ impl Books {
         }
         self.carry(run);
         (wrong, self.newly(run, &before))
+    }
+
+    /// A request of a run waits for others: what the run does not hold for its other requests is its parent's again.
+    pub(crate) fn return_unused(&mut self, run: RunId) {
+        let Some(entry) = self.accounts.get_mut(&run) else { return };
+        entry.sums.iter_mut().for_each(Sum::return_unused);
+        self.carry(run);
     }
 
     /// A run stands in line again: what it has not used of what it drew is its parent's.
@@ -355,6 +357,15 @@ impl Sum {
     fn with(&self, taken: u128) -> Option<u128> {
         let all = u128::from(self.granted?) + taken;
         Some(all.saturating_sub(self.spent() + self.below.held + self.requests))
+    }
+
+    /// Of a pool, all but what is taken is the parent's again. One unit stays, because a part that is used up would stop the run.
+    fn return_unused(&mut self) {
+        if self.is_pooled {
+            let kept = self.spent() + self.below.held + self.requests + 1;
+            let kept = u64::try_from(kept).unwrap_or(u64::MAX);
+            self.granted = self.granted.map(|granted| granted.min(kept));
+        }
     }
 
     fn beyond(&self) -> u128 {

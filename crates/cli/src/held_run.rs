@@ -11,7 +11,7 @@ pub(crate) struct HeldRun {
     /// At the root what holds the tree back, at a run in line what of it holds the run.
     #[serde(flatten)]
     holds: TreeHolds,
-    /// The time since which a request of it to a model waits for more budget.
+    /// The time since which a request of it to a model waits for room in the budget.
     #[serde(serialize_with = "offshoot_model::rfc3339", skip_serializing_if = "Option::is_none")]
     at_cap_since: Option<Timestamp>,
     /// The wait before its next call to a service that has refused or broken off the last one.

@@ -30,7 +30,7 @@ pub enum Hold<'a> {
     Host(Timestamp),
     /// Runs of an account in line wait for a slot of it.
     Account(&'a FullAccount),
-    /// A request of the run to a model waits for more budget since this time.
+    /// A request of the run to a model waits for room in the budget since this time.
     Cap(Timestamp),
     /// The run waits before its next call to a service that has refused or broken off the last one.
     BacksOff(&'a BackOff),
@@ -154,7 +154,7 @@ impl<'a> Hold<'a> {
             Self::Account(full) => {
                 format!("for {so_long} until another run of {} ends", full.account)
             }
-            Self::Cap(_) => format!("for {so_long} until it is given more budget"),
+            Self::Cap(_) => format!("for {so_long} until its budget has room"),
             Self::BacksOff(it) => {
                 let when = match is_due(it.until) {
                     true => "asked again now".to_owned(),
@@ -233,10 +233,12 @@ fn account(full: &FullAccount) -> String {
     )
 }
 
-/// Says that a request of a run waits for more budget.
+/// Says that a request of a run waits for room in the budget.
 pub fn cap(since: Timestamp) -> String {
     let since = number::moment(since);
-    format!("held since {since}: a request to a model waits for more budget (`offshoot budget`)")
+    format!(
+        "held since {since}: a request to a model waits for room in the budget (`offshoot budget RUN --add`)"
+    )
 }
 
 /// Says that a run waits before it asks its service again.
@@ -305,14 +307,27 @@ mod tests {
         timed.start(0, a);
         timed.start(0, b);
         let model = "m".into();
-        timed.say(1, a, EventKind::RequestHeld { request: 1, model, tokens: 9, micro_usd: None });
+        timed.say(
+            1,
+            a,
+            EventKind::RequestHeld {
+                request: 1,
+                model,
+                tokens: 9,
+                micro_usd: None,
+                for_others: false,
+            },
+        );
         timed.again(1, b, Some(Reason::ExitCode { code: 75 }), Some(1_000));
         let mut tree = Tree::of(&timed.events);
         let told = |tree: &Tree| -> Vec<String> {
             tree.nodes().flat_map(|node| held(tree, node)).collect()
         };
         let [cap, parked] = &told(&tree)[..] else { panic!("{:?}", told(&tree)) };
-        assert!(cap.contains("more budget") && parked.contains("attempt 2"), "{cap}; {parked}");
+        assert!(
+            cap.contains("room in the budget") && parked.contains("attempt 2"),
+            "{cap}; {parked}"
+        );
         tree.lose(timed.events[0].root);
         assert_eq!(told(&tree), [""; 0]);
     }

@@ -159,7 +159,8 @@ pub enum EventKind {
         /// The most that it costs, in millionths of a dollar; none where that is not known.
         micro_usd: Option<u64>,
     },
-    /// A request of the run to a model is more than the run has left, and waits for more: `budget.onCap` is `pause`.
+    /// A request of the run to a model waits for room in the budget: for more of it where `budget.onCap` is `pause`, or until requests beside it are
+    /// over. In the second case the run has given back to its pool what it had not used.
     RequestHeld {
         /// The number of the request.
         request: u64,
@@ -169,6 +170,9 @@ pub enum EventKind {
         tokens: u64,
         /// The most that it costs, in millionths of a dollar; none where that is not known.
         micro_usd: Option<u64>,
+        /// True if it waits until requests beside it are over.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        for_others: bool,
     },
     /// A request to a model is over, and is charged. What else was reserved for it is free again.
     RequestSettled {

@@ -72,7 +72,7 @@ pub struct TreeNode {
     /// The other attempt that the run waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parked: Option<Parked>,
-    /// The time since which a request of the run to a model waits for more budget.
+    /// The time since which a request of the run to a model waits for room in the budget.
     #[serde(serialize_with = "crate::rfc3339", skip_serializing_if = "Option::is_none")]
     pub at_cap_since: Option<Timestamp>,
     /// The wait of the run before its next call to a service that has refused or broken off the last one.

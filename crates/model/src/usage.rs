@@ -137,6 +137,14 @@ impl Usage {
         self.input + self.output + self.cache_read + self.cache_write
     }
 
+    /// Returns the number of tokens that were reported, without those that are estimated.
+    pub fn reported(self) -> u64 {
+        let Self { input, output, cache_read, cache_write } = self;
+        [input, output, cache_read, cache_write]
+            .into_iter()
+            .fold(0, |sum, count| sum.saturating_add(count.lower_bound()))
+    }
+
     /// Returns these counts as lower bounds: what was reported of a run that was cut off.
     #[must_use]
     pub fn cut_off(self) -> Self {

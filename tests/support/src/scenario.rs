@@ -233,7 +233,13 @@ fn delegating(script: &mut Script, parent: RunId) {
     let cost = Cost::known(MicroUsd::from_micros(36_500));
     let model: std::sync::Arc<str> = "sonnet".into();
     let (request, tokens, micro_usd) = (1, 2_100, Some(7_800));
-    let held = EventKind::RequestHeld { request, model: model.clone(), tokens, micro_usd };
+    let held = EventKind::RequestHeld {
+        request,
+        model: model.clone(),
+        tokens,
+        micro_usd,
+        for_others: false,
+    };
     script.say(first, held);
     let reserved = EventKind::RequestReserved { request, model: model.clone(), tokens, micro_usd };
     script.say(first, reserved);

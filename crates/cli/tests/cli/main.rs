@@ -50,6 +50,7 @@ mod merge;
 mod messages;
 mod metered;
 mod metered_plugins;
+mod metered_pools;
 mod names;
 mod needs;
 mod notify;

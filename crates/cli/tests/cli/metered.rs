@@ -557,7 +557,7 @@ fn at_the_cap_a_program_waits_until_it_is_given_more() {
     assert_eq!(api.conversations().len(), 1, "it has not left");
     let tree = place.run(&["tree", "last"]).expect_code(0);
     assert!(
-        tree.stdout().contains("a request to a model waits for more budget"),
+        tree.stdout().contains("a request to a model waits for room in the budget"),
         "{}",
         tree.stdout()
     );

@@ -33,7 +33,7 @@ pub struct WireTreeNode {
     pub holds: TreeHolds,
     /// The other attempt that the run waits for. Absent from the answers of earlier versions.
     pub parked: Option<WireParked>,
-    /// The time since which a request of the run to a model waits for more budget. Absent from the answers of earlier versions, as the
+    /// The time since which a request of the run to a model waits for room in the budget. Absent from the answers of earlier versions, as the
     /// next one.
     #[serde(default, serialize_with = "rfc3339", deserialize_with = "from_rfc3339")]
     pub at_cap_since: Option<Timestamp>,

@@ -62,8 +62,9 @@ table! {
             None => number::tokens(TokenCount::Known(*tokens)),
         },
     );
-    Self::RequestHeld { request, model, tokens, micro_usd } => "request_held", format!(
-        "{request} to {model} waits for more budget, {} at most",
+    Self::RequestHeld { request, model, tokens, micro_usd, for_others } => "request_held", format!(
+        "{request} to {model} waits {}, {} at most",
+        if *for_others { "until requests beside it are over" } else { "for more budget" },
         match micro_usd {
             Some(micro_usd) => number::amounts(*tokens, *micro_usd),
             None => number::tokens(TokenCount::Known(*tokens)),

@@ -56,7 +56,7 @@ pub struct Node {
     pub not_removed: Option<Arc<str>>,
     /// The attempt for which it stands in line, after a fault of the one before.
     pub parked: Option<Parked>,
-    /// The time since which a request of it to a model waits for more budget.
+    /// The time since which a request of it to a model waits for room in the budget.
     pub at_cap: Option<Timestamp>,
     /// The wait before its next call to a service that has refused or broken off the last one.
     pub backs_off: Option<BackOff>,

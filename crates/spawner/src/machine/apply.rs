@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use offshoot_model::{
-    BudgetGrant, CostKnowledge, EventKind, MicroUsd, Reason, RequestEnding, Timestamp,
+    BudgetGrant, CostKnowledge, EventKind, MicroUsd, Reason, RefusalCode, RequestEnding, Timestamp,
 };
 use offshoot_policy::budget::Notice;
 
@@ -101,6 +101,21 @@ impl Machine {
                 if let Some(live) = live {
                     live.requests.get_or_insert_default().reserved(*request, model, held);
                     self.books.ledger.hold(id, held);
+                }
+            }
+            EventKind::RequestRefused { code, .. } => {
+                if let Some(live) = live
+                    && **code == *RefusalCode::BudgetExhausted.as_ref()
+                {
+                    live.requests.get_or_insert_default().has_asked = true;
+                }
+            }
+            EventKind::RequestHeld { for_others, .. } => {
+                if let Some(live) = live {
+                    live.requests.get_or_insert_default().has_asked = true;
+                }
+                if *for_others {
+                    self.books.ledger.return_unused(id);
                 }
             }
             EventKind::RequestSettled { request, ending, usage, cost, .. } => {
@@ -222,8 +237,6 @@ impl Machine {
             | EventKind::Progress { .. }
             | EventKind::BudgetNotice
             | EventKind::Overrun { .. }
-            | EventKind::RequestHeld { .. }
-            | EventKind::RequestRefused { .. }
             | EventKind::StallLent
             | EventKind::Alive
             // What services keep is not known to another supervisor.

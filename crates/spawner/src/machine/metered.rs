@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   asked ──▶ fits ─────────────▶ reserved, and leaves ──▶ settled: charged, the rest is free again
-//!        ├──▶ fits once others of the run are over ──▶ waits ──▶ …
+//!        ├──▶ fits once others are over ──▶ gives back what the run has not used of its pool, and waits ──▶ …
 //!        └──▶ fits never ───────▶ refused; with `budget.onCap: pause` held ──▶ waits for more budget ──▶ …
 //!                                   └──▶ the program gives up ──▶ its run stands in line until there is more, where its session goes on
 //! ```
@@ -36,12 +36,14 @@ pub(super) struct Requests {
     last: u64,
     /// The charges of those that are over.
     charged: (Usage, Cost),
-    /// The unit in which the last refused request was too much; none where one was granted since.
+    /// The unit in which there was no room for the last request; none where one was granted since.
     too_much: Option<Unit>,
     /// The number of refusals of each code that are not on record; zero where the first one is.
     refused: BTreeMap<Arc<str>, u64>,
-    /// The last request that is held for more budget, and on record as that.
-    held: Option<u64>,
+    /// The last request that waits for room, and is on record as that; true if it waits for others, and not for more budget.
+    held: Option<(u64, bool)>,
+    /// True if a request has left, or was known to be too much: the program asks through the meter.
+    pub(super) has_asked: bool,
     /// The quota that was used up, and its reset, where the last answer said so.
     wall: Option<(Option<Arc<str>>, Timestamp)>,
 }
@@ -103,8 +105,8 @@ pub enum RequestVerdict {
 enum Room {
     /// There is room now.
     Now,
-    /// There is room once others of the run are over.
-    Later,
+    /// There is room once others are over.
+    Later(Unit),
     /// There is never room.
     Never(Unit, Refusal),
 }
@@ -137,7 +139,7 @@ impl Requests {
 
     /// A request is reserved, in a live step or as the record says.
     pub(super) fn reserved(&mut self, request: u64, model: &Arc<str>, held: BudgetGrant) {
-        self.too_much = None;
+        (self.too_much, self.has_asked) = (None, true);
         self.last = self.last.max(request);
         self.open.insert(request, Open { model: Arc::clone(model), held });
     }
@@ -330,8 +332,9 @@ impl Machine {
     }
 
     /// Returns the use of a metered attempt that is over. Where its runtime has reported more tokens than went through the meter, some
-    /// requests went another way: then the report counts, and what they cost is not known. Where a program has asked nothing, its cost is
-    /// what the configuration says of such programs, and else not known.
+    /// requests went another way: then the report counts, and what they cost is not known. A runtime that estimates what a request may have used
+    /// knows less than the meter does. Where a program has asked nothing, its cost is what the configuration says of such programs, and
+    /// else not known.
     pub(super) fn metered_use(
         &self,
         run: RunIndex,
@@ -340,8 +343,8 @@ impl Machine {
     ) -> Option<(Usage, Cost)> {
         let live =
             self.runs[run.get()].live().filter(|live| live.cost == CostKnowledge::Metered)?;
-        let is_silent = reported.is_none_or(|(usage, _)| usage.total().lower_bound() == 0);
-        let has_asked = live.requests.as_ref().is_some_and(|requests| requests.last() > 0);
+        let is_silent = reported.is_none_or(|(usage, _)| usage.reported() == 0);
+        let has_asked = live.requests.as_ref().is_some_and(|requests| requests.has_asked);
         if !has_asked && is_silent && !never_started(reason) {
             return Some(live.unasked());
         }
@@ -352,8 +355,7 @@ impl Machine {
             Some((_, said)) if cost.unknown_runs > 0 && said.unknown_runs == 0 => said,
             _ => cost,
         };
-        let beside = reported
-            .filter(|(reported, _)| reported.total().lower_bound() > usage.total().lower_bound());
+        let beside = reported.filter(|(reported, _)| reported.reported() > usage.reported());
         Some(match beside {
             None => (usage, cost),
             Some((reported, _)) => (usage.at_least(reported.believed()), cost.cut_off()),
@@ -363,7 +365,9 @@ impl Machine {
     /// Returns true if a run whose last request was more than it has left goes on once the operator has given more: its terms say so, and
     /// its session goes on where it was.
     pub(super) fn waits_for_budget(&self, live: &Live, ending: &Ending) -> bool {
-        let was_held = |requests: &Requests| requests.too_much.is_some() && requests.held.is_some();
+        let was_held = |requests: &Requests| {
+            requests.too_much.is_some() && requests.held.is_some_and(|(_, for_others)| !for_others)
+        };
         let is_held = live.requests.as_deref().is_some_and(was_held);
         let is_capped = matches!(ending.reason, Reason::Budget { .. }) && is_held;
         let pauses = live.under.budget.on_cap() == OnCap::Pause;
@@ -419,7 +423,12 @@ impl Machine {
     /// Reserves, or refuses. Returns a request that has to wait.
     fn try_request(&mut self, ask: RequestAsk) -> Option<RequestAsk> {
         let verdict = match self.room_for(&ask) {
-            Room::Later => return Some(ask),
+            Room::Later(unit) => {
+                self.requests_of(ask.run).too_much = Some(unit);
+                // What the run gives back to its pool may be enough: at the end of the step all that wait are tried again, in their order.
+                self.hold_request(&ask, true);
+                return Some(ask);
+            }
             Room::Now => {
                 let micro_usd = ask.usd.map(MicroUsd::as_micros);
                 let RequestAsk { run, request, model, tokens, .. } = ask;
@@ -430,10 +439,9 @@ impl Machine {
             Room::Never(unit, refusal) => {
                 let live = self.runs[ask.run.get()].live_mut().expect("it runs");
                 let pauses = ask.is_last && live.under.budget.on_cap() == OnCap::Pause;
-                let requests = live.requests.get_or_insert_default();
-                requests.too_much = Some(unit);
+                live.requests.get_or_insert_default().too_much = Some(unit);
                 if pauses {
-                    self.hold_request(&ask);
+                    self.hold_request(&ask, false);
                     return Some(ask);
                 }
                 RequestVerdict::TooMuch(Box::new(refusal))
@@ -443,16 +451,21 @@ impl Machine {
         None
     }
 
-    /// A request waits for more budget, which is recorded once.
-    fn hold_request(&mut self, ask: &RequestAsk) {
-        let live = self.runs[ask.run.get()].live_mut().expect("it runs");
-        let requests = live.requests.get_or_insert_default();
-        if requests.held.replace(ask.request) == Some(ask.request) {
+    /// A request waits for room, which is recorded once.
+    fn hold_request(&mut self, ask: &RequestAsk, for_others: bool) {
+        let held = Some((ask.request, for_others));
+        if std::mem::replace(&mut self.requests_of(ask.run).held, held) == held {
             return;
         }
         let RequestAsk { run, request, model, tokens, usd, .. } = ask.clone();
         let micro_usd = usd.map(MicroUsd::as_micros);
-        self.record(run, EventKind::RequestHeld { request, model, tokens, micro_usd });
+        self.record(run, EventKind::RequestHeld { request, model, tokens, micro_usd, for_others });
+    }
+
+    /// Returns the requests of a run that works.
+    fn requests_of(&mut self, run: RunIndex) -> &mut Requests {
+        let live = self.runs[run.get()].live_mut().expect("it runs");
+        live.requests.get_or_insert_default()
     }
 
     fn room_for(&mut self, ask: &RequestAsk) -> Room {
@@ -468,7 +481,7 @@ impl Machine {
                 continue;
             }
             if u128::from(amount) <= self.books.ledger.once_others_are_over(id, unit) {
-                return Room::Later;
+                return Room::Later(unit);
             }
             return Room::Never(unit, too_much(unit, amount, left));
         }

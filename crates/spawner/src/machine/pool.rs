@@ -106,7 +106,7 @@ impl Machine {
     /// A run takes more out of the pool where what it has left is less than this, or nothing where no amount is named. True if it could.
     pub(super) fn draws(&mut self, run: RunIndex, asked: BudgetGrant) -> bool {
         let id = self.id(run);
-        let mut drew = false;
+        let mut drawn = Vec::new();
         for unit in Unit::ALL {
             let asked = unit.of(asked);
             let left = unit.of(self.books.ledger.left(id)).unwrap_or(0);
@@ -118,12 +118,14 @@ impl Machine {
             let more = self.more(run, unit, target, asked.is_none());
             let enough =
                 asked.is_none_or(|asked| left.saturating_add(unit.of(more).unwrap_or(0)) >= asked);
-            if enough && unit.of(more).is_some() {
-                self.take_from_pool(run, more);
-                drew = true;
+            match enough && unit.of(more).is_some() {
+                true => drawn.push(more),
+                // One unit without the other pays for nothing, and others could use it.
+                false => return false,
             }
         }
-        drew
+        drawn.iter().for_each(|&more| self.take_from_pool(run, more));
+        !drawn.is_empty()
     }
 
     /// The grant of a run, for its launch: of a pool it may use all that others have not taken.

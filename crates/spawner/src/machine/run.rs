@@ -248,9 +248,12 @@ impl Live {
         self.earlier.iter().fold((usage, cost), add)
     }
 
-    /// Returns what a metered run has used that has asked nothing through the meter.
+    /// Returns what a metered run has used of which no request has left through the meter. A program that asks the meter, and is told to wait or
+    /// that a request is too much, does not ask elsewhere.
     pub(super) fn unasked(&self) -> (Usage, Cost) {
+        let has_asked = self.requests.as_ref().is_some_and(|requests| requests.has_asked);
         match self.unasked_cost {
+            _ if has_asked => (Usage::default(), Cost::NONE),
             CostKnowledge::None => (Usage::default(), Cost::NONE),
             _ => (Usage::UNKNOWN, Cost::unknown()),
         }

@@ -121,8 +121,11 @@ fn write(kind: &EventKind, ms: Option<u64>) {
         EventKind::RequestReserved { request, tokens, micro_usd, .. } => {
             debug!(request, tokens, micro_usd, "request to a model reserved");
         }
-        EventKind::RequestHeld { request, tokens, micro_usd, .. } => {
-            info!(request, tokens, micro_usd, "request to a model waits for more budget");
+        EventKind::RequestHeld { request, tokens, micro_usd, for_others, .. } => {
+            info!(
+                request,
+                tokens, micro_usd, for_others, "request to a model waits for room in the budget"
+            );
         }
         EventKind::RequestSettled { request, ending, usage, cost, .. } => {
             let micro_usd = cost.dollars().as_micros();

@@ -396,6 +396,7 @@ impl Ledger {
             EventKind::RequestReserved { request, tokens, .. } => {
                 self.reserve_request(run, *request, *tokens);
             }
+            EventKind::RequestHeld { for_others: true, .. } => self.return_unused(run),
             EventKind::RequestSettled { request, ending, usage, .. } => {
                 self.settle_request(run, *request, *ending, usage);
             }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::{
-    Cost, CostKnowledge, Ending, Event, EventKind, MicroUsd, Reason, RequestEnding, RunStatus,
-    Usage,
+    CancelledBy, Cost, CostKnowledge, Ending, Event, EventKind, MicroUsd, Reason, RequestEnding,
+    RunStatus, TokenCount, Usage,
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_policy::budget::Unit;
 
-use super::super::{Input, Outcome, RequestAsk, RequestOver, RequestVerdict, RunIndex};
+use super::super::{Input, Outcome, Reach, RequestAsk, RequestOver, RequestVerdict, RunIndex};
 use super::limits::Limits;
 use super::world::{World, tokens};
 
@@ -298,7 +298,7 @@ fn what_is_added_to_a_budget_lets_waiting_requests_leave() {
 fn a_run_that_is_to_stop_asks_no_model() {
     let mut world = metered(1_000);
     let piece = world.spawn_piece();
-    world.cancel(piece, super::super::Reach::Subtree, offshoot_model::CancelledBy::Operator);
+    world.cancel(piece, Reach::Subtree, CancelledBy::Operator);
     world.ask_model(piece, 1);
     assert_eq!((world.requests_of(piece), world.times("request_reserved")), ((0, 0), 0));
 }
@@ -432,17 +432,103 @@ fn of_a_program_that_asks_nothing_through_the_meter_nothing_is_known() {
     let gone = Reason::CannotStart { message: "no such file".into() };
     assert_eq!(metered_use(&[], Reason::ExitCode { code: 1 }, (0, Cost::NONE)), not_known);
     assert_eq!(metered_use(&[], gone, (0, Cost::NONE)), (Usage::default(), Cost::NONE));
-    // A request that never left tells nothing of what its program did.
-    let mut world = metered(1_000);
-    world.facts = unknown_where_it_asks_nothing(&world);
-    let piece = world.spawn_piece();
-    world.ask_model(piece, 5_000);
-    world.finish(piece);
+    // One that is refused for its budget asks the meter, and one that is refused for another reason may ask elsewhere.
+    let nothing = (Usage::default(), Cost::NONE);
+    for (code, expected) in [("budget_exhausted", nothing), ("unpriced", not_known)] {
+        let mut world = metered(1_000);
+        world.facts = unknown_where_it_asks_nothing(&world);
+        let piece = world.spawn_piece();
+        world.ask_model(piece, 5_000);
+        let (code, message) = (code.into(), "no".into());
+        world.step(Input::RequestRefused { run: piece, code, message });
+        world.finish(piece);
+        assert_eq!(last_use(&world), expected);
+    }
+}
+
+/// The use of the run that has ended last.
+fn last_use(world: &World) -> (Usage, Cost) {
     let ended = world.record.iter().rev().find_map(|event| match &event.kind {
         EventKind::Ended(ending) => Some((ending.usage, ending.cost)),
         _ => None,
     });
-    assert_eq!(ended, Some(not_known));
+    ended.expect("one has ended")
+}
+
+/// The estimate of a runtime that a request might have been answered, of which the meter knows that it did not leave.
+#[test]
+fn a_request_that_was_held_and_given_up_costs_nothing() {
+    for pauses_at_cap in [true, false] {
+        let limits = Limits {
+            budget_tokens: Some(1_000),
+            metered: true,
+            pauses_at_cap,
+            ..Limits::default()
+        };
+        let mut world = World::quiet(limits);
+        let piece = world.spawn_piece();
+        world.ask_model(piece, 5_000);
+        world.cancel(piece, Reach::Subtree, CancelledBy::Operator);
+        world.actors.remove(&piece).expect("it runs");
+        world.requests.clear();
+        let input = TokenCount::Estimated(1_232);
+        let usage = Usage { input, output: TokenCount::Unknown, ..Usage::default() };
+        let reason = Reason::Cancelled { by: CancelledBy::Operator };
+        let ending = Ending { usage, cost: Cost::unknown(), ..Ending::of(reason) };
+        world.step(Input::Finished { run: piece, outcome: Box::new(Outcome::from(ending)) });
+        assert_eq!(last_use(&world), (Usage::default(), Cost::NONE), "{pauses_at_cap}");
+        let root = world.machine.books.ledger.balance(world.id(RunIndex::ROOT), Unit::Tokens);
+        assert_eq!(root.map(|root| root.used), Some(0));
+    }
+}
+
+/// Each piece has taken what the first one used, and a request of each may cost more: none of them keeps from the others what it does not use.
+#[test]
+fn pieces_that_wait_for_each_other_give_back_what_they_do_not_use() {
+    let limits =
+        Limits { budget_tokens: Some(4_500), metered: true, pools: true, ..Limits::default() };
+    let mut world = World::quiet(limits);
+    let first = world.spawn_piece();
+    let [second, third] = [(); 2].map(|()| world.spawn_piece());
+    world.ask_model(first, 2_000);
+    let request = *world.requests.keys().next().expect("it is open");
+    world.end_request(request, RequestEnding::Answered, 1_000);
+    world.finish(first);
+    assert_eq!(world.holding(), [second, third], "each has taken 1,000 of 3,500");
+    world.ask_model(second, 3_400);
+    assert_eq!(world.requests_of(second), (0, 1), "what the other one has may come free");
+    let held = |world: &World| {
+        let others =
+            |event: &&Event| matches!(&event.kind, EventKind::RequestHeld { for_others: true, .. });
+        world.record.iter().filter(others).count()
+    };
+    assert_eq!(held(&world), 1);
+    // More than it can have beside the one unit that the other one keeps: it gives back as well, and the other one has room.
+    world.ask_model(third, 3_500);
+    assert_eq!((world.requests_of(second), world.requests_of(third)), ((1, 0), (0, 1)));
+    assert_eq!(held(&world), 2, "each is recorded once");
+    let request = *world.requests.iter().find(|(_, sent)| sent.granted).expect("it is open").0;
+    world.end_request(request, RequestEnding::Answered, 1_000);
+    assert_eq!(world.requests_of(third), (0, 0), "2,500 are left, and no other can leave more");
+    world.crash();
+}
+
+/// The same between attempts of a program that gives up while it waits: that is no fault of its service.
+#[test]
+fn a_program_that_gives_up_while_it_waits_for_others_has_failed_for_its_budget() {
+    let mut world = metered(1_000);
+    let piece = world.spawn_piece();
+    let has = world.left(piece).expect("a budget");
+    for _ in 0..2 {
+        world.ask_model(piece, has);
+    }
+    assert_eq!(world.requests_of(piece), (1, 1));
+    world.finish_because(piece, Reason::RuntimeError { message: "402".into(), retryable: false });
+    let ended = world.record.iter().rev().find_map(|event| match &event.kind {
+        EventKind::Ended(ending) => Some(ending.reason.clone()),
+        _ => None,
+    });
+    assert_eq!(ended, Some(Reason::Budget { unit: "tokens".to_owned() }));
 }
 
 #[test]
