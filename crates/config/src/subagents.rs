@@ -83,7 +83,7 @@ section! {
         pub max_memory_bytes: Option<Valued<u64>> = "maxMemoryBytes", limit zero_is_endless();
         /// Files that each process of a run may have open at once; 0 or unset is no limit.
         pub max_open_files: Option<Valued<u64>> = "maxOpenFiles", limit zero_is_endless();
-        /// Seconds of CPU time that each process of a run may use; one that has used them ends its run. 0 or unset is no limit.
+        /// Seconds of CPU time that each process of a run may use; one that has used them is ended, and its run where it is the program of that. 0 or unset is no limit.
         pub max_cpu_seconds: Option<Valued<u64>> = "maxCpuSeconds", limit zero_is_endless();
         /// Minutes until an ended run is hidden; 0 is never.
         pub archive_after_minutes: Option<Valued<u64>> = "archiveAfterMinutes",
