@@ -73,7 +73,7 @@ pub(crate) fn amount(unit: Unit, amount: u128) -> String {
     let amount = u64::try_from(amount).unwrap_or(u64::MAX);
     match unit {
         Unit::Tokens => format!("{} tokens", number::count(amount)),
-        Unit::MicroUsd => number::dollars(MicroUsd::from_micros(amount)),
+        Unit::MicroUsd => number::exact_dollars(MicroUsd::from_micros(amount)),
     }
 }
 

@@ -370,7 +370,7 @@ fn amounts(usage: Usage, cost: Cost, unknown: Amounts) -> Amounts {
 /// An amount of the unit in this place, as people read it.
 fn text(unit: usize, amount: u64) -> String {
     match unit {
-        0 => number::dollars(MicroUsd::from_micros(amount)),
+        0 => number::exact_dollars(MicroUsd::from_micros(amount)),
         _ => number::tokens(TokenCount::Known(amount)),
     }
 }

@@ -395,7 +395,7 @@ impl fmt::Display for Reason {
             Self::Budget { unit } => write!(f, "out of budget ({unit})"),
             Self::BudgetPool { unit, granted, used, asked } => {
                 let amount = |amount: u64| match unit.as_str() {
-                    "usd" => number::dollars(MicroUsd::from_micros(amount)),
+                    "usd" => number::exact_dollars(MicroUsd::from_micros(amount)),
                     _ => number::tokens(TokenCount::Known(amount)),
                 };
                 let [granted, used, asked] = [*granted, *used, *asked].map(amount);

@@ -92,6 +92,11 @@ pub fn dollars(amount: MicroUsd) -> String {
     format!("${}.{:02}", count(cents / 100), cents % 100)
 }
 
+/// `$0.0365`: to the millionth, without zeros behind the cents. For amounts that are compared with each other.
+pub fn exact_dollars(amount: MicroUsd) -> String {
+    format!("${amount}")
+}
+
 /// `$0.04`; `$0.04 metered` where the meter has counted it; `≈ $0.04` where part of it is our estimate; `≥ $0.04` where some runs reported nothing, and words where
 /// none did. A lower bound is never rounded up.
 pub fn cost(cost: &Cost) -> String {

@@ -9,7 +9,7 @@ use offshoot_audit::{
     Unit,
 };
 use offshoot_display::number::{busy, count};
-use offshoot_model::{ContentHash, Event, MicroUsd, RootId, Rules, error_chain};
+use offshoot_model::{ContentHash, Event, RootId, Rules, error_chain};
 use offshoot_store::ChainHead;
 use serde::Serialize;
 
@@ -19,6 +19,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::Record;
+use crate::wording;
 
 /// The result of an audit, as JSON.
 #[derive(Serialize)]
@@ -291,9 +292,7 @@ fn budget(account: &Account) -> String {
     let Account { unit, granted, used, overrun, reserved, free, deficit } = *account;
     let show = |amount: u128| match unit {
         Unit::Tokens => amount.to_string(),
-        Unit::MicroUsd => {
-            format!("${}", MicroUsd::from_micros(u64::try_from(amount).unwrap_or(u64::MAX)))
-        }
+        Unit::MicroUsd => wording::amount(unit, amount),
     };
     let of = match unit {
         Unit::Tokens => " tokens",

@@ -424,7 +424,7 @@ impl Budget {
     }
 }
 
-pub(super) fn amounts(grant: BudgetGrant) -> String {
+fn amounts(grant: BudgetGrant) -> String {
     let usd = grant.usd.map(number::dollars);
     let tokens = grant.tokens.map(|tokens| number::tokens(TokenCount::Known(tokens)));
     usd.into_iter().chain(tokens).collect::<Vec<_>>().join(" and ")

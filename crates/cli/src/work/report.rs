@@ -16,7 +16,7 @@ use offshoot_spawner::FanAnswer;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use self::way_on::{budget_used_up, spent_budget, tell_how_to_go_on};
+use self::way_on::{budget_used_up, spent_budget, tell_how_to_go_on, unit_of_ends};
 use super::data::Data;
 use super::engine::Engine;
 use super::interrupt::Interrupted;
@@ -141,7 +141,7 @@ pub(crate) fn pieces(
             cx.output.error(&Complaint::new(FailureCode::BudgetUsedUp, used_up, None));
         }
     }
-    let unit = spent.map(|account| account.unit);
+    let unit = spent.map(|account| account.unit).or_else(|| unit_of_ends(answer));
     tell_how_to_go_on(answer, terms, interrupted, (tree.run_id, &ending.reason, unit), cx);
     other_way.iter().for_each(|hint| cx.output.hint(NoteCode::AnswerWithout, hint));
     Ok(exit)

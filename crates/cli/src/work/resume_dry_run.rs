@@ -3,15 +3,14 @@
 use std::collections::HashMap;
 
 use offshoot_display::neutral;
-use offshoot_display::number::count;
+use offshoot_display::number::{self, count};
 use offshoot_host::Abandoned;
-use offshoot_model::{BudgetGrant, MicroUsd, RootId};
+use offshoot_model::{BudgetGrant, MicroUsd, RootId, TokenCount};
 use offshoot_policy::budget::{Balance, Unit};
 use offshoot_spawner::Piece;
 use serde::Serialize;
 use serde_json::json;
 
-use super::dry_run::amounts;
 use super::plan::Plan;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -54,12 +53,12 @@ impl BudgetLeft {
 
     /// Returns a line for each unit.
     fn lines(&self) -> Vec<String> {
-        let only = |unit: Unit, of: BudgetGrant| match unit {
-            Unit::Tokens => BudgetGrant { tokens: of.tokens, usd: None },
-            Unit::Usd => BudgetGrant { tokens: None, usd: of.usd },
+        let show = |unit: Unit, of: BudgetGrant| match unit {
+            Unit::Tokens => of.tokens.map(|tokens| number::tokens(TokenCount::Known(tokens))),
+            Unit::Usd => of.usd.map(number::exact_dollars),
         };
         let all = [self.granted, self.used, self.reserved, self.left];
-        let of = |unit: Unit| all.map(|of| amounts(only(unit, of)));
+        let of = |unit: Unit| all.map(|of| show(unit, of).unwrap_or_default());
         let lines = Unit::ALL.map(of).into_iter().filter(|[granted, ..]| !granted.is_empty());
         lines.map(|left| format!("  budget: {}", wording::budget_left(left))).collect()
     }

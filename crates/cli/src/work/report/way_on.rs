@@ -165,6 +165,13 @@ fn refused_unit(answer: &FanAnswer) -> Option<Unit> {
     Some(if message.contains(" usd") { Unit::Usd } else { Unit::Tokens })
 }
 
+/// Returns the unit of the budget that a piece had no more of, where one has ended for that.
+pub(super) fn unit_of_ends(answer: &FanAnswer) -> Option<AccountUnit> {
+    let mut errors = answer.failures.iter().filter_map(|(_, piece)| piece.error.as_ref());
+    let message = &errors.find(|error| error.code == "budget")?.message;
+    Some(if message.contains("(usd)") { AccountUnit::MicroUsd } else { AccountUnit::Tokens })
+}
+
 /// Returns the budget that has ended a tree for this reason, or pieces of one whose answer stands; none where no budget is used up.
 pub(super) fn spent_budget(
     engine: &Engine,
