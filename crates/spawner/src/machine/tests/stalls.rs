@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::super::Input;
+use offshoot_model::EventKind;
+
+use super::super::{Input, RunIndex};
+use super::limits::{Limits, Own};
 use super::world::World;
 
 #[test]
@@ -39,6 +42,28 @@ fn a_parent_that_was_silent_while_nothing_could_start_is_given_as_much_time_agai
     assert_eq!(world.holding(), [parent]);
     world.advance(1);
     assert_eq!(world.holding(), [child]);
+}
+
+#[test]
+fn a_slot_is_lent_for_the_sake_of_a_run_of_the_same_part() {
+    let one = Own { max_concurrent: Some(1), ..Own::default() };
+    let mut world =
+        World::quiet(Limits { agents: [one, Own::default(), one], ..Limits::default() });
+    let a = world.spawn_agent(RunIndex::ROOT, "a");
+    let parent = world.spawn_agent(a, "b");
+    let child = world.spawn_agent(parent, "b");
+    let other = world.spawn_piece();
+    let c = world.spawn_agent(other, "c");
+    let speaks = world.spawn_agent(c, "b");
+    // In line below `c`, and deeper.
+    world.spawn_agent(speaks, "b");
+    world.advance(29_999);
+    world.progress(speaks);
+    world.advance(1);
+    assert_eq!(world.holding(), [a, child, other, c, speaks]);
+    let lent = world.record.iter().filter(|event| matches!(event.kind, EventKind::StallLent));
+    let lent: Vec<_> = lent.map(|event| event.run).collect();
+    assert_eq!(lent, [world.id(child)]);
 }
 
 #[test]
