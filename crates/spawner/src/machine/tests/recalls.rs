@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use offshoot_config::OnInterrupt;
 use offshoot_model::{
-    AgentId, Changes, ContentHash, ContextEntry, Cost, CostKnowledge, Ending, Event, EventKind,
-    InputRange, Isolation, MicroUsd, Origin, Payload, Reason, RootId, RunStatus, SpawnRequest,
-    TokenCount, Usage, ValueKind, VariableRef,
+    AgentId, CancelledBy, Changes, ContentHash, ContextEntry, Cost, CostKnowledge, Ending, Event,
+    EventKind, InputRange, Isolation, MicroUsd, Origin, Payload, Reason, RootId, RunStatus,
+    SpawnRequest, TokenCount, Usage, ValueKind, VariableRef,
 };
-use offshoot_policy::RuntimeFacts;
 use offshoot_policy::budget::Unit;
+use offshoot_policy::{Fallback, RuntimeFacts};
 use offshoot_runtime::{EXEC, RunEvent};
 
-use super::super::{Effect, Machine, Opening, Recall, Recalled, RunIndex};
+use super::super::{Effect, Library, Machine, Opening, Reach, Recall, Recalled, RunIndex};
 use super::limits::Limits;
 use super::world::{World, id, tokens};
 use crate::{LeftChange, RootKind};
@@ -295,9 +295,8 @@ fn what_an_interrupted_attempt_has_changed_stands_on_record() {
     }
 }
 
-#[test]
-fn a_root_whose_start_is_not_on_record_stands_in_line_as_before() {
-    let world = World::quiet(Limits::default());
+/// The tree of an agent that is its root, read back after so many of the events with which it begins, where these runtimes are.
+fn root_read_back(world: &World, events: usize, library: &impl Library) -> Recall {
     let (root, agent) = (RootId::new(id(1)), AgentId::main());
     let mut machine = Machine::new(world.config.clone(), root, &agent);
     let opening = Opening {
@@ -311,10 +310,24 @@ fn a_root_whose_start_is_not_on_record_stands_in_line_as_before() {
         plan: None,
     };
     let effects = machine.open(world.now, opening).expect("it is admitted");
-    let Some(Effect::Record(first)) = effects.first() else { panic!("its admission is recorded") };
-    let EventKind::Admitted(admitted) = &first.kind else { panic!("its admission comes first") };
+    let recorded = effects.into_iter().filter_map(|effect| match effect {
+        Effect::Record(event) => Some(Event::clone(&event)),
+        _ => None,
+    });
+    let mut recorded = recorded.take(events).peekable();
+    let Some(EventKind::Admitted(admitted)) = recorded.peek().map(|event| &event.kind) else {
+        panic!("its admission comes first")
+    };
     let mut recall = Recall::new(world.config.clone(), root, admitted, u64::MAX);
-    recall.apply(Event::clone(first), &world).expect("the record fits together");
+    recorded.for_each(|event| recall.apply(event, library).expect("the record fits together"));
+    recall
+}
+
+#[test]
+fn a_root_whose_start_is_not_on_record_stands_in_line_as_before() {
+    let world = World::quiet(Limits::default());
+    let recall = root_read_back(&world, 1, &world);
+    assert!(recall.root_goes_on());
     let Recalled { effects, waiting, .. } = recall.reopen(world.now);
     let waits = waiting.iter().map(|waiting| (waiting.run, waiting.continues));
     assert_eq!(waits.collect::<Vec<_>>(), [(RunIndex::ROOT, false)]);
@@ -323,6 +336,64 @@ fn a_root_whose_start_is_not_on_record_stands_in_line_as_before() {
         _ => None,
     });
     assert_eq!(recorded.collect::<Vec<_>>(), ["reopened", "starting"]);
+}
+
+#[test]
+fn a_root_that_was_cut_off_goes_on_where_it_can_be_repeated() {
+    let check = |on_interrupt, resumes, goes_on: bool| {
+        let on_interrupt = Some(on_interrupt);
+        let world = World::quiet(Limits { on_interrupt, resumes, ..Limits::default() });
+        let recall = root_read_back(&world, usize::MAX, &world);
+        assert_eq!(recall.root_goes_on(), goes_on, "{on_interrupt:?}, {resumes}");
+        let Recalled { waiting, .. } = recall.reopen(world.now);
+        assert_eq!(!waiting.is_empty(), goes_on, "{on_interrupt:?}, {resumes}");
+    };
+    check(OnInterrupt::Lost, false, false);
+    check(OnInterrupt::Lost, true, true);
+    check(OnInterrupt::Rerun, false, true);
+    // One that holds pieces goes on with them.
+    let world = World::quiet(Limits::default());
+    assert!(world.read_back().root_goes_on());
+}
+
+/// No runtime is here any more.
+struct NoRuntimes;
+
+impl Library for NoRuntimes {
+    fn facts(&self, _runtime: &str) -> Option<Arc<RuntimeFacts>> {
+        None
+    }
+
+    fn fallbacks(&self, _agent: &AgentId, _on: &str) -> Option<Arc<[Fallback]>> {
+        None
+    }
+
+    fn task(&self, _task: &Payload) -> Arc<str> {
+        "".into()
+    }
+}
+
+#[test]
+fn a_run_whose_runtime_is_not_here_does_not_go_on() {
+    let world = World::quiet(Limits { resumes: true, ..Limits::default() });
+    for events in [1, usize::MAX] {
+        assert_eq!(root_read_back(&world, events, &world).missing_runtime(), None);
+        let recall = root_read_back(&world, events, &NoRuntimes);
+        assert_eq!(recall.missing_runtime(), Some((id(1), "test".into())));
+        assert!(!recall.root_goes_on());
+    }
+}
+
+#[test]
+fn a_piece_that_was_not_needed_any_more_is_no_failure_after_a_crash() {
+    for (by, unneeded) in [(CancelledBy::EarlyAnswer, true), (CancelledBy::Operator, false)] {
+        let mut world = World::quiet(Limits::default());
+        let piece = world.spawn_piece();
+        world.cancel(piece, Reach::Subtree, by);
+        let Recalled { ending, .. } = world.read_back().reopen(world.now);
+        let ending = ending.iter().map(|piece| (piece.run, piece.unneeded));
+        assert_eq!(ending.collect::<Vec<_>>(), [(piece, unneeded)]);
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use offshoot_model::{
     BudgetGrant, CancelledBy, ContentHash, EventKind, MicroUsd, Origin, PiecesAgain, Reason,
     RunStatus, SpawnRequest,
 };
-use offshoot_policy::budget::Unit;
+use offshoot_policy::budget::{Balance, Unit};
 
 use super::super::{NewLimits, NotReopened, Reach, RunIndex, Unanswered};
 use super::crash::GoOn;
@@ -307,6 +307,35 @@ fn what_was_spent_stays_spent() {
     assert_proven(&world, 0);
     let account = &Audit::of(&world.ledger.events).budgets[0];
     assert_eq!(account.granted, 20_000);
+}
+
+#[test]
+fn what_is_left_is_told_with_what_the_tree_is_given() {
+    let mut world = World::quiet(Limits { budget_tokens: Some(1_000), ..Limits::default() });
+    world.fan_out(3);
+    let pieces = world.holding();
+    world.use_tokens(pieces[0], 400);
+    world.finish(pieces[0]);
+    world.use_tokens(pieces[1], 10);
+    let root = world.id(RunIndex::ROOT);
+    let balance = |world: &World| {
+        let balance = world.machine.books.ledger.balance(root, Unit::Tokens);
+        vec![(Unit::Tokens, balance.expect("it has a budget"))]
+    };
+    let [(_, before)] = balance(&world)[..] else { panic!("there is one unit") };
+    assert_eq!((before.used, before.overrun, before.reserved), (276, 134, 522));
+    assert_eq!(world.read_back().budget(), balance(&world), "it lives, and is given nothing");
+    world.use_tokens(pieces[1], 2_000);
+    stop(&mut world);
+    let mut recall = world.read_back();
+    assert_eq!(recall.budget(), balance(&world));
+    recall.go_on(PiecesAgain::default()).expect("it was stopped");
+    let budget = BudgetGrant { tokens: Some(3_000), usd: None };
+    recall.give(NewLimits { budget, ..NewLimits::default() }).expect("it is more");
+    let [(_, before)] = balance(&world)[..] else { panic!("there is one unit") };
+    assert_eq!((before.used + before.overrun, before.deficit), (2_410, 1_410));
+    let (granted, free, deficit) = (Some(3_000), Some(590), 0);
+    assert_eq!(recall.budget(), [(Unit::Tokens, Balance { granted, free, deficit, ..before })]);
 }
 
 /// A rest that pays for no piece opens none: the pool would refuse each of them.

@@ -8,10 +8,10 @@ use offshoot_model::{CancelledBy, EventKind, Reason, RunStatus};
 use offshoot_policy::RuntimeFacts;
 use offshoot_policy::budget::Unit;
 
-use super::super::{Input, Reach, RunIndex, TurnEnd, WaitId};
+use super::super::{Input, Reach, Recalled, RunIndex, TurnEnd, WaitId};
 use super::agents::OVERLOADED;
 use super::limits::Limits;
-use super::world::World;
+use super::world::{OTHER, World};
 
 fn world(retries: u32) -> World {
     let limits = Limits { max_concurrent: 1, retries, ..Limits::default() };
@@ -257,6 +257,18 @@ fn a_run_of_which_nothing_is_repeated_goes_over_to_another_runtime_at_a_wall() {
     let until = world.now.plus(Duration::from_secs(60));
     world.meet_wall(run, until);
     assert_eq!((world.times("fell_back"), world.holding()), (1, vec![run]));
+}
+
+#[test]
+fn a_run_that_has_gone_over_to_another_runtime_goes_on_there_after_a_crash() {
+    let limits = Limits { falls_back: true, resumes: true, ..Limits::default() };
+    let mut world = World::quiet(limits);
+    let run = world.spawn_piece();
+    world.finish_because(run, OVERLOADED);
+    assert_eq!((world.times("fell_back"), world.holding()), (1, vec![run]));
+    let Recalled { waiting, .. } = world.read_back().reopen(world.now);
+    let runtimes = waiting.iter().map(|waiting| waiting.admitted.runtime.as_deref());
+    assert_eq!(runtimes.collect::<Vec<_>>(), [Some(OTHER)]);
 }
 
 #[test]

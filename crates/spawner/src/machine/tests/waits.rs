@@ -42,6 +42,25 @@ fn a_wait_that_times_out_goes_on_in_debt() {
 }
 
 #[test]
+fn time_spent_waiting_before_a_crash_is_not_counted() {
+    let limits = Limits { run_timeout_seconds: 10, resumes: true, ..Limits::default() };
+    let mut world = World::quiet(limits);
+    let parent = world.spawn_piece();
+    world.advance(4_000);
+    let child = world.child_of(parent);
+    world.wait(parent);
+    world.advance(5_000);
+    world.use_tokens(child, 1);
+    world.crash();
+    assert_eq!(world.holding(), [parent, child]);
+    world.finish(child);
+    world.advance(5_999);
+    assert!(!world.is_stopping(parent), "it has worked for four seconds before");
+    world.advance(1);
+    assert!(world.is_stopping(parent));
+}
+
+#[test]
 fn time_spent_waiting_is_not_counted() {
     let mut world = World::quiet(Limits { run_timeout_seconds: 10, ..Limits::default() });
     let parent = world.spawn_piece();
