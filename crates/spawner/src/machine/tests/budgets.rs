@@ -91,19 +91,21 @@ fn pieces_of_a_pool_start_while_it_lasts() {
     world.crash();
 }
 
+/// The events that tell that pieces wait for their budget, and that this is over, each with whether the root is the one that shares it.
+fn told(world: &World) -> Vec<(&'static str, bool)> {
+    let of = |event: &Event| match &event.kind {
+        EventKind::PoolShort { run } | EventKind::PoolEnough { run } => {
+            Some((event.kind.name(), *run == event.root.run()))
+        }
+        _ => None,
+    };
+    world.record.iter().filter_map(of).collect()
+}
+
 /// Pieces that wait because of their budget are told of once, and so is the end of that; a new supervisor tells it again.
 #[test]
 fn that_pieces_wait_for_their_budget_is_on_record() {
     let mut world = pool(2_000);
-    let told = |world: &World| -> Vec<(&'static str, bool)> {
-        let of = |event: &Event| match &event.kind {
-            EventKind::PoolShort { run } | EventKind::PoolEnough { run } => {
-                Some((event.kind.name(), *run == event.root.run()))
-            }
-            _ => None,
-        };
-        world.record.iter().filter_map(of).collect()
-    };
     let first = world.spawn_piece();
     assert_eq!(told(&world), [], "no piece waits");
     for _ in 0..2 {
@@ -165,6 +167,25 @@ fn pieces_of_an_agent_wait_for_their_budget_no_longer_than_it_lives() {
 }
 
 #[test]
+fn pieces_wait_for_their_budget_as_long_as_a_slot_is_free() {
+    let limits = Limits { pools: true, max_concurrent: 2, ..Limits::default() };
+    let mut world = World::quiet(Limits { budget_tokens: Some(2_000), ..limits });
+    let [first, _] = [(); 2].map(|()| world.spawn_piece());
+    let short = [("pool_short", true)];
+    assert_eq!(told(&world), short);
+    world.pause(true);
+    assert_eq!(told(&world), short, "it waits for its budget as before");
+    world.pause(false);
+    assert_eq!(told(&world), short);
+    let child = world.child_of(first);
+    assert_eq!(world.holding(), [first, child]);
+    assert_eq!(told(&world)[1..], [("pool_enough", true)], "now it waits for a slot");
+    world.finish(child);
+    assert_eq!(told(&world)[2..], short);
+    world.crash();
+}
+
+#[test]
 fn a_piece_takes_more_while_there_is_more_and_stops_then() {
     let mut world = pool(1_000);
     let pieces = [(); 3].map(|()| world.spawn_piece());
@@ -187,19 +208,48 @@ fn a_piece_takes_more_while_there_is_more_and_stops_then() {
 
 #[test]
 fn what_a_killed_piece_was_charged_says_nothing_about_others() {
-    let mut world = pool(1_000);
+    for deaths in [1, 2] {
+        let mut world = pool(1_000);
+        let piece = world.spawn_piece();
+        // The second supervisor dies before it has started anything.
+        (0..deaths).for_each(|_| world.die(Duration::ZERO));
+        while world.claim() {}
+        // What its first attempt used is not known, so all that it had drawn is charged, once.
+        world.use_tokens(piece, 10);
+        world.raise(RunIndex::ROOT, 400).expect("the root has a budget");
+        world.finish(piece);
+        let balance = world.machine.books.ledger.balance(world.id(RunIndex::ROOT), Unit::Tokens);
+        let used = balance.map(|balance| balance.used);
+        assert_eq!(used, Some(510), "500, and 10 of the second attempt");
+        assert_eq!(piece_size(&world), None);
+        let cost = world.record.iter().rev().find_map(|event| match &event.kind {
+            EventKind::Ended(ending) => Some(ending.cost),
+            _ => None,
+        });
+        let unknown = cost.map(|cost| cost.unknown_runs);
+        assert_eq!(unknown, Some(1), "no budget of dollars was charged");
+        let next = world.spawn_piece();
+        assert_eq!(world.holding(), [next], "890 are left, and no piece is known to use 1,000");
+        world.finish(next);
+    }
+}
+
+/// The amount that a piece uses, as the pool of the root knows it.
+fn piece_size(world: &World) -> Option<u64> {
+    world.machine.books.ledger.piece_size(world.id(RunIndex::ROOT), Unit::Tokens)
+}
+
+#[test]
+fn what_a_lost_request_of_the_meter_was_charged_says_what_pieces_use() {
+    let limits = Limits { metered: true, resumes: true, ..Limits::default() };
+    let mut world = World::quiet(Limits { budget_tokens: Some(1_000), pools: true, ..limits });
     let piece = world.spawn_piece();
+    world.ask_model(piece, 100);
     world.die(Duration::ZERO);
     while world.claim() {}
-    // What its first attempt used is not known, so all that it had drawn is charged, once.
-    world.use_tokens(piece, 10);
-    world.raise(RunIndex::ROOT, 400).expect("the root has a budget");
+    assert_eq!(world.holding(), [piece]);
     world.finish(piece);
-    let balance = world.machine.books.ledger.balance(world.id(RunIndex::ROOT), Unit::Tokens);
-    assert_eq!(balance.map(|balance| balance.used), Some(510), "500, and 10 of the second attempt");
-    let next = world.spawn_piece();
-    assert_eq!(world.holding(), [next], "890 are left, and no piece is known to use 1,000");
-    world.finish(next);
+    assert_eq!(piece_size(&world), Some(100), "the most that it may have cost is known");
 }
 
 #[test]

@@ -64,6 +64,20 @@ fn a_failure_skips_what_needs_it_and_nothing_else() {
 }
 
 #[test]
+fn what_needs_a_piece_that_is_not_paid_for_is_skipped_at_once() {
+    let limits = Limits { budget_tokens: Some(1_000), pools: true, ..Limits::default() };
+    let mut world = World::quiet(limits);
+    let first = world.spawn_piece();
+    let (unpaid, needs_it) = pair(&mut world, OnNeedFailed::Skip);
+    assert_eq!(world.holding(), [first], "the other waits for its end");
+    world.use_tokens(first, 900);
+    world.finish(first);
+    assert_eq!(world.status(unpaid), Some(RunStatus::Failed), "100 are left, and 900 is one piece");
+    assert_eq!(world.status(needs_it), Some(RunStatus::Cancelled));
+    end(world);
+}
+
+#[test]
 fn what_was_begun_is_finished_before_more_is_begun() {
     let mut world = World::one_slot();
     let (a, b) = (world.spawn_piece(), world.spawn_piece());
