@@ -110,7 +110,10 @@ fn a_slot_that_a_run_holds_is_not_kept_from_others() {
     world.finish(works);
     world.others_change_in(pool("test"), 1, 1);
     assert_eq!(world.holding(), [busy], "the account is full");
+    let told = |world: &World| (world.times("account_full"), world.times("account_free"));
+    assert_eq!(told(&world), (1, 0));
     world.others_change_in(pool("test"), 0, 0);
+    assert_eq!(told(&world), (1, 1), "the run waits for the tree alone");
     world.others_change_in(pool("test"), 0, 1);
     world.advance(59_999);
     assert_eq!(world.kept(), 1, "for a minute from here on");

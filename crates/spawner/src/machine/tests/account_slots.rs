@@ -371,7 +371,7 @@ fn what_waits_for_its_account_is_cancelled_and_paused_and_starts_under_the_next_
 fn where_an_account_cannot_be_counted_none_of_its_runs_starts() {
     let mut world = tree(1, Limits::default());
     world.claims = Some(Vec::new());
-    let pieces = [(); 2].map(|()| world.spawn_piece());
+    let pieces = [(); 3].map(|()| world.spawn_piece());
     let other = world.other_piece();
     assert_eq!(world.holding(), []);
     let account = Arc::new(Account::of_runtime("test"));
@@ -386,7 +386,8 @@ fn where_an_account_cannot_be_counted_none_of_its_runs_starts() {
         },
         _ => false,
     };
-    assert_eq!(world.record.iter().filter(|event| failed(&event.kind)).count(), 2);
+    assert_eq!(world.record.iter().filter(|event| failed(&event.kind)).count(), 3);
+    assert_eq!(world.told_of_breakers(), [""; 0], "what never started says nothing of its agent");
     world.step(Input::PoolGives(pool(OTHER), HostGrant { more: 1, due: 1, claim: 1 }));
     assert_eq!(world.holding(), [other], "runs of other accounts start");
 }

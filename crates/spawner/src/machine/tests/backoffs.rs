@@ -102,6 +102,10 @@ fn a_fault_that_goes_on_is_told_to_other_trees_once() {
     world.use_tokens(runs[0], 1);
     world.back_off(runs[0]);
     assert_eq!(told(&world), 2, "the service had answered in between");
+    world.use_tokens(runs[0], 1);
+    world.advance(11_000);
+    world.finish_because(runs[0], OVERLOADED);
+    assert_eq!(told(&world), 3, "no call that failed has told of the end of its attempt");
     end(world);
 }
 
@@ -192,6 +196,15 @@ fn a_wait_for_a_service_is_no_silence() {
     assert!(!world.is_stopping(run));
     world.advance(1);
     assert!(world.is_stopping(run), "its service has answered, and it is silent since then");
+    end(world);
+    let mut world = World::quiet(limits);
+    let run = world.spawn_piece();
+    let (why, wait) = ("529".into(), Duration::from_secs(2 * 3_600));
+    world.tells(run, RunEvent::BacksOff { why, wait, is_pressure: true });
+    world.advance(3_609_999);
+    assert!(!world.is_stopping(run), "a wait of an hour is believed");
+    world.advance(1);
+    assert!(world.is_stopping(run));
     end(world);
 }
 

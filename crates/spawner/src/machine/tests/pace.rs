@@ -192,6 +192,18 @@ fn pressure_on_other_trees_halves_the_runs_of_this_one_once_for_all_that_is_met_
 }
 
 #[test]
+fn pressure_of_a_moment_to_come_is_not_heard() {
+    let (mut world, _) = world(8, 16);
+    let account = Account::clone(&world.facts.account);
+    let at = world.now.plus(Duration::from_micros(1));
+    world.step(Input::PressureTold { account: account.clone(), at });
+    assert_eq!(bounds(&world), [], "the clock was set back since");
+    world.step(Input::PressureTold { account, at: world.now });
+    assert_eq!(bounds(&world), [Some(4)]);
+    end(world);
+}
+
+#[test]
 fn pressure_that_another_tree_tells_of_bounds_nothing_where_none_is_at_work_or_none_in_line() {
     let hear = |world: &mut World| {
         let account = Account::clone(&world.facts.account);

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use offshoot_audit::Audit;
 use offshoot_model::{
-    ContentHash, ContextEntry, EventKind, Origin, Reason, RunStatus, SpawnRequest, ValueKind,
-    VariableRef,
+    AgentId, ContentHash, ContextEntry, EventKind, Origin, Reason, RunStatus, SpawnRequest,
+    ValueKind, VariableRef,
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_runtime::RunEvent;
@@ -204,17 +204,38 @@ fn a_run_that_stands_in_no_line_waits_for_no_first_answer() {
     end(world);
 }
 
+fn value(text: &str) -> ContextEntry {
+    let (hash, size) = (ContentHash::of(text.as_bytes()), text.len() as u64);
+    let value = VariableRef { hash, size, kind: ValueKind::Text };
+    ContextEntry { name: "notes".into(), value }
+}
+
+/// A run is told who has given it values, and so its prompt is the same as that of runs of its parent alone.
+#[test]
+fn runs_below_different_parents_wait_for_each_other_unless_they_have_values() {
+    for (context, at_once) in [(vec![], 1), (vec![value("one")], 2)] {
+        let (mut world, parents) = world(2);
+        world.tells(parents[0], RunEvent::Answers);
+        assert_eq!(world.holding(), parents);
+        Arc::make_mut(&mut world.facts).inline_bytes = 100;
+        for &parent in &parents {
+            let agent = AgentId::parse("a").ok();
+            let request =
+                SpawnRequest { agent, context: context.clone(), ..SpawnRequest::default() };
+            world.spawn(parent, Origin::Agent, request).expect("it is admitted");
+        }
+        assert_eq!(world.holding().len(), 2 + at_once, "{context:?}");
+        end(world);
+    }
+}
+
 /// The record of a piece does not say which values it was given.
 #[test]
 fn pieces_with_values_of_their_own_wait_for_none_under_the_next_supervisor_either() {
     let (mut world, _) = world(0);
     Arc::make_mut(&mut world.facts).inline_bytes = 100;
-    let with_value = |text: &str| {
-        let (hash, size) = (ContentHash::of(text.as_bytes()), text.len() as u64);
-        let value = VariableRef { hash, size, kind: ValueKind::Text };
-        let context = vec![ContextEntry { name: "notes".into(), value }];
-        SpawnRequest { context, ..SpawnRequest::default() }
-    };
+    let with_value =
+        |text: &str| SpawnRequest { context: vec![value(text)], ..SpawnRequest::default() };
     let requests = ["one", "other"].map(with_value);
     let runs = requests.clone().map(|request| {
         world.spawn(RunIndex::ROOT, Origin::Piece, request).expect("it is admitted")
