@@ -111,6 +111,17 @@ mod tests {
         check(2, &[of(1, 1, 1), of(1, 1, 2), of(1, 0, 4), of(1, 0, 3)], &[0, 0, 1, 1]);
     }
 
+    #[test]
+    fn what_is_due_to_those_in_line_for_longer_is_left_to_them() {
+        let check = |turn: u64, expected: u32| {
+            let claims = [of(1, 0, turn), of(1, 0, 5), of(1, 1, 7)];
+            assert_eq!(free_for_first(2, &claims), expected, "{turn}");
+        };
+        check(9, 0);
+        check(5, 1);
+        check(4, 1);
+    }
+
     proptest! {
         #[test]
         fn nothing_is_given_twice_or_left(
