@@ -63,15 +63,19 @@ async fn no_request_leaves_without_its_reservation() {
     let refusal = |code: &str| Refusal { code: code.into(), message: "no".into(), hint: None };
     for verdict in [
         Verdict::Refused(refusal("budget_exhausted")),
-        // The provider cannot count: the refusal stands.
+        // What the provider has counted is too much as well.
         Verdict::TooMuch(refusal("budget_exhausted")),
     ] {
         let is_too_much = matches!(verdict, Verdict::TooMuch(_));
         let message = house.message();
-        house.reserve().await.answer.send(verdict.clone()).expect("the program waits");
+        let reserve = house.reserve().await;
+        let bound = reserve.bound.tokens();
+        reserve.answer.send(verdict.clone()).expect("the program waits");
         if is_too_much {
             // Asked once more, with what the provider has counted.
-            house.reserve().await.answer.send(verdict).expect("the program waits");
+            let last = house.reserve().await;
+            assert!(last.bound.tokens() < bound, "{} of {bound}", last.bound.tokens());
+            last.answer.send(verdict).expect("the program waits");
         }
         let answer = message.await.expect("no panic");
         assert_eq!(answer.status, 402, "{answer:?}");
