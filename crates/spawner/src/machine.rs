@@ -131,7 +131,7 @@ pub(crate) struct Machine {
     host_slots: HostSlots,
     account_slots: AccountSlots,
     /// The runs with requests to models that wait until others are over.
-    waiting_requests: BTreeSet<RunIndex>,
+    waiting_requests: BTreeMap<u64, RunIndex>,
     /// Runs that stand in line, and do not start before the operator has given more budget.
     at_cap: BTreeSet<RunIndex>,
     probe_turns: ProbeTurns,
@@ -189,7 +189,7 @@ impl Machine {
             memory_wait: MemoryWait::default(),
             host_slots: HostSlots::default(),
             account_slots: AccountSlots::default(),
-            waiting_requests: BTreeSet::new(),
+            waiting_requests: BTreeMap::new(),
             at_cap: BTreeSet::new(),
             probe_turns: ProbeTurns::default(),
             walls_changed: false,

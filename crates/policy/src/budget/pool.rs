@@ -30,6 +30,8 @@ const WRITTEN: u64 = 20;
 pub(super) struct Pool {
     /// Children that hold a part of it.
     holders: u32,
+    /// Children that have ended, of which it is known what they used.
+    ended: u32,
     /// The amounts that the last children used, by unit.
     used: [VecDeque<u64>; 2],
 }
@@ -116,11 +118,11 @@ impl Pool {
         (!used.is_empty()).then(|| *used.select_nth_unstable(middle).1)
     }
 
-    /// The number of ends that are remembered; as good as infinite where no more can be.
-    fn ended(&self, unit: Unit) -> u64 {
-        match self.used[unit as usize].len() {
-            REMEMBERED => u64::from(u32::MAX),
-            ended => ended as u64,
+    /// The number of children that have ended; as good as infinite where a median says enough of the others.
+    fn ended(&self) -> u64 {
+        match self.ended {
+            ended if ended >= REMEMBERED as u32 => u64::from(u32::MAX),
+            ended => ended.into(),
         }
     }
 
@@ -175,8 +177,8 @@ impl Ledger {
             let half = u128::from(whole / 2);
             let (asked, fits) = match known {
                 Some(_) => {
-                    let ended = parent.pool.as_ref().map_or(0, |pool| pool.ended(unit));
-                    let first = whole / 2 / guess(account, unit).max(1);
+                    let ended = parent.pool.as_ref().map_or(0, |pool| pool.ended());
+                    let first = whole / 2 / guess(account, unit).min(most).max(1);
                     (asked, asked <= free && u64::from(holders) < first.max(2 * ended))
                 }
                 None if holders == 0 => {
@@ -330,6 +332,7 @@ impl Ledger {
         });
         let Some(pool) = self.pool_of(parent) else { return };
         pool.holders -= 1;
+        pool.ended = pool.ended.saturating_add(u32::from(!has_lost));
         for (unit, used) in Unit::ALL.into_iter().zip(used) {
             if let Some(used) = used.filter(|&used| used > 0 && !has_lost) {
                 pool.remember(unit, used);

@@ -25,6 +25,9 @@ use super::wall::Parking;
 use super::{Effect, Machine};
 use crate::model_request::WallReset;
 
+/// The code with which the meter refuses a request that has waited for as long as its program may wait.
+const HELD_TOO_LONG: &str = "held_too_long";
+
 /// The requests of one attempt of a run.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
@@ -36,8 +39,10 @@ pub(super) struct Requests {
     last: u64,
     /// The charges of those that are over.
     charged: (Usage, Cost),
-    /// The unit in which there was no room for the last request; none where one was granted since.
+    /// The unit in which the last refused request was too much; none where one was granted since.
     too_much: Option<Unit>,
+    /// The unit for which the last request that had to wait for others has waited.
+    waits_for: Option<Unit>,
     /// The number of refusals of each code that are not on record; zero where the first one is.
     refused: BTreeMap<Arc<str>, u64>,
     /// The last request that waits for room, and is on record as that; true if it waits for others, and not for more budget.
@@ -163,9 +168,10 @@ impl Machine {
             live.clock.sign(self.now);
         }
         if let Some(ask) = self.try_request(ask) {
-            let live = self.runs[ask.run.get()].live_mut().expect("it runs");
-            self.waiting_requests.insert(ask.run);
-            live.requests.get_or_insert_default().waiting.push_back(ask);
+            let (run, waiting) = (ask.run, &mut self.requests_of(ask.run).waiting);
+            waiting.push_back(ask);
+            let first = waiting.front().map(|ask| ask.request);
+            self.waiting_requests.extend(first.map(|first| (first, run)));
         }
     }
 
@@ -208,8 +214,10 @@ impl Machine {
         if self.runs[run.get()].running().is_none() {
             return;
         }
-        let live = self.runs[run.get()].live_mut().expect("it runs");
-        let requests = live.requests.get_or_insert_default();
+        let requests = self.requests_of(run);
+        if *code == *HELD_TOO_LONG {
+            requests.too_much = requests.waits_for.or(requests.too_much);
+        }
         if let Some(times) = requests.refused.get_mut(&code) {
             *times += 1;
             return;
@@ -230,9 +238,9 @@ impl Machine {
         }
     }
 
-    /// Requests that wait are tried again: something may have come free since.
+    /// Requests that wait are tried again, in the order in which they came: something may have come free since.
     pub(super) fn retry_requests(&mut self) {
-        for run in std::mem::take(&mut self.waiting_requests) {
+        for (_, run) in std::mem::take(&mut self.waiting_requests) {
             let live = self.runs[run.get()].live_mut();
             let Some(requests) = live.and_then(|live| live.requests.as_mut()) else { continue };
             let mut asks = std::mem::take(&mut requests.waiting);
@@ -244,9 +252,9 @@ impl Machine {
                 }
             }
             let live = self.runs[run.get()].live_mut();
-            if let (Some(live), false) = (live, asks.is_empty()) {
+            if let (Some(live), Some(first)) = (live, asks.front()) {
+                self.waiting_requests.insert(first.request, run);
                 live.requests.get_or_insert_default().waiting = asks;
-                self.waiting_requests.insert(run);
             }
         }
     }
@@ -424,9 +432,13 @@ impl Machine {
     fn try_request(&mut self, ask: RequestAsk) -> Option<RequestAsk> {
         let verdict = match self.room_for(&ask) {
             Room::Later(unit) => {
-                self.requests_of(ask.run).too_much = Some(unit);
-                // What the run gives back to its pool may be enough: at the end of the step all that wait are tried again, in their order.
-                self.hold_request(&ask, true);
+                let requests = self.requests_of(ask.run);
+                requests.waits_for = Some(unit);
+                // What the run gives back to its pool may be enough: at the end of the step all that wait are tried again, in their order. The first
+                // one of a run is on record.
+                if requests.waiting.is_empty() {
+                    self.hold_request(&ask, true);
+                }
                 return Some(ask);
             }
             Room::Now => {
@@ -474,6 +486,7 @@ impl Machine {
         let usd = Some(MicroUsd::from_micros(ask.amount(Unit::Usd)));
         let asked = BudgetGrant { tokens: Some(ask.tokens), usd };
         self.draws(ask.run, asked);
+        let mut later = None;
         for unit in Unit::ALL.into_iter().filter(|&unit| bounded(self, unit)) {
             let left = unit.of(self.books.ledger.left(id)).unwrap_or(0);
             let amount = ask.amount(unit);
@@ -481,11 +494,12 @@ impl Machine {
                 continue;
             }
             if u128::from(amount) <= self.books.ledger.once_others_are_over(id, unit) {
-                return Room::Later(unit);
+                later.get_or_insert(unit);
+                continue;
             }
             return Room::Never(unit, too_much(unit, amount, left));
         }
-        Room::Now
+        later.map_or(Room::Now, Room::Later)
     }
 
     fn settle_request(

@@ -110,7 +110,8 @@ impl Machine {
         for unit in Unit::ALL {
             let asked = unit.of(asked);
             let left = unit.of(self.books.ledger.left(id)).unwrap_or(0);
-            let fits = asked.map_or(left > 0, |asked| asked <= left);
+            // One unit is left to a run that has given back what it did not use.
+            let fits = asked.map_or(left > 1, |asked| asked <= left);
             if fits || !self.books.ledger.is_pooled(id, unit) {
                 continue;
             }

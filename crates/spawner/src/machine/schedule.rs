@@ -91,7 +91,7 @@ impl Machine {
             let drawn = match self.draw(run) {
                 Draw::Nothing => BudgetGrant::default(),
                 Draw::Take(amounts) => amounts,
-                // Behind a piece stand pieces alone, and none of them is better off.
+                // Behind a piece of the root stand pieces of it alone, and none of them is better off. Others may stand behind one of an agent, and wait as well.
                 Draw::Wait => {
                     halt = self.runs[run.get()].parent.map_or(Halt::Held, Halt::Pool);
                     self.is_held_up_by_budget();

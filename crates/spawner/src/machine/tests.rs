@@ -20,6 +20,7 @@ mod memory;
 mod needs;
 mod observations;
 mod pace;
+mod pool_requests;
 mod priming;
 mod probe_turns;
 mod reachable;

@@ -136,6 +136,20 @@ fn pieces_that_work_at_once_are_twice_as_many_as_have_ended() {
         let is_last = usize::from(ended) + expected == 250;
         assert!(is_last || ledger.draw(run(250), ANY) == Draw::Wait, "{ended}");
     }
+    // Ends that have used nothing are ends, too.
+    let mut ledger = pool(100_000, 250);
+    work(&mut ledger, 1, 1);
+    (2..=9).for_each(|piece| work(&mut ledger, piece, 0));
+    assert_eq!(begun(&mut ledger, 10), 18);
+    // Pieces with a smaller budget of their own.
+    let own = |ledger: &mut Ledger, from: u8| {
+        let starts = |&piece: &u8| start(ledger, piece, tokens(10_000)).is_some();
+        (from..=250).take_while(starts).count()
+    };
+    let mut ledger = pool(1_000_000, 250);
+    assert_eq!(own(&mut ledger, 1), 50);
+    end(&mut ledger, 1, 10);
+    assert_eq!(own(&mut ledger, 51), 1, "no fewer than before the first end");
     // As many as might start before the first end may work after it.
     let mut ledger = pool(1_000_000, 250);
     assert_eq!(begun(&mut ledger, 1), 5);

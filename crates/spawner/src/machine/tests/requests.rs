@@ -17,9 +17,9 @@ use super::world::{World, tokens};
 /// A request that is not over.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
-    run: RunIndex,
-    tokens: u64,
-    granted: bool,
+    pub(super) run: RunIndex,
+    pub(super) tokens: u64,
+    pub(super) granted: bool,
 }
 
 impl World {
@@ -130,13 +130,13 @@ impl World {
     }
 
     /// The requests of a run that were granted, and those that wait.
-    fn requests_of(&self, run: RunIndex) -> (usize, usize) {
+    pub(super) fn requests_of(&self, run: RunIndex) -> (usize, usize) {
         let own = self.requests.values().filter(|sent| sent.run == run);
         let granted = own.clone().filter(|sent| sent.granted).count();
         (granted, own.count() - granted)
     }
 
-    fn left(&self, run: RunIndex) -> Option<u64> {
+    pub(super) fn left(&self, run: RunIndex) -> Option<u64> {
         Unit::Tokens.of(self.machine.books.ledger.left(self.id(run)))
     }
 }
@@ -466,8 +466,13 @@ fn a_request_that_was_held_and_given_up_costs_nothing() {
             ..Limits::default()
         };
         let mut world = World::quiet(limits);
+        world.facts = unknown_where_it_asks_nothing(&world);
         let piece = world.spawn_piece();
         world.ask_model(piece, 5_000);
+        if !pauses_at_cap {
+            let (code, message) = ("budget_exhausted".into(), "no".into());
+            world.step(Input::RequestRefused { run: piece, code, message });
+        }
         world.cancel(piece, Reach::Subtree, CancelledBy::Operator);
         world.actors.remove(&piece).expect("it runs");
         world.requests.clear();
@@ -482,53 +487,31 @@ fn a_request_that_was_held_and_given_up_costs_nothing() {
     }
 }
 
-/// Each piece has taken what the first one used, and a request of each may cost more: none of them keeps from the others what it does not use.
+/// The meter lets a request wait for some minutes. That there was no room for it then is no fault of a service, and what fails before is.
 #[test]
-fn pieces_that_wait_for_each_other_give_back_what_they_do_not_use() {
-    let limits =
-        Limits { budget_tokens: Some(4_500), metered: true, pools: true, ..Limits::default() };
-    let mut world = World::quiet(limits);
-    let first = world.spawn_piece();
-    let [second, third] = [(); 2].map(|()| world.spawn_piece());
-    world.ask_model(first, 2_000);
-    let request = *world.requests.keys().next().expect("it is open");
-    world.end_request(request, RequestEnding::Answered, 1_000);
-    world.finish(first);
-    assert_eq!(world.holding(), [second, third], "each has taken 1,000 of 3,500");
-    world.ask_model(second, 3_400);
-    assert_eq!(world.requests_of(second), (0, 1), "what the other one has may come free");
-    let held = |world: &World| {
-        let others =
-            |event: &&Event| matches!(&event.kind, EventKind::RequestHeld { for_others: true, .. });
-        world.record.iter().filter(others).count()
-    };
-    assert_eq!(held(&world), 1);
-    // More than it can have beside the one unit that the other one keeps: it gives back as well, and the other one has room.
-    world.ask_model(third, 3_500);
-    assert_eq!((world.requests_of(second), world.requests_of(third)), ((1, 0), (0, 1)));
-    assert_eq!(held(&world), 2, "each is recorded once");
-    let request = *world.requests.iter().find(|(_, sent)| sent.granted).expect("it is open").0;
-    world.end_request(request, RequestEnding::Answered, 1_000);
-    assert_eq!(world.requests_of(third), (0, 0), "2,500 are left, and no other can leave more");
-    world.crash();
-}
-
-/// The same between attempts of a program that gives up while it waits: that is no fault of its service.
-#[test]
-fn a_program_that_gives_up_while_it_waits_for_others_has_failed_for_its_budget() {
-    let mut world = metered(1_000);
-    let piece = world.spawn_piece();
-    let has = world.left(piece).expect("a budget");
-    for _ in 0..2 {
-        world.ask_model(piece, has);
+fn a_request_that_has_waited_in_vain_fails_its_run_for_its_budget() {
+    let fault = Reason::RuntimeError { message: "402".into(), retryable: false };
+    let budget = Reason::Budget { unit: "tokens".to_owned() };
+    for (code, expected) in [("held_too_long", budget), ("unpriced", fault.clone())] {
+        let mut world = metered(1_000);
+        let piece = world.spawn_piece();
+        let has = world.left(piece).expect("a budget");
+        for most in [has / 2, has] {
+            world.ask_model(piece, most);
+        }
+        assert_eq!(world.requests_of(piece), (1, 1));
+        let (code, message) = (code.into(), "no".into());
+        world.step(Input::RequestRefused { run: piece, code, message });
+        world.actors.remove(&piece).expect("it runs");
+        world.requests.clear();
+        let outcome = Box::new(Outcome::from(Ending::of(fault.clone())));
+        world.step(Input::Finished { run: piece, outcome });
+        let ended = world.record.iter().rev().find_map(|event| match &event.kind {
+            EventKind::Ended(ending) => Some(ending.reason.clone()),
+            _ => None,
+        });
+        assert_eq!(ended, Some(expected));
     }
-    assert_eq!(world.requests_of(piece), (1, 1));
-    world.finish_because(piece, Reason::RuntimeError { message: "402".into(), retryable: false });
-    let ended = world.record.iter().rev().find_map(|event| match &event.kind {
-        EventKind::Ended(ending) => Some(ending.reason.clone()),
-        _ => None,
-    });
-    assert_eq!(ended, Some(Reason::Budget { unit: "tokens".to_owned() }));
 }
 
 #[test]

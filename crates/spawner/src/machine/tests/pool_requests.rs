@@ -1,0 +1,105 @@
+//! Requests of pieces that share a pool: each of them may cost more than its piece has taken.
+
+use std::sync::Arc;
+
+use offshoot_model::{Event, EventKind, MicroUsd, RequestEnding};
+
+use super::super::{Input, RequestAsk};
+use super::limits::Limits;
+use super::requests::Sent;
+use super::world::World;
+
+/// Each piece has taken what the first one used, and a request of each may cost more: none of them keeps from the others what it does not use.
+#[test]
+fn pieces_that_wait_for_each_other_give_back_what_they_do_not_use() {
+    let limits =
+        Limits { budget_tokens: Some(4_500), metered: true, pools: true, ..Limits::default() };
+    let mut world = World::quiet(limits);
+    let first = world.spawn_piece();
+    let [second, third] = [(); 2].map(|()| world.spawn_piece());
+    world.ask_model(first, 2_000);
+    let request = *world.requests.keys().next().expect("it is open");
+    world.end_request(request, RequestEnding::Answered, 1_000);
+    world.finish(first);
+    assert_eq!(world.holding(), [second, third], "each has taken 1,000 of 3,500");
+    world.ask_model(second, 3_400);
+    assert_eq!(world.requests_of(second), (0, 1), "what the other one has may come free");
+    let held = |world: &World| {
+        let others =
+            |event: &&Event| matches!(&event.kind, EventKind::RequestHeld { for_others: true, .. });
+        world.record.iter().filter(others).count()
+    };
+    assert_eq!(held(&world), 1);
+    // More than it can have beside the one unit that the other one keeps: it gives back as well, and the other one has room.
+    world.ask_model(third, 3_500);
+    assert_eq!((world.requests_of(second), world.requests_of(third)), ((1, 0), (0, 1)));
+    assert_eq!(held(&world), 2, "each is recorded once");
+    let request = *world.requests.iter().find(|(_, sent)| sent.granted).expect("it is open").0;
+    world.end_request(request, RequestEnding::Answered, 1_000);
+    assert_eq!(world.requests_of(third), (0, 0), "2,500 are left, and no other can leave more");
+    world.crash();
+}
+
+/// With room for one request at a time three pieces take turns, although each asks anew as soon as it was answered.
+#[test]
+fn requests_wait_in_the_order_in_which_they_came() {
+    let limits =
+        Limits { budget_tokens: Some(10_000), metered: true, pools: true, ..Limits::default() };
+    let mut world = World::quiet(limits);
+    let pieces = [(); 4].map(|()| world.spawn_piece());
+    for piece in &pieces[..2] {
+        world.use_tokens(*piece, 1);
+        world.finish(*piece);
+    }
+    let [.., first, second] = pieces;
+    let third = world.spawn_piece();
+    assert_eq!(world.holding(), [first, second, third]);
+    for piece in [first, second, third] {
+        world.ask_model(piece, 9_900);
+    }
+    let mut turns = Vec::new();
+    for _ in 0..6 {
+        let open = world.requests.iter().find(|(_, sent)| sent.granted);
+        let (request, run) = open.map(|(request, sent)| (*request, sent.run)).expect("one is open");
+        turns.push(run);
+        world.end_request(request, RequestEnding::Answered, 1);
+        world.ask_model(run, 9_900);
+    }
+    assert_eq!(turns, [first, second, third, first, second, third]);
+}
+
+/// Tokens could be had from the pool, and dollars never.
+#[test]
+fn a_request_that_fits_never_in_one_unit_does_not_wait_for_the_other() {
+    let limits = Limits {
+        budget_tokens: Some(10_000),
+        budget_usd: Some(1),
+        metered: true,
+        pools: true,
+        ..Limits::default()
+    };
+    let mut world = World::quiet(limits);
+    let piece = world.spawn_piece();
+    let (request, model, usd) = (1, Arc::from("model"), Some(MicroUsd::from_micros(2_000_000)));
+    let ask = RequestAsk { run: piece, request, model, tokens: 9_000, usd, is_last: true };
+    world.requests.insert(request, Sent { run: piece, tokens: 9_000, granted: false });
+    world.step(Input::RequestAsked(ask));
+    assert_eq!(world.requests_of(piece), (0, 0), "it is refused");
+    assert!(!world.record.iter().any(|event| event.kind.name() == "request_held"));
+}
+
+/// After each answer a piece has one unit of its part left.
+#[test]
+fn a_metered_piece_asks_for_a_child_after_its_first_answer() {
+    let limits =
+        Limits { budget_tokens: Some(10_000), metered: true, pools: true, ..Limits::default() };
+    let mut world = World::quiet(limits);
+    let piece = world.spawn_piece();
+    world.ask_model(piece, 2_000);
+    let request = *world.requests.keys().next().expect("it is open");
+    world.end_request(request, RequestEnding::Answered, 500);
+    assert_eq!(world.left(piece), Some(1));
+    let child = world.child_of(piece);
+    assert_eq!(world.holding(), [piece, child]);
+    world.crash();
+}
