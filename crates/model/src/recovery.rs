@@ -105,7 +105,7 @@ impl Reason {
                 yes(Some("see why the others failed; --max-fail N permits more"))
             }
             Self::Cancelled { by: CancelledBy::Budget } => no(Some(
-                "raise the budget above it, or ask for less; `offshoot resume RUN --budget-usd USD` goes on with a map or a fanout",
+                "raise the budget above it, or ask for less; `offshoot resume RUN` with a larger --budget-usd or --budget-tokens goes on with a map or a fanout",
             )),
             Self::Cancelled { by: CancelledBy::Parent } => yes(None),
             Self::Cancelled {

@@ -153,7 +153,7 @@ main: top ID (depth 1)  waiting  40 ms  1,200 tokens  $1.50  exit code 7
         top.backs_off = Some(serde_json::from_value(json).expect("a wait"));
         top.at_cap_since = top.holds.paused_since;
         let expected = "\
-main: top ID (depth 1)  waiting  40 ms  1,200 tokens  $1.50  exit code 7  paused by the operator since 2026-01-01T12:00:00.000Z  held back by the breaker of the agent `scout` since 2026-01-01T12:00:00.250Z: 5 faults in a row, one run is tried from 2026-01-01T12:01:00.000Z on  held since 2026-01-01T12:00:00.000Z: a request to a model waits for more budget (`offshoot budget`)  held by its service since 2026-01-01T12:00:00.000Z, asked again at 2026-01-01T12:00:04.000Z, after: 429
+main: top ID (depth 1)  waiting  40 ms  1,200 tokens  $1.50  exit code 7  paused by the operator since 2026-01-01T12:00:00.000Z  held back by the breaker of the agent `scout` since 2026-01-01T12:00:00.250Z: 5 faults in a row, one run is tried from 2026-01-01T12:01:00.000Z on  held since 2026-01-01T12:00:00.000Z: a request to a model waits for room in the budget (`offshoot budget RUN --add`)  held by its service since 2026-01-01T12:00:00.000Z, asked again at 2026-01-01T12:00:04.000Z, after: 429
 └─ main: a ID (depth 2)  queued  40 ms  120 tokens  $0.25  parked since 2026-01-01T12:00:00.250Z, attempt 2 from 2026-01-01T12:01:00.000Z on, after: exit code 75";
         assert_eq!(pictured(&top), expected.replace("ID", RUN));
         assert!(

@@ -16,7 +16,7 @@ use offshoot_spawner::FanAnswer;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use self::way_on::{budget_used_up, spent_budget, tell_how_to_go_on, unit_of_ends};
+use self::way_on::{budget_used_up, spent_budget, tell_how_to_go_on};
 use super::data::Data;
 use super::engine::Engine;
 use super::interrupt::Interrupted;
@@ -128,7 +128,7 @@ pub(crate) fn pieces(
         cx.output.warning(NoteCode::TieInVote, warning);
     }
     let spent = spent_budget(engine, root, answer, &ending.reason)?;
-    let used_up = spent.as_ref().map(budget_used_up);
+    let used_up = spent.used_up.as_ref().map(budget_used_up);
     let mut other_way = None;
     if exit == Exit::Done {
         tell_what_is_missing(answer, cx);
@@ -141,8 +141,7 @@ pub(crate) fn pieces(
             cx.output.error(&Complaint::new(FailureCode::BudgetUsedUp, used_up, None));
         }
     }
-    let unit = spent.map(|account| account.unit).or_else(|| unit_of_ends(answer));
-    tell_how_to_go_on(answer, terms, interrupted, (tree.run_id, &ending.reason, unit), cx);
+    tell_how_to_go_on(answer, terms, interrupted, (tree.run_id, &ending.reason, spent.unit), cx);
     other_way.iter().for_each(|hint| cx.output.hint(NoteCode::AnswerWithout, hint));
     Ok(exit)
 }

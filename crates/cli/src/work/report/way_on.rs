@@ -123,7 +123,7 @@ fn options_to_go_on(
         && answer
             .failed
             .keys()
-            .any(|code| matches!(&**code, "deadline" | "park_limit" | "cancelled"));
+            .any(|code| matches!(&**code, "deadline" | "park_limit" | "cancelled" | "budget_pool"));
     if has_failed
         && (was_stopped
             || matches!(
@@ -165,33 +165,54 @@ fn refused_unit(answer: &FanAnswer) -> Option<Unit> {
     Some(if message.contains(" usd") { Unit::Usd } else { Unit::Tokens })
 }
 
+/// The budgets of a tree that have ended it, or pieces of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spent {
+    /// The one that is used up.
+    pub(super) used_up: Option<Account>,
+    /// The unit in which the tree has a budget that is to be larger where it goes on.
+    pub(super) unit: Option<AccountUnit>,
+}
+
 /// Returns the unit of the budget that a piece had no more of, where one has ended for that.
-pub(super) fn unit_of_ends(answer: &FanAnswer) -> Option<AccountUnit> {
+fn unit_of_ends(answer: &FanAnswer) -> Option<AccountUnit> {
     let mut errors = answer.failures.iter().filter_map(|(_, piece)| piece.error.as_ref());
     let message = &errors.find(|error| error.code == "budget")?.message;
     Some(if message.contains("(usd)") { AccountUnit::MicroUsd } else { AccountUnit::Tokens })
 }
 
-/// Returns the budget that has ended a tree for this reason, or pieces of one whose answer stands; none where no budget is used up.
+/// Returns the budgets that have ended a tree for this reason, or pieces of it.
 pub(super) fn spent_budget(
     engine: &Engine,
     root: RootId,
     answer: &FanAnswer,
     reason: &Reason,
-) -> Result<Option<Account>, Failure> {
+) -> Result<Spent, Failure> {
+    let of_piece = unit_of_ends(answer);
     let unit = match reason {
         Reason::Budget { unit } if unit == "usd" => Some(AccountUnit::MicroUsd),
         Reason::Budget { .. } => Some(AccountUnit::Tokens),
         // Pieces that a budget above them stopped were cancelled.
         _ if answer.is_success() && answer.failed.contains_key("cancelled") => None,
-        _ => return Ok(None),
+        _ if of_piece.is_some() => of_piece,
+        _ => return Ok(Spent::default()),
     };
     let mut audit = Audit::new();
     for event in engine.store.events(root, 0) {
         audit.apply(&event?);
     }
-    let mut accounts = audit.balance(root.run()).into_iter();
-    Ok(accounts.find(|account| unit.map_or(account.free == 0, |unit| account.unit == unit)))
+    let accounts = audit.balance(root.run());
+    let ends_tree = matches!(reason, Reason::Budget { .. });
+    let is_used_up = |account: &&Account| match unit {
+        Some(unit) if ends_tree => account.unit == unit,
+        Some(unit) => account.unit == unit && account.free == 0,
+        None => account.free == 0,
+    };
+    let used_up = accounts.iter().find(is_used_up).copied();
+    // A piece may have a budget of its own where the tree has none.
+    let is_of_tree = |unit: &AccountUnit| accounts.iter().any(|account| account.unit == *unit);
+    let unit = used_up.map(|account| account.unit).or(of_piece.filter(is_of_tree));
+    Ok(Spent { used_up, unit })
 }
 
 /// Says what was granted and used of a budget that is used up.
