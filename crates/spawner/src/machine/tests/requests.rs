@@ -487,6 +487,28 @@ fn a_request_that_was_held_and_given_up_costs_nothing() {
     }
 }
 
+/// The next supervisor knows it too: a program that asks the meter, and is held or told no, does not ask elsewhere.
+#[test]
+fn an_attempt_that_is_lost_while_its_request_was_held_or_too_much_costs_nothing() {
+    for pauses_at_cap in [true, false] {
+        let limits = Limits { budget_tokens: Some(1_000), metered: true, ..Limits::default() };
+        let mut world = World::quiet(Limits { pauses_at_cap, resumes: true, ..limits });
+        world.facts = unknown_where_it_asks_nothing(&world);
+        let piece = world.spawn_piece();
+        world.ask_model(piece, 5_000);
+        if !pauses_at_cap {
+            let (code, message) = ("budget_exhausted".into(), "no".into());
+            world.step(Input::RequestRefused { run: piece, code, message });
+        }
+        world.crash();
+        world.ask_model(piece, 10);
+        let request = *world.requests.keys().next().expect("it is open");
+        world.end_request(request, RequestEnding::Answered, 7);
+        world.finish(piece);
+        assert_eq!(last_use(&world), (tokens(7), Cost::NONE), "{pauses_at_cap}");
+    }
+}
+
 /// The meter lets a request wait for some minutes. That there was no room for it then is no fault of a service, and what fails before is.
 #[test]
 fn a_request_that_has_waited_in_vain_fails_its_run_for_its_budget() {
