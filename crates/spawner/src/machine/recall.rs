@@ -249,6 +249,7 @@ impl Recall {
                 }
             }
             EventKind::Reopened => self.reopened(before),
+            EventKind::Resumed { after: None, .. } => self.was_cut_off(run),
             EventKind::Ended(ending) => self.correct(run, ending),
             _ => {}
         }
@@ -262,14 +263,9 @@ impl Recall {
                     about.begins();
                 }
             }
-            EventKind::Resumed { continues, after, changes, .. } => {
+            EventKind::Resumed { continues, changes, .. } => {
                 if let Some(about) = self.about.get_mut(&run) {
                     about.has_changes = changes.is_some();
-                    // The usage that an attempt had reported when it was interrupted is a lower bound from then on.
-                    let live = self.machine.runs[run.get()].live().filter(|_| about.started);
-                    if let Some(live) = live.filter(|_| after.is_none()) {
-                        about.used = Some(about.cut_off(live));
-                    }
                     about.used_before = about.used;
                     (about.started, about.continues) = (false, continues);
                 }
@@ -460,6 +456,15 @@ impl Recall {
         for (&run, _) in self.about.iter().filter(|(_, about)| !about.started) {
             let id = self.machine.id(run);
             self.machine.books.ledger.return_to_pool(id);
+        }
+    }
+
+    /// An attempt was interrupted: the usage that it had reported is a lower bound from then on. Its requests are still known here, and are
+    /// forgotten as the next attempt begins.
+    fn was_cut_off(&mut self, run: RunIndex) {
+        let Some(about) = self.about.get_mut(&run).filter(|about| about.started) else { return };
+        if let Some(live) = self.machine.runs[run.get()].live() {
+            about.used = Some(about.cut_off(live));
         }
     }
 
