@@ -530,6 +530,27 @@ fn a_piece_takes_more_of_what_it_lacks_and_of_nothing_else() {
     assert_eq!(drawn(&world)[before..], [(100, 0)], "it has dollars");
 }
 
+/// One unit without the other would pay for nothing, and would be missing where another piece could use it.
+#[test]
+fn a_piece_takes_no_more_of_one_unit_where_the_other_is_not_enough() {
+    let limits = Limits { budget_tokens: Some(1_000), budget_usd: Some(1), ..Limits::default() };
+    let mut world = World::quiet(Limits { pools: true, ..limits });
+    let pieces = [(); 2].map(|()| world.spawn_piece());
+    world.use_tokens(pieces[0], 100);
+    world.finish(pieces[0]);
+    let before = drawn(&world).len();
+    let more = SpawnRequest {
+        budget: Some(BudgetRequest {
+            tokens: Some(500),
+            usd: Some(MicroUsd::from_micros(2_000_000)),
+        }),
+        ..SpawnRequest::default()
+    };
+    let refused = world.spawn(pieces[1], Origin::Agent, more);
+    assert_eq!(refused, Err(RefusalCode::BudgetExhausted), "there is one dollar");
+    assert_eq!(drawn(&world)[before..], []);
+}
+
 /// The tokens and millionths of dollars that pieces have drawn, each time.
 fn drawn(world: &World) -> Vec<(u64, u64)> {
     let drawn = |event: &Event| match event.kind {

@@ -246,18 +246,26 @@ fn a_session_that_gave_up_at_the_cap_waits_for_more_budget() {
 #[test]
 fn a_run_that_gives_up_at_its_budget_failed_for_its_budget() {
     let mut world = metered(1_000);
-    let [piece, other] = [(); 2].map(|()| world.spawn_piece());
+    let [piece, other, third] = [(); 3].map(|()| world.spawn_piece());
+    let ended = |world: &World| {
+        let reason = |event: &Event| match &event.kind {
+            EventKind::Ended(ending) => Some(ending.reason.clone()),
+            _ => None,
+        };
+        world.record.iter().rev().find_map(reason)
+    };
     world.ask_model(piece, 5_000);
     world.finish_because(piece, Reason::ExitCode { code: 1 });
-    let ended = world.record.iter().rev().find_map(|event| match &event.kind {
-        EventKind::Ended(ending) => Some(ending.reason.clone()),
-        _ => None,
-    });
-    assert_eq!(ended, Some(Reason::Budget { unit: "tokens".to_owned() }));
+    assert_eq!(ended(&world), Some(Reason::Budget { unit: "tokens".to_owned() }));
     // One that did its work without that request is a success.
     world.ask_model(other, 5_000);
     world.finish(other);
     assert_eq!(world.status(other), Some(RunStatus::Completed));
+    // One that asked for less since, and was answered, has failed for another reason.
+    world.ask_model(third, 5_000);
+    world.ask_model(third, 10);
+    world.finish_because(third, Reason::ExitCode { code: 1 });
+    assert_eq!(ended(&world), Some(Reason::ExitCode { code: 1 }));
 }
 
 #[test]
