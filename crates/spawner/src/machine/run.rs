@@ -251,12 +251,16 @@ impl Live {
     /// Returns what a metered run has used of which no request has left through the meter. A program that asks the meter, and is told to wait or
     /// that a request is too much, does not ask elsewhere.
     pub(super) fn unasked(&self) -> (Usage, Cost) {
-        let has_asked = self.requests.as_ref().is_some_and(|requests| requests.has_asked);
-        match self.unasked_cost {
-            _ if has_asked => (Usage::default(), Cost::NONE),
-            CostKnowledge::None => (Usage::default(), Cost::NONE),
-            _ => (Usage::UNKNOWN, Cost::unknown()),
+        match self.asks_elsewhere() {
+            false => (Usage::default(), Cost::NONE),
+            true => (Usage::UNKNOWN, Cost::unknown()),
         }
+    }
+
+    /// True if a metered run may have asked a model elsewhere in this attempt: it has asked nothing through the meter.
+    fn asks_elsewhere(&self) -> bool {
+        let has_asked = self.requests.as_ref().is_some_and(|requests| requests.has_asked);
+        !has_asked && self.unasked_cost != CostKnowledge::None
     }
 
     /// Returns what it has used in an attempt of which its runtime says nothing more at its end.
@@ -277,8 +281,8 @@ impl Live {
             (Some((usage, cost)), CostKnowledge::None) if usage == Usage::default() => {
                 (usage, cost)
             }
-            // Whatever it has used went through the meter, and is charged.
-            (Some(told), CostKnowledge::Metered) => told,
+            // Whatever it has used went through the meter, and is charged. An attempt before this one may have told it.
+            (Some(told), CostKnowledge::Metered) if !self.asks_elsewhere() => told,
             (None, _) => (Usage::UNKNOWN, Cost::unknown()),
             (Some((usage, cost)), CostKnowledge::None) => (usage.cut_off(), cost),
             (Some((usage, cost)), _) => (usage.cut_off(), cost.cut_off()),

@@ -569,3 +569,22 @@ fn what_asked_for_too_much_and_was_not_held_or_did_its_work_waits_for_no_budget(
     world.finish(other);
     assert_eq!(world.status(other), Some(RunStatus::Completed));
 }
+
+#[test]
+fn of_a_lost_attempt_that_asked_nothing_nothing_is_known_whatever_one_before_it_asked() {
+    let mut world = World::quiet(Limits { metered: true, resumes: true, ..Limits::default() });
+    world.facts = unknown_where_it_asks_nothing(&world);
+    let piece = world.spawn_piece();
+    for used in [7, 1] {
+        world.ask_model(piece, 10);
+        let request = *world.requests.keys().next().expect("it is open");
+        world.end_request(request, RequestEnding::Answered, used);
+        if used == 7 {
+            world.crash();
+            // This attempt asks nothing.
+            world.crash();
+        }
+    }
+    world.finish(piece);
+    assert_eq!(last_use(&world).1, Cost::unknown());
+}
