@@ -426,7 +426,7 @@ impl fmt::Display for Reason {
                 write!(f, "its answer does not match its schema: {path}{gap}{message}")
             }
             Self::Quota { window, until } => {
-                f.write_str("the quota of its account is used up")?;
+                f.write_str("the quota of its account is used up, or down to what is kept")?;
                 if let Some(window) = window {
                     write!(f, " ({window})")?;
                 }
