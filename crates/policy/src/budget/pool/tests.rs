@@ -177,6 +177,20 @@ fn pieces_that_work_at_once_are_twice_as_many_as_have_ended() {
     assert_eq!(begun(&mut ledger, 2), 2);
 }
 
+/// What was lost says nothing of what the others use, and lets no more of them start.
+#[test]
+fn a_piece_that_was_lost_is_none_that_has_ended() {
+    let mut ledger = pool(100_000, 250);
+    work(&mut ledger, 1, 1);
+    for piece in 2..=9 {
+        assert_eq!(start(&mut ledger, piece, ANY), Some(1));
+        ledger.charge_more(run(piece), &used(1), &Cost::NONE, true);
+        end(&mut ledger, piece, 0);
+    }
+    let begun = (10..=250).take_while(|&piece| start(&mut ledger, piece, ANY).is_some());
+    assert_eq!(begun.count(), 2, "twice as many as the one");
+}
+
 #[test]
 fn a_piece_for_which_too_little_is_left_waits_for_those_that_run() {
     let mut ledger = pool(100, 4);
