@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use offshoot_model::{Event, EventKind, MicroUsd, RequestEnding};
+use offshoot_model::{Event, EventKind, MicroUsd, Reason, RequestEnding};
 
 use super::super::{Input, RequestAsk};
 use super::limits::Limits;
@@ -102,4 +102,73 @@ fn a_metered_piece_asks_for_a_child_after_its_first_answer() {
     let child = world.child_of(piece);
     assert_eq!(world.holding(), [piece, child]);
     world.crash();
+}
+
+/// Of the requests of a piece that wait the first alone is on record, and stands in line for all of them.
+#[test]
+fn a_piece_whose_second_request_waits_keeps_the_place_of_its_first() {
+    let limits =
+        Limits { budget_tokens: Some(10_000), metered: true, pools: true, ..Limits::default() };
+    let mut world = World::quiet(limits);
+    let pieces = [(); 4].map(|()| world.spawn_piece());
+    for piece in &pieces[..2] {
+        world.use_tokens(*piece, 1);
+        world.finish(*piece);
+    }
+    let [.., first, second] = pieces;
+    let third = world.spawn_piece();
+    for piece in [first, second, third, second] {
+        world.ask_model(piece, 9_900);
+    }
+    let held = |world: &World| {
+        world.record.iter().filter(|event| event.kind.name() == "request_held").count()
+    };
+    assert_eq!((world.requests_of(second), held(&world)), ((0, 2), 2));
+    let mut turns = Vec::new();
+    while let Some((&request, sent)) = world.requests.iter().find(|(_, sent)| sent.granted) {
+        turns.push(sent.run);
+        world.end_request(request, RequestEnding::Answered, 1);
+    }
+    assert_eq!((turns, held(&world)), (vec![first, second, third, second], 3));
+}
+
+/// Ends a piece whose last request was held for too long, after such a one that is under way; returns the unit for which it has failed.
+fn held_too_long(other: Option<(u64, u64)>, last: (u64, u64)) -> Option<String> {
+    let limits = Limits { budget_tokens: Some(1_000), budget_usd: Some(1), ..Limits::default() };
+    let mut world = World::quiet(Limits { metered: true, pauses_at_cap: true, ..limits });
+    let piece = world.spawn_piece();
+    for (request, (tokens, micros)) in (1..).zip(other.into_iter().chain([last])) {
+        let (model, usd) = (Arc::from("model"), Some(MicroUsd::from_micros(micros)));
+        let ask = RequestAsk { run: piece, request, model, tokens, usd, is_last: true };
+        world.requests.insert(request, Sent { run: piece, tokens, granted: false });
+        world.step(Input::RequestAsked(ask));
+    }
+    assert_eq!(world.requests_of(piece), (usize::from(other.is_some()), 1), "it waits");
+    let last = *world.requests.keys().last().expect("it waits");
+    world.end_request(last, RequestEnding::NotSent, 0);
+    let (code, message) = ("held_too_long".into(), "no".into());
+    world.step(Input::RequestRefused { run: piece, code, message });
+    world.requests.clear();
+    world.finish_because(piece, Reason::ExitCode { code: 1 });
+    world.record.iter().rev().find_map(|event| match &event.kind {
+        EventKind::Ended(ending) => match &ending.reason {
+            Reason::Budget { unit } => Some(unit.clone()),
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+#[test]
+fn what_waits_in_vain_fails_for_the_first_unit_in_which_there_was_no_room() {
+    let check = |other, last, expected: &str| {
+        assert_eq!(held_too_long(other, last).as_deref(), Some(expected), "{other:?}, {last:?}");
+    };
+    let open = Some((100, 100_000));
+    check(open, (10, 450_000), "usd");
+    check(open, (450, 10), "tokens");
+    check(open, (450, 450_000), "tokens");
+    // It was held for the operator, and never for others.
+    check(open, (10, 2_000_000), "usd");
+    check(None, (10, 2_000_000), "usd");
 }
