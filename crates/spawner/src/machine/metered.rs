@@ -453,6 +453,8 @@ impl Machine {
                 let pauses = ask.is_last && live.under.budget.on_cap() == OnCap::Pause;
                 live.requests.get_or_insert_default().too_much = Some(unit);
                 if pauses {
+                    // It waits for the operator, and no longer for others.
+                    self.requests_of(ask.run).waits_for = None;
                     self.hold_request(&ask, false);
                     return Some(ask);
                 }

@@ -177,7 +177,7 @@ fn pieces_that_work_at_once_are_twice_as_many_as_have_ended() {
     assert_eq!(begun(&mut ledger, 2), 2);
 }
 
-/// What was lost says nothing of what the others use, and lets no more of them start.
+/// A lost piece says nothing of what the others use, and lets no more of them start.
 #[test]
 fn a_piece_that_was_lost_is_none_that_has_ended() {
     let mut ledger = pool(100_000, 250);

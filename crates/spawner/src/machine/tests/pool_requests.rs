@@ -172,3 +172,46 @@ fn what_waits_in_vain_fails_for_the_first_unit_in_which_there_was_no_room() {
     check(open, (10, 2_000_000), "usd");
     check(None, (10, 2_000_000), "usd");
 }
+
+/// The last one waited for dollars, and one before it for tokens, which it had.
+#[test]
+fn a_request_that_waits_for_the_operator_in_vain_names_its_own_unit() {
+    let limits = Limits {
+        budget_tokens: Some(1_000),
+        budget_usd: Some(1),
+        metered: true,
+        pauses_at_cap: true,
+        ..Limits::default()
+    };
+    for waits_before in [false, true] {
+        let mut world = World::quiet(limits);
+        let piece = world.spawn_piece();
+        let has = world.left(piece).expect("a budget");
+        if waits_before {
+            world.ask_model(piece, has);
+            let request = *world.requests.keys().next().expect("it is open");
+            world.ask_model(piece, 10);
+            assert_eq!(world.requests_of(piece), (1, 1));
+            world.end_request(request, RequestEnding::Answered, 1);
+            assert_eq!(world.requests_of(piece), (1, 0));
+            let request = *world.requests.keys().next().expect("it is open");
+            world.end_request(request, RequestEnding::Answered, 1);
+        }
+        let (request, model, usd) =
+            (9_999, Arc::from("model"), Some(MicroUsd::from_micros(2_000_000)));
+        let ask = RequestAsk { run: piece, request, model, tokens: 10, usd, is_last: true };
+        world.requests.insert(request, Sent { run: piece, tokens: 10, granted: false });
+        world.step(Input::RequestAsked(ask));
+        assert_eq!(world.requests_of(piece), (0, 1), "it is held");
+        world.end_request(9_999, RequestEnding::NotSent, 0);
+        let (code, message) = ("held_too_long".into(), "no".into());
+        world.step(Input::RequestRefused { run: piece, code, message });
+        world.requests.clear();
+        world.finish_because(piece, Reason::ExitCode { code: 1 });
+        let ended = world.record.iter().rev().find_map(|event| match &event.kind {
+            EventKind::Ended(ending) => Some(ending.reason.clone()),
+            _ => None,
+        });
+        assert_eq!(ended, Some(Reason::Budget { unit: "usd".to_owned() }), "{waits_before}");
+    }
+}
