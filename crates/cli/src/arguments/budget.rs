@@ -7,7 +7,7 @@ use super::value::{usd, whole};
 
 /// Show the budget of a run, and add to that of one that is alive
 ///
-/// It says what the budget is now, with what was added to it, and what of it is used, reserved and left. What is charged although it is not known counts as used.
+/// Prints the budget as it is now, with all that was added to it, and the amounts that are used, reserved and left. A charge for a use that is not known counts as used.
 ///
 /// With an amount, every budget above the run is raised by the same amount, so that no other run has less. Pieces
 /// of a map or a fanout draw from the budget of their tree as they start, so they use what is added to that. Other runs that

@@ -47,7 +47,7 @@ pub(super) struct Requests {
     refused: BTreeMap<Arc<str>, u64>,
     /// The last request that waits for room, and is on record as that; true if it waits for others, and not for more budget.
     held: Option<(u64, bool)>,
-    /// True if a request has left, or was known to be too much: the program asks through the meter.
+    /// True if a request has left, has waited for room, or was refused for its budget: the program asks through the meter.
     pub(super) has_asked: bool,
     /// The quota that was used up, and its reset, where the last answer said so.
     wall: Option<(Option<Arc<str>>, Timestamp)>,

@@ -1,9 +1,8 @@
 //! The way on with a map or a fanout whose answer is not whole: what is kept, what to type, and the budget that is used up.
 
-use offshoot_audit::{Account, Audit, Unit as AccountUnit};
+use offshoot_audit::{Account, Audit, Unit};
 use offshoot_merge::MergeError;
 use offshoot_model::{CancelledBy, Reason, RefusalCode, RootId, RunId};
-use offshoot_policy::budget::Unit;
 use offshoot_spawner::FanAnswer;
 
 use super::super::engine::Engine;
@@ -20,7 +19,7 @@ pub(super) fn tell_how_to_go_on(
     answer: &FanAnswer,
     terms: &AnswerRules,
     interrupted: Interrupted,
-    (id, reason, spent): (RunId, &Reason, Option<AccountUnit>),
+    (id, reason, spent): (RunId, &Reason, Option<Unit>),
     cx: &Invocation,
 ) {
     let (completed, total) = (answer.completed, answer.total);
@@ -98,11 +97,7 @@ const fn is_of_merge(error: &MergeError) -> bool {
 }
 
 /// Returns the options with which a tree that ended for this reason goes on; none where its answer stands.
-fn options_to_go_on(
-    answer: &FanAnswer,
-    reason: &Reason,
-    spent: Option<AccountUnit>,
-) -> Option<String> {
+fn options_to_go_on(answer: &FanAnswer, reason: &Reason, spent: Option<Unit>) -> Option<String> {
     let not_paid = not_paid(answer);
     let is_for_money = not_paid.is_some() || spent.is_some();
     let refused_unit = refused_unit(answer);
@@ -135,20 +130,23 @@ fn options_to_go_on(
     }
     options.push_str(match (reason, spent) {
         (Reason::Deadline, _) => " --deadline 2h",
-        (_, Some(AccountUnit::MicroUsd)) => " --budget-usd USD",
-        (_, Some(AccountUnit::Tokens)) => " --budget-tokens N",
+        (_, Some(unit)) => larger(unit),
         (_, None) => match not_paid {
             // Amounts of money are written so, and tokens are not.
-            Some(message) if message.contains('$') => " --budget-usd USD",
-            Some(_) => " --budget-tokens N",
-            None => match refused_unit {
-                Some(Unit::Usd) => " --budget-usd USD",
-                Some(Unit::Tokens) => " --budget-tokens N",
-                None => "",
-            },
+            Some(message) if message.contains('$') => larger(Unit::MicroUsd),
+            Some(_) => larger(Unit::Tokens),
+            None => refused_unit.map_or("", larger),
         },
     });
     Some(options)
+}
+
+/// Returns the option that gives a tree a larger budget.
+const fn larger(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Tokens => " --budget-tokens N",
+        Unit::MicroUsd => " --budget-usd USD",
+    }
 }
 
 /// Returns what a piece says that was not started because too little was left of the budget that the pieces share.
@@ -162,7 +160,7 @@ fn refused_unit(answer: &FanAnswer) -> Option<Unit> {
     let refusals = answer.refused.iter().map(|piece| &piece.refusal);
     let mut refusals = refusals.filter(|refusal| refusal.code == RefusalCode::BudgetExhausted);
     let message = &refusals.next()?.message;
-    Some(if message.contains(" usd") { Unit::Usd } else { Unit::Tokens })
+    Some(if message.contains(" usd") { Unit::MicroUsd } else { Unit::Tokens })
 }
 
 /// The budgets of a tree that have ended it, or pieces of it.
@@ -171,14 +169,14 @@ pub(super) struct Spent {
     /// The one that is used up.
     pub(super) used_up: Option<Account>,
     /// The unit in which the tree has a budget that is to be larger where it goes on.
-    pub(super) unit: Option<AccountUnit>,
+    pub(super) unit: Option<Unit>,
 }
 
 /// Returns the unit of the budget that a piece had no more of, where one has ended for that.
-fn unit_of_ends(answer: &FanAnswer) -> Option<AccountUnit> {
+fn unit_of_ends(answer: &FanAnswer) -> Option<Unit> {
     let mut errors = answer.failures.iter().filter_map(|(_, piece)| piece.error.as_ref());
     let message = &errors.find(|error| error.code == "budget")?.message;
-    Some(if message.contains("(usd)") { AccountUnit::MicroUsd } else { AccountUnit::Tokens })
+    Some(if message.contains("(usd)") { Unit::MicroUsd } else { Unit::Tokens })
 }
 
 /// Returns the budgets that have ended a tree for this reason, or pieces of it.
@@ -190,8 +188,8 @@ pub(super) fn spent_budget(
 ) -> Result<Spent, Failure> {
     let of_piece = unit_of_ends(answer);
     let unit = match reason {
-        Reason::Budget { unit } if unit == "usd" => Some(AccountUnit::MicroUsd),
-        Reason::Budget { .. } => Some(AccountUnit::Tokens),
+        Reason::Budget { unit } if unit == "usd" => Some(Unit::MicroUsd),
+        Reason::Budget { .. } => Some(Unit::Tokens),
         // Pieces that a budget above them stopped were cancelled.
         _ if answer.is_success() && answer.failed.contains_key("cancelled") => None,
         _ if of_piece.is_some() => of_piece,
@@ -210,7 +208,7 @@ pub(super) fn spent_budget(
     };
     let used_up = accounts.iter().find(is_used_up).copied();
     // A piece may have a budget of its own where the tree has none.
-    let is_of_tree = |unit: &AccountUnit| accounts.iter().any(|account| account.unit == *unit);
+    let is_of_tree = |unit: &Unit| accounts.iter().any(|account| account.unit == *unit);
     let unit = used_up.map(|account| account.unit).or(of_piece.filter(is_of_tree));
     Ok(Spent { used_up, unit })
 }
