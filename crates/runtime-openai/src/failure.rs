@@ -50,7 +50,7 @@ pub enum Failure {
     /// The answer is none of a chat.
     #[error("{endpoint} sent what is no answer of a chat: {beginning:?}")]
     Garbage {
-        /// The address.
+        /// The address, or words for the service behind the meter.
         endpoint: String,
         /// The beginning of the answer.
         beginning: String,

@@ -30,6 +30,8 @@ pub(crate) struct Service {
     endpoint: Endpoint,
     key: Option<Key>,
     silence: Option<Duration>,
+    /// True if the endpoint is the meter, which passes on what the service behind it sends.
+    is_metered: bool,
 }
 
 /// One answer, as it comes.
@@ -72,8 +74,9 @@ impl Service {
             client = client.proxy(proxy.map_err(|error| cannot(&error))?);
         }
         let client = client.build().map_err(|error| cannot(&error))?;
-        let silence = Some(Duration::from_secs(options.silence_seconds));
-        Ok(Self { client, endpoint, key, silence: silence.filter(|silence| !silence.is_zero()) })
+        let silence = Duration::from_secs(options.silence_seconds);
+        let silence = Some(silence).filter(|silence| !silence.is_zero());
+        Ok(Self { client, endpoint, key, silence, is_metered: false })
     }
 
     /// The same service through the meter: with a ticket in place of the key.
@@ -85,7 +88,8 @@ impl Service {
         let options = OpenAiOptions { base_url, certificates: None, ..options.clone() };
         let key_variable = (!meter.own_login).then(|| "OPENAI_API_KEY".to_owned());
         let environment = meter.variables(None);
-        Self::new(&OpenAiOptions { key_variable, ..options }, &environment)
+        let service = Self::new(&OpenAiOptions { key_variable, ..options }, &environment)?;
+        Ok(Self { is_metered: true, ..service })
     }
 
     /// Sends a request. Answers as soon as an answer begins.
@@ -218,7 +222,11 @@ impl Answer<'_> {
 
     fn garbage(&self, beginning: &str) -> Failure {
         let beginning = self.service.redact(beginning);
-        Failure::Garbage { endpoint: self.service.address(), beginning }
+        let endpoint = match self.service.is_metered {
+            true => "the service behind the meter".to_owned(),
+            false => self.service.address(),
+        };
+        Failure::Garbage { endpoint, beginning }
     }
 
     /// `cut` is whether the stream may have ended in the middle of it.

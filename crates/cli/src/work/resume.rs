@@ -305,7 +305,7 @@ fn not_reopened(why: &NotReopened, root: RootId) -> Failure {
     let hint = match *why {
         NotReopened::Alive => {
             format!(
-                "`offshoot resume {root}` goes on with it, within the limits that it has; these options are for a tree that is over"
+                "`offshoot resume {root}` goes on with it, within the limits that it has; while it runs, `offshoot budget {root} --add AMOUNT` adds to its budget. These options are for a tree that is over"
             )
         }
         NotReopened::Agent { .. } => {

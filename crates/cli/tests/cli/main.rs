@@ -49,6 +49,7 @@ mod memory;
 mod merge;
 mod messages;
 mod metered;
+mod metered_chat;
 mod metered_plugins;
 mod metered_pools;
 mod names;

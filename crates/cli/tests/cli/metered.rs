@@ -13,7 +13,6 @@ use offshoot_test_support::named_pipe;
 use serde_json::Value;
 
 use crate::command::{Outcome, Place};
-use crate::openai;
 use crate::stage::Stage;
 use crate::walls::followed_until;
 
@@ -313,28 +312,6 @@ fn a_wall_is_seen_on_the_way() {
     let declined = declined.iter().filter(|it| it["ending"] == "declined").count();
     assert_eq!(declined, 1, "no request is sent again before the reset");
     stage.place.run(&["audit", "last"]).expect_code(0);
-}
-
-#[test]
-fn models_behind_a_chat_endpoint_are_metered() {
-    let rules = [Rule::always(Reply::text("hello"))];
-    let (place, api) = openai::stage(rules, "keyVariable = \"OPERATOR_KEY\"\n");
-    let prices = prices().replace("priced-1", "small");
-    let config = fs::read_to_string(place.path().join("c.toml")).expect("it was written");
-    place.file("c.toml", format!("{config}\n[runtimes.openai]\nmeter = \"on\"\n\n{prices}"));
-    let arguments =
-        ["--config", "c.toml", "-q", "run", "--runtime", "openai", "--budget-usd", "1", "x"];
-    let mut command = place.command(&arguments);
-    command.env("OPERATOR_KEY", KEY);
-    let outcome = place.outcome(command, &[]);
-    assert_eq!(outcome.expect_code(0).stdout(), "hello\n");
-    let shows = format!("Bearer {KEY}");
-    assert!(api.requests().iter().all(|it| it.authorization.as_deref() == Some(&*shows)));
-    let events = events(&place);
-    let settled = of_kind(&events, "request_settled");
-    assert_eq!(settled.len(), 1);
-    assert_eq!(settled[0]["cost"]["meteredUsd"].as_f64(), Some(0.000105));
-    place.run(&["audit", "last"]).expect_code(0);
 }
 
 /// A program that obeys the usual variables is metered too, and its budget holds: what cannot be paid does not leave.
