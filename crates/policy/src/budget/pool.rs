@@ -278,8 +278,8 @@ impl Ledger {
     }
 
     /// Returns the amount that a run could have for one request once all requests beside it are over: its own and, of a pool, those of other
-    /// pieces.
-    pub fn once_others_are_over(&self, run: RunId, unit: Unit) -> u128 {
+    /// pieces. In all the run uses `most` at most, where that is given.
+    pub fn once_others_are_over(&self, run: RunId, unit: Unit, most: Option<u64>) -> u128 {
         let Some(account) = self.accounts.get(&run) else { return 0 };
         let book = account.book(unit);
         let own = u128::from(book.left().unwrap_or(0)) + book.requests();
@@ -289,7 +289,9 @@ impl Ledger {
         let pool = parent.book(unit);
         // Held for this one is what it has and has not used, of which its own part is counted already.
         let held = u128::from(book.granted.unwrap_or(0)).saturating_sub(book.spent());
-        own + u128::from(pool.left().unwrap_or(0)) + pool.below.held.saturating_sub(held)
+        let all = own + u128::from(pool.left().unwrap_or(0)) + pool.below.held.saturating_sub(held);
+        let taken = book.spent() + book.below.held;
+        most.map_or(all, |most| all.min(u128::from(most).saturating_sub(taken)))
     }
 
     /// Returns the amounts that a run may come to use at most, now: its part, and what the pool has left.

@@ -488,6 +488,8 @@ impl Machine {
         let usd = Some(MicroUsd::from_micros(ask.amount(Unit::Usd)));
         let asked = BudgetGrant { tokens: Some(ask.tokens), usd };
         self.draws(ask.run, asked);
+        let most = self.runs[ask.run.get()].live().map(|live| self.most(ask.run, live));
+        let most = most.unwrap_or_default();
         let mut later = None;
         for unit in Unit::ALL.into_iter().filter(|&unit| bounded(self, unit)) {
             let left = unit.of(self.books.ledger.left(id)).unwrap_or(0);
@@ -495,7 +497,8 @@ impl Machine {
             if amount <= left {
                 continue;
             }
-            if u128::from(amount) <= self.books.ledger.once_others_are_over(id, unit) {
+            let most = unit.of(most);
+            if u128::from(amount) <= self.books.ledger.once_others_are_over(id, unit, most) {
                 later.get_or_insert(unit);
                 continue;
             }

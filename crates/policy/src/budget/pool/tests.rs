@@ -380,7 +380,8 @@ fn what_no_account_could_pay_is_not_taken_from_the_pool() {
 #[test]
 fn one_request_can_have_what_others_hold_once_they_are_over() {
     let mut ledger = pool(1_000, 2);
-    let most = |ledger: &Ledger, it: u8| ledger.once_others_are_over(run(it), TOKENS);
+    let capped = |ledger: &Ledger, it: u8, cap| ledger.once_others_are_over(run(it), TOKENS, cap);
+    let most = |ledger: &Ledger, it: u8| capped(ledger, it, None);
     start(&mut ledger, 1, tokens(100));
     start(&mut ledger, 2, tokens(200));
     ledger.hold(run(1), tokens(30));
@@ -388,6 +389,10 @@ fn one_request_can_have_what_others_hold_once_they_are_over() {
     charge(&mut ledger, 2, 50);
     // Its own 90, the 700 that are left, and the 150 of the other one.
     assert_eq!(most(&ledger, 1), 940);
+    // It has used 10 of what it may use in all.
+    assert_eq!([300, 950, 960].map(|cap| capped(&ledger, 1, Some(cap))), [290, 940, 940]);
+    ledger.open(run(5), Some(run(1)), tokens(40));
+    assert_eq!(capped(&ledger, 1, Some(300)), 250, "and 40 are promised below it");
     ledger.open(run(7), Some(run(0)), tokens(100));
     ledger.hold(run(7), tokens(30));
     assert_eq!([7, 9].map(|it| most(&ledger, it)), [100, 0], "without a pool its own");

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use offshoot_model::{Event, EventKind, MicroUsd, Reason, RequestEnding};
+use offshoot_model::{
+    AgentId, Event, EventKind, MicroUsd, Origin, Reason, RequestEnding, SpawnRequest,
+};
 
-use super::super::{Input, RequestAsk};
-use super::limits::Limits;
+use super::super::{Input, RequestAsk, RunIndex};
+use super::limits::{Limits, Own};
 use super::requests::Sent;
 use super::world::World;
 
@@ -101,6 +103,31 @@ fn a_metered_piece_asks_for_a_child_after_its_first_answer() {
     assert_eq!(world.left(piece), Some(1));
     let child = world.child_of(piece);
     assert_eq!(world.holding(), [piece, child]);
+    world.crash();
+}
+
+/// The others could leave enough in the pool, and the agent may not use it: the request is refused at once, and waits for no other.
+#[test]
+fn a_request_beyond_the_budget_of_its_agent_does_not_wait_for_others() {
+    let own = Own { budget_tokens: Some(500), ..Own::default() };
+    let agents = [own, Own::default(), Own::default()];
+    let limits = Limits { agents, budget_tokens: Some(10_000), ..Limits::default() };
+    let mut world = World::quiet(Limits { metered: true, pools: true, ..limits });
+    let first = world.spawn_piece();
+    world.use_tokens(first, 100);
+    world.finish(first);
+    let beside = world.spawn_piece();
+    let agent = Some(AgentId::parse("a").expect("the text is no id"));
+    let request = SpawnRequest { agent, ..SpawnRequest::default() };
+    let piece = world.spawn(RunIndex::ROOT, Origin::Piece, request).expect("the pool is not empty");
+    assert_eq!(world.holding(), [beside, piece]);
+    world.ask_model(beside, 9_000);
+    world.ask_model(piece, 600);
+    assert_eq!(world.requests_of(piece), (0, 0), "its agent has 500");
+    world.ask_model(piece, 300);
+    assert_eq!(world.requests_of(piece), (1, 0));
+    world.ask_model(piece, 400);
+    assert_eq!(world.requests_of(piece), (1, 1), "the one before it may cost less than 300");
     world.crash();
 }
 
