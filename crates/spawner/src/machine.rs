@@ -119,8 +119,8 @@ pub(crate) struct Machine {
     queued: usize,
     /// True while another supervisor takes the tree over, and nothing of it runs.
     takes_over: bool,
-    /// The run whose next piece waits because of the budget that its pieces share, as it is on record.
-    short_pool: Option<RunIndex>,
+    /// The runs whose next piece waits because of the budget that their pieces share, as it is on record.
+    short_pools: BTreeSet<RunIndex>,
     /// Runs in line whose agent's breaker is open, or whose account has used up a quota. They stand in no queue, so that no search
     /// has to step over them; the next change of the breaker or the quota puts them back.
     held_back: Vec<RunIndex>,
@@ -182,7 +182,7 @@ impl Machine {
             live: 0,
             queued: 0,
             takes_over: false,
-            short_pool: None,
+            short_pools: BTreeSet::new(),
             held_back: Vec::new(),
             unclaimed: BTreeSet::new(),
             needs: Needs::default(),

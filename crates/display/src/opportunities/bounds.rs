@@ -5,6 +5,7 @@
 //! answer to its prompt, the budget that it shares. The line of a parent that waits for its slot again is
 //! not counted: the record does not say when it began.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
@@ -92,8 +93,10 @@ pub(super) struct Bounds {
     runs: Vec<Standing>,
     index: HashMap<RunId, usize>,
     parts: Vec<Part>,
-    /// The runs in line, by where they would be counted and by their agent: those of one row wait for the same.
-    line: BTreeMap<(usize, u32, AgentId), u64>,
+    /// The runs in line, by place: those of one row wait for the same, but for a budget that they share.
+    line: BTreeMap<Place, u64>,
+    /// The runs in line that share a budget, by the run whose budget it is.
+    pooled: BTreeMap<(RunId, Place), u64>,
     /// The number of runs that need others that are not over.
     needing: u64,
     needed_by: HashMap<usize, Vec<usize>>,
@@ -106,8 +109,8 @@ pub(super) struct Bounds {
     paces: Vec<Arc<str>>,
     /// The runs for whose first answer others wait, with their agents.
     primings: Vec<(RunId, AgentId)>,
-    /// True while a piece waits because of the budget that it shares: behind it stand pieces alone.
-    pool_short: bool,
+    /// The runs whose next piece waits because of the budget that their pieces share.
+    short_pools: Vec<RunId>,
     /// The runtimes of the accounts of which runs wait for a slot.
     full_accounts: Vec<Arc<str>>,
     /// The runtime of the runs of each agent.
@@ -135,8 +138,19 @@ struct Standing {
     depth: u32,
     part: usize,
     below: usize,
+    /// The parent, where its pieces share its budget.
+    pool: Option<RunId>,
     open_needs: u64,
     state: State,
+}
+
+/// The place at which a run stands in line.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    /// The part in which it would be counted.
+    part: usize,
+    depth: u32,
+    agent: AgentId,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -194,8 +208,8 @@ impl Bounds {
             EventKind::MemoryEnough => self.memory_short = false,
             EventKind::HostFull => self.host_full = true,
             EventKind::HostFree => self.host_full = false,
-            EventKind::PoolShort { .. } => self.pool_short = true,
-            EventKind::PoolEnough { .. } => self.pool_short = false,
+            EventKind::PoolShort { run } => self.short_pools.push(*run),
+            EventKind::PoolEnough { run } => self.short_pools.retain(|short| short != run),
             EventKind::AccountFull { account } => {
                 self.full_accounts.push(Arc::clone(&account.runtime));
             }
@@ -259,8 +273,16 @@ impl Bounds {
         }
         let again = self.again.iter().filter(|(run, _)| self.runs[*run].state == State::Again);
         let mut add = vec![(Bound::Needs, self.needing), (Bound::Retries, again.count() as u64)];
-        for ((part, depth, agent), &runs) in &self.line {
-            add.push((self.bound(*part, *depth, agent), runs));
+        for (place, &runs) in &self.line {
+            let bound = self.bound(place);
+            let short = match bound {
+                Bound::Other => {
+                    let of = |pool: &RunId| self.pooled.get(&(*pool, place.clone()));
+                    self.short_pools.iter().filter_map(of).sum()
+                }
+                _ => 0,
+            };
+            add.extend([(Bound::Pool, short), (bound, runs - short)]);
         }
         for (bound, runs) in add.into_iter().filter(|(_, runs)| *runs > 0) {
             let runs = u32::try_from(runs).unwrap_or(u32::MAX);
@@ -268,8 +290,9 @@ impl Bounds {
         }
     }
 
-    /// The limit that holds a run back that would be counted in this part.
-    fn bound(&self, part: usize, depth: u32, agent: &AgentId) -> Bound {
+    /// The limit that holds a run back that stands here.
+    fn bound(&self, place: &Place) -> Bound {
+        let &Place { part, depth, ref agent } = place;
         if self.paused {
             return Bound::Pause;
         }
@@ -299,7 +322,6 @@ impl Bounds {
             () if runtime.is_some_and(|runtime| self.full_accounts.contains(runtime)) => {
                 Bound::Account
             }
-            () if self.pool_short => Bound::Pool,
             () => Bound::Other,
         }
     }
@@ -332,6 +354,7 @@ impl Bounds {
             depth: admitted.depth,
             part,
             below,
+            pool: admitted.parent.filter(|_| !admitted.grant.pooled.is_none()),
             open_needs: needed.len() as u64,
             state: State::Idle,
         });
@@ -359,12 +382,10 @@ impl Bounds {
         match state {
             State::InLine => {
                 let place = self.place(run);
-                if let Some(runs) = self.line.get_mut(&place) {
-                    *runs -= 1;
-                    if *runs == 0 {
-                        self.line.remove(&place);
-                    }
+                if let Some(pool) = self.runs[run].pool {
+                    one_less(&mut self.pooled, (pool, place.clone()));
                 }
+                one_less(&mut self.line, place);
             }
             State::Needs => self.needing -= 1,
             State::Holds => {
@@ -376,16 +397,22 @@ impl Bounds {
 
     fn enter(&mut self, run: usize, state: State) {
         match state {
-            State::InLine => *self.line.entry(self.place(run)).or_default() += 1,
+            State::InLine => {
+                let place = self.place(run);
+                if let Some(pool) = self.runs[run].pool {
+                    *self.pooled.entry((pool, place.clone())).or_default() += 1;
+                }
+                *self.line.entry(place).or_default() += 1;
+            }
             State::Needs => self.needing += 1,
             State::Holds => self.change_holders(run, |holders| *holders += 1),
             State::Again | State::Idle | State::Over => {}
         }
     }
 
-    fn place(&self, run: usize) -> (usize, u32, AgentId) {
-        let Standing { part, depth, agent, .. } = &self.runs[run];
-        (*part, *depth, agent.clone())
+    fn place(&self, run: usize) -> Place {
+        let Standing { part, depth, ref agent, .. } = self.runs[run];
+        Place { part, depth, agent: agent.clone() }
     }
 
     fn change_holders(&mut self, run: usize, change: impl Fn(&mut u32)) {
@@ -408,7 +435,17 @@ impl Bounds {
         self.paused = false;
         self.open_breakers.clear();
         self.primings.clear();
-        self.pool_short = false;
+        self.short_pools.clear();
+    }
+}
+
+/// Counts one run less.
+fn one_less<K: Ord>(counts: &mut BTreeMap<K, u64>, key: K) {
+    if let Entry::Occupied(mut count) = counts.entry(key) {
+        *count.get_mut() -= 1;
+        if *count.get() == 0 {
+            count.remove();
+        }
     }
 }
 
@@ -441,105 +478,4 @@ impl fmt::Display for Bound {
 }
 
 #[cfg(test)]
-mod tests {
-    use offshoot_model::{Need, Reason};
-    use offshoot_test_support::Timed;
-
-    use super::*;
-
-    #[track_caller]
-    fn check(timed: &Timed, expected: &[(&str, u64)]) {
-        let mut bounds = Bounds::default();
-        timed.events.iter().for_each(|event| bounds.apply(event));
-        let found: Vec<_> =
-            bounds.queued().into_iter().map(|it| (it.bound.to_string(), it.ms)).collect();
-        let found: Vec<_> = found.iter().map(|(bound, ms)| (bound.as_str(), *ms)).collect();
-        assert_eq!(found, expected);
-    }
-
-    #[test]
-    fn slots_of_the_tree_of_a_level_and_of_a_part_are_told_apart() {
-        let (mut timed, root) = Timed::tree(1, None);
-        let runs = [(); 3].map(|()| timed.child(0, root, "a"));
-        for (at, run) in (0..).zip(runs) {
-            timed.start(at * 10, run);
-            timed.complete(at * 10 + 10, run);
-        }
-        check(&timed, &[("maxConcurrent", 30)]);
-
-        let rules =
-            Rules { max_concurrent: 9, max_concurrent_per_level: Some(1), ..Rules::default() };
-        let (mut timed, root) = Timed::under(rules, Some("exec"));
-        timed.start(0, root);
-        let (a, b) = (timed.child(0, root, "a"), timed.child(0, root, "b"));
-        timed.start(0, a);
-        timed.complete(7, a);
-        timed.start(7, b);
-        check(&timed, &[("maxConcurrentPerLevel", 7)]);
-
-        let (mut timed, root) = Timed::tree(9, None);
-        let own = Rules { max_concurrent: 1, ..Rules::default() };
-        let a = timed.admit(0, Some(root), "lead", |it| it.rules = Some(own.into()));
-        timed.start(0, a);
-        let (b, c) = (timed.child(0, a, "b"), timed.child(0, a, "b"));
-        timed.start(0, b);
-        timed.complete(5, b);
-        timed.start(5, c);
-        check(&timed, &[("maxConcurrent of lead", 5)]);
-    }
-
-    #[test]
-    fn the_time_in_the_line_of_an_account_has_its_name() {
-        let (mut timed, root) = Timed::tree(9, None);
-        let account = offshoot_model::Account::of_runtime("exec");
-        let run = timed.child(0, root, "a");
-        timed.say(0, root, EventKind::AccountFull { account: account.clone() });
-        timed.say(8, root, EventKind::AccountFree { account });
-        timed.start(8, run);
-        timed.complete(9, run);
-        check(&timed, &[("host.maxConcurrentPerAccount", 8)]);
-    }
-
-    #[test]
-    fn pauses_breakers_retries_and_needs_have_their_names() {
-        let (mut timed, root) = Timed::tree(2, None);
-        let a = timed.child(0, root, "a");
-        let needs = vec![Need { name: "a".into(), run: Some(a) }];
-        let b = timed.admit(0, Some(root), "b", |it| it.needs = needs);
-        timed.say(0, root, EventKind::Paused);
-        timed.say(10, root, EventKind::Unpaused);
-        timed.start(12, a);
-        timed.again(15, a, Some(Reason::ExitCode { code: 1 }), Some(20));
-        let agent = AgentId::parse("a").expect("an id");
-        let opened = EventKind::BreakerOpened { agent: agent.clone(), faults: 1, wait_ms: 30 };
-        timed.say(15, root, opened);
-        timed.say(45, root, EventKind::BreakerClosed { agent });
-        timed.start(45, a);
-        timed.complete(60, a);
-        timed.start(60, b);
-        timed.complete(61, b);
-        check(
-            &timed,
-            &[
-                ("what they need", 60),
-                ("another attempt", 20),
-                ("the breaker", 10),
-                ("the pause", 10),
-                ("their start, once a slot was free", 2),
-            ],
-        );
-    }
-
-    #[test]
-    fn a_slot_that_is_lent_or_lost_with_its_supervisor_binds_nothing() {
-        let (mut timed, root) = Timed::tree(1, Some("exec"));
-        timed.start(0, root);
-        let a = timed.child(0, root, "a");
-        timed.say(4, root, EventKind::Waiting);
-        timed.start(4, a);
-        timed.say(900, root, EventKind::Reopened);
-        let b = timed.child(900, root, "b");
-        timed.start(902, b);
-        check(&timed, &[("maxConcurrent", 4), ("their start, once a slot was free", 2)]);
-    }
-}
+mod tests;

@@ -87,6 +87,11 @@ impl AccountSlots {
         self.pools.values().map(|pool| pool.returning.len()).sum()
     }
 
+    /// Returns true if a run of the tree has wanted a slot of an account.
+    pub(super) fn are_counted(&self) -> bool {
+        !self.pools.is_empty()
+    }
+
     /// Returns true if a run waits in the line of an account.
     pub(super) fn waits(&self, account: &Account) -> bool {
         self.pools.get(account).is_some_and(|pool| pool.has_line() || pool.first.is_some())

@@ -215,8 +215,12 @@ impl Machine {
             EventKind::Refused { times: None, .. } => self.refusal_recorded(run),
             EventKind::MemoryShort(_) => self.memory_wait.is_short = true,
             EventKind::MemoryEnough => self.memory_wait.is_short = false,
-            EventKind::PoolShort { run } => self.short_pool = self.find(*run),
-            EventKind::PoolEnough { .. } => self.short_pool = None,
+            EventKind::PoolShort { run } => self.short_pools.extend(self.find(*run)),
+            EventKind::PoolEnough { run } => {
+                if let Some(run) = self.find(*run) {
+                    self.short_pools.remove(&run);
+                }
+            }
             EventKind::HostFull => self.host_slots.is_full = true,
             EventKind::HostFree => self.host_slots.is_full = false,
             EventKind::AccountFull { account } => self.account_slots.recorded(account, true),
@@ -224,7 +228,10 @@ impl Machine {
             EventKind::Paused => self.paused = true,
             // A new supervisor goes on.
             EventKind::Unpaused => self.paused = false,
-            EventKind::Reopened => (self.paused, self.short_pool) = (false, None),
+            EventKind::Reopened => {
+                self.paused = false;
+                self.short_pools.clear();
+            }
             EventKind::Waiting => {
                 let entry = &self.runs[run.get()];
                 self.books.breakers.rests(&entry.agent, entry.id);

@@ -1,5 +1,6 @@
 //! Pieces that draw from one pool: as they start, as they use more than they took, and for what they ask for below them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use offshoot_model::{BudgetGrant, Ending, EventKind, Grant, Pooled, Reason, SpawnRequest};
@@ -20,24 +21,29 @@ impl Machine {
         }
     }
 
-    /// All that may start has started: whether the next piece waits because of the budget that it shares goes on record when it changes.
-    pub(super) fn tell_of_pool(&mut self, halt: Halt) {
-        let short = match halt {
-            Halt::Pool(parent) => Some(parent),
-            Halt::AllTried => None,
-            Halt::Held if self.slots.any_free() => {
-                self.short_pool.filter(|parent| self.runs[parent.get()].live().is_some())
-            }
-            Halt::Held => None,
-        };
-        if short == self.short_pool || self.runs[RunIndex::ROOT.get()].live().is_none() {
+    /// All that may start has started: of each run whose next piece waits because of the budget that its pieces share, and has a slot, it goes on
+    /// record when that begins and ends.
+    pub(super) fn tell_of_pools(&mut self, halt: Halt, mut short: BTreeSet<RunIndex>) {
+        let is_known = short.is_empty() && self.short_pools.is_empty();
+        if is_known || self.runs[RunIndex::ROOT.get()].live().is_none() {
             return;
         }
-        if let Some(before) = self.short_pool {
-            self.record(RunIndex::ROOT, EventKind::PoolEnough { run: self.id(before) });
+        match halt {
+            Halt::AllTried => {}
+            // Not all of them were tried.
+            Halt::Held if self.slots.any_free() => short.extend(&self.short_pools),
+            Halt::Held => short.clear(),
         }
-        if let Some(short) = short {
-            self.record(RunIndex::ROOT, EventKind::PoolShort { run: self.id(short) });
+        short.retain(|parent| {
+            self.runs[parent.get()].live().is_some() && self.queue.has_new_of(*parent)
+        });
+        let over: Vec<RunIndex> = self.short_pools.difference(&short).copied().collect();
+        let new: Vec<RunIndex> = short.difference(&self.short_pools).copied().collect();
+        for run in over {
+            self.record(RunIndex::ROOT, EventKind::PoolEnough { run: self.id(run) });
+        }
+        for run in new {
+            self.record(RunIndex::ROOT, EventKind::PoolShort { run: self.id(run) });
         }
     }
 

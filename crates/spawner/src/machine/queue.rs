@@ -25,11 +25,14 @@ pub(crate) struct Queue {
     last_turn: Turn,
 }
 
-/// The children of one parent that have not started. Invariant: there is at least one, and their turn is in their line.
+/// The children of one parent that have not started. Invariant: there is at least one, and their turn is in their line unless
+/// they are set aside.
 #[derive(Debug)]
 struct Children {
     turn: Turn,
     runs: VecDeque<RunIndex>,
+    /// True while none of them is served.
+    is_aside: bool,
 }
 
 /// A line of one part.
@@ -125,15 +128,46 @@ impl Queue {
         run: RunIndex,
         turn: Turn,
     ) {
-        let line = Line::New(position.depth);
-        if let Some(children) = self.children.get(&parent) {
-            self.remove(slots, position.part, line, children.turn);
+        self.set_aside(slots, position, parent, run, turn);
+        self.give_turn_back(slots, position, parent);
+    }
+
+    /// A run that was taken from its line cannot start now, and neither can those behind it of its parent. It gets its place back, and none
+    /// of them is served until [`Self::give_turn_back`].
+    pub(crate) fn set_aside(
+        &mut self,
+        slots: &Slots,
+        position: Position,
+        parent: Option<RunIndex>,
+        run: RunIndex,
+        turn: Turn,
+    ) {
+        if let Some(children) = self.children.get(&parent).filter(|children| !children.is_aside) {
+            self.remove(slots, position.part, Line::New(position.depth), children.turn);
         }
-        self.insert(slots, position.part, line, turn, Source::ChildrenOf(parent));
-        let children = self.children.entry(parent);
-        let children = children.or_insert_with(|| Children { turn, runs: VecDeque::new() });
-        children.turn = turn;
+        let new = || Children { turn, runs: VecDeque::new(), is_aside: true };
+        let children = self.children.entry(parent).or_insert_with(new);
+        (children.turn, children.is_aside) = (turn, true);
         children.runs.push_front(run);
+    }
+
+    /// Runs of this parent that were set aside are served again, in the turn that the first of them had.
+    pub(crate) fn give_turn_back(
+        &mut self,
+        slots: &Slots,
+        position: Position,
+        parent: Option<RunIndex>,
+    ) {
+        let Some(children) = self.children.get_mut(&parent) else { return };
+        if std::mem::take(&mut children.is_aside) {
+            let (turn, line) = (children.turn, Line::New(position.depth));
+            self.insert(slots, position.part, line, turn, Source::ChildrenOf(parent));
+        }
+    }
+
+    /// True if a run of this parent that has not started, or an entry that is out of date, stands in line.
+    pub(crate) fn has_new_of(&self, parent: RunIndex) -> bool {
+        self.children.contains_key(&Some(parent))
     }
 
     /// A parent whose wait has succeeded takes its place.
@@ -207,7 +241,7 @@ impl Queue {
             let turn = self.new_turn();
             let line = Line::New(position.depth);
             self.insert(slots, position.part, line, turn, Source::ChildrenOf(parent));
-            self.children.insert(parent, Children { turn, runs: VecDeque::new() });
+            self.children.insert(parent, Children { turn, runs: VecDeque::new(), is_aside: false });
         }
         &mut self.children.get_mut(&parent).expect("it was put there").runs
     }
@@ -362,6 +396,43 @@ mod tests {
         let Some(Next::New(child, turn)) = queue.pop(&slots) else { panic!("two wait") };
         queue.put_back(&slots, position, a, child, turn);
         assert_eq!(order(&mut queue, &slots), [20, 30]);
+        assert!(queue.is_empty());
+    }
+
+    /// Those of one parent are passed over as long as they are set aside, and keep their order and their turn.
+    #[test]
+    fn what_is_set_aside_is_passed_over_until_its_parent_has_its_turn_back() {
+        let (mut queue, slots) = (Queue::default(), slots(None));
+        let (a, b) = (Some(run(1)), Some(run(2)));
+        for (parent, child) in [(a, 20), (a, 21), (a, 22), (b, 30)] {
+            queue.push(&slots, at(2), parent, run(child));
+        }
+        let Some(Next::New(first, turn)) = queue.pop(&slots) else { panic!("four wait") };
+        let Some(Next::New(other, _)) = queue.pop(&slots) else { panic!("three wait") };
+        assert_eq!((first, other), (run(20), run(30)));
+        queue.set_aside(&slots, at(2), a, first, turn);
+        queue.push(&slots, at(2), a, run(23));
+        assert_eq!(next(&mut queue, &slots), None);
+        assert!(queue.has_new_of(run(1)) && !queue.has_new_of(run(2)));
+        queue.push(&slots, at(2), b, run(31));
+        assert_eq!(next(&mut queue, &slots), Some(31));
+        queue.push(&slots, at(2), b, run(32));
+        queue.push(&slots, at(2), b, run(33));
+        queue.give_turn_back(&slots, at(2), a);
+        queue.give_turn_back(&slots, at(2), a);
+        assert_eq!(
+            order(&mut queue, &slots),
+            [20, 32, 21, 33, 22, 23],
+            "its turn is the one that it had"
+        );
+        assert!(queue.is_empty());
+        // The last of its parent.
+        queue.push(&slots, at(2), a, run(20));
+        let Some(Next::New(only, turn)) = queue.pop(&slots) else { panic!("one waits") };
+        queue.set_aside(&slots, at(2), a, only, turn);
+        assert_eq!(next(&mut queue, &slots), None);
+        queue.give_turn_back(&slots, at(2), a);
+        assert_eq!(order(&mut queue, &slots), [20]);
         assert!(queue.is_empty());
     }
 

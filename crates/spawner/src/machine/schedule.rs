@@ -1,11 +1,13 @@
 //! Handing out slots: the end of every step.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use offshoot_model::{BudgetGrant, EventKind, RunStatus};
 use offshoot_policy::breaker::Gate;
 use offshoot_policy::budget::Draw;
 
 use super::queue::{Next, Turn};
-use super::run::{RunIndex, SlotState};
+use super::run::{Run, RunIndex, SlotState};
 use super::slots::Lease;
 use super::timer::Due;
 use super::{Effect, Machine};
@@ -13,10 +15,8 @@ use super::{Effect, Machine};
 /// The reason why no further run starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Halt {
-    /// No run is left in line that has a slot.
+    /// No run is left in line that has a slot, but for pieces that wait because of the budget that they share.
     AllTried,
-    /// The next piece waits because of the budget that the pieces of this run share.
-    Pool(RunIndex),
     /// No slot is free, or what comes next is held back for another reason.
     Held,
 }
@@ -29,14 +29,14 @@ impl Machine {
         self.reconsider_first_answers();
         self.give_back_host_slots();
         self.give_back_account_slots();
-        let halt = loop {
-            let halt = self.hand_out_slots();
+        let (halt, short_pools) = loop {
+            let (halt, short_pools) = self.hand_out_slots();
             // Runs in the lines of accounts are tried once memory is short for no other run.
             if !self.memory_wait_over(halt == Halt::AllTried) {
-                break halt;
+                break (halt, short_pools);
             }
         };
-        self.tell_of_pool(halt);
+        self.tell_of_pools(halt, short_pools);
         self.end_paces();
         self.give_back_probe_turns();
         self.claim_account_slots();
@@ -44,9 +44,11 @@ impl Machine {
         self.watch_for_silence();
     }
 
-    /// Gives free slots to the next in line, until no slot is free or no run is left. Returns why no further run starts.
-    fn hand_out_slots(&mut self) -> Halt {
+    /// Gives free slots to the next in line, until no slot is free or no run is left. Returns why no further run starts, and the runs whose
+    /// next piece waits because of the budget that their pieces share.
+    fn hand_out_slots(&mut self) -> (Halt, BTreeSet<RunIndex>) {
         let mut halt = Halt::Held;
+        let mut short_pools = BTreeMap::new();
         while self.slots.any_free() {
             self.offer_account_slots();
             if !self.has_host_slot() && self.queue.has_returning(&self.slots) {
@@ -91,13 +93,19 @@ impl Machine {
             let drawn = match self.draw(run) {
                 Draw::Nothing => BudgetGrant::default(),
                 Draw::Take(amounts) => amounts,
-                // Behind a piece of the root stand pieces of it alone, and none of them is better off. Others may stand behind one of an agent, and wait as well.
+                // Pieces behind it of its parent are no better off; those of other parents may be.
                 Draw::Wait => {
-                    halt = self.runs[run.get()].parent.map_or(Halt::Held, Halt::Pool);
-                    self.is_held_up_by_budget();
-                    self.account_slots.pass_on(run);
-                    self.put_back_in_turn(run, turn);
-                    break;
+                    let Run { position, parent, .. } = self.runs[run.get()];
+                    let Some(parent) = parent else { unreachable!("a piece has a parent") };
+                    self.queue.set_aside(&self.slots, position, Some(parent), run, turn);
+                    short_pools.insert(parent, position);
+                    // Runs in the line of an account, which had enough when they came there, would be offered its slot one after the other.
+                    if self.account_slots.are_counted() {
+                        self.is_held_up_by_budget();
+                        self.account_slots.pass_on(run);
+                        break;
+                    }
+                    continue;
                 }
                 Draw::Never(shortage) => {
                     self.cannot_pay(run, shortage);
@@ -121,7 +129,10 @@ impl Machine {
                 self.held_back.push(run);
             }
         }
-        halt
+        for (&parent, &position) in &short_pools {
+            self.queue.give_turn_back(&self.slots, position, Some(parent));
+        }
+        (halt, short_pools.into_keys().collect())
     }
 
     /// A run that was taken from its line, and cannot start now, gets its place back.

@@ -30,6 +30,7 @@ mod repeats;
 mod requests;
 mod retries;
 mod seed;
+mod short_pools;
 mod stalls;
 mod stops;
 mod subtrees;

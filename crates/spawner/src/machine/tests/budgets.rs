@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use offshoot_model::{
-    AgentId, BudgetRequest, CancelledBy, Cost, CostKnowledge, Ending, Event, EventKind, MicroUsd,
-    Origin, PiecesAgain, Reason, RefusalCode, RunId, RunStatus, SpawnRequest,
+    AgentId, BudgetRequest, Cost, CostKnowledge, Ending, Event, EventKind, MicroUsd, Origin,
+    PiecesAgain, Reason, RefusalCode, RunStatus, SpawnRequest,
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_policy::budget::Unit;
 
-use super::super::{Input, Reach, RunIndex};
+use super::super::{Input, RunIndex};
 use super::crash::GoOn;
 use super::limits::{Limits, Own};
 use super::world::World;
@@ -65,7 +65,7 @@ fn what_costs_nothing_and_asks_for_nothing_below_itself_gets_no_part() {
 }
 
 /// A tree whose pieces draw from one pool.
-fn pool(tokens: u64) -> World {
+pub(super) fn pool(tokens: u64) -> World {
     World::quiet(Limits { budget_tokens: Some(tokens), pools: true, ..Limits::default() })
 }
 
@@ -88,100 +88,6 @@ fn pieces_of_a_pool_start_while_it_lasts() {
     let is_short =
         |event: &&Event| matches!(&event.kind, EventKind::Ended(ending) if ending.reason == short);
     assert_eq!(world.record.iter().filter(is_short).count(), 33);
-    world.crash();
-}
-
-/// The events that tell that pieces wait for their budget, and that this is over, each with whether the root is the one that shares it.
-fn told(world: &World) -> Vec<(&'static str, bool)> {
-    let of = |event: &Event| match &event.kind {
-        EventKind::PoolShort { run } | EventKind::PoolEnough { run } => {
-            Some((event.kind.name(), *run == event.root.run()))
-        }
-        _ => None,
-    };
-    world.record.iter().filter_map(of).collect()
-}
-
-/// Pieces that wait because of their budget are told of once, and so is the end of that; a new supervisor tells it again.
-#[test]
-fn that_pieces_wait_for_their_budget_is_on_record() {
-    let mut world = pool(2_000);
-    let first = world.spawn_piece();
-    assert_eq!(told(&world), [], "no piece waits");
-    for _ in 0..2 {
-        world.spawn_piece();
-    }
-    assert_eq!((world.holding(), told(&world)), (vec![first], vec![("pool_short", true)]));
-    world.use_tokens(first, 270);
-    world.finish(first);
-    assert_eq!(told(&world)[1..], [("pool_enough", true)], "two pieces at 270 fit");
-    let two = world.holding();
-    assert_eq!(two.len(), 2);
-    world.spawn_piece();
-    assert_eq!(told(&world)[2..], [("pool_short", true)], "one has ended, so two work at once");
-    two.iter().for_each(|&piece| world.use_tokens(piece, 700));
-    world.finish(two[0]);
-    assert_eq!((world.holding(), told(&world).len()), (vec![two[1]], 3), "1,670 are used");
-    world.raise(RunIndex::ROOT, 500).expect("the root has a budget");
-    assert_eq!(told(&world)[3..], [("pool_enough", true)]);
-    world.crash();
-
-    let mut world = pool(2_000);
-    let [first, second] = [(); 2].map(|()| world.spawn_piece());
-    world.die(Duration::ZERO);
-    while world.claim() {}
-    let [works] = world.holding()[..] else { panic!("one works") };
-    let waits = if works == first { second } else { first };
-    assert_eq!(told(&world), [("pool_short", true); 2], "once by each supervisor");
-    world.cancel(waits, Reach::Subtree, CancelledBy::Operator);
-    assert_eq!(told(&world)[2..], [("pool_enough", true)], "no piece waits any more");
-}
-
-/// Of pieces below an agent, too: with the end of their parent they wait for no budget any more.
-#[test]
-fn pieces_of_an_agent_wait_for_their_budget_no_longer_than_it_lives() {
-    let mut world = pool(2_000);
-    let parent = world.spawn_piece();
-    let [first, second] = [(); 2].map(|()| {
-        let piece = world.spawn(parent, Origin::Piece, SpawnRequest::default());
-        piece.expect("an agent may divide its work")
-    });
-    let told = |world: &World| -> Vec<(&'static str, RunId)> {
-        let of = |event: &Event| match &event.kind {
-            EventKind::PoolShort { run } | EventKind::PoolEnough { run } => {
-                Some((event.kind.name(), *run))
-            }
-            _ => None,
-        };
-        world.record.iter().filter_map(of).collect()
-    };
-    let id = world.id(parent);
-    assert_eq!((world.holding(), told(&world)), (vec![parent, first], vec![("pool_short", id)]));
-    world.cancel(parent, Reach::Subtree, CancelledBy::Operator);
-    for run in [first, parent] {
-        world.finish(run);
-    }
-    assert_eq!(told(&world)[1..], [("pool_enough", id)]);
-    assert!(world.status(second).is_some_and(RunStatus::is_terminal));
-    world.crash();
-}
-
-#[test]
-fn pieces_wait_for_their_budget_as_long_as_a_slot_is_free() {
-    let limits = Limits { pools: true, max_concurrent: 2, ..Limits::default() };
-    let mut world = World::quiet(Limits { budget_tokens: Some(2_000), ..limits });
-    let [first, _] = [(); 2].map(|()| world.spawn_piece());
-    let short = [("pool_short", true)];
-    assert_eq!(told(&world), short);
-    world.pause(true);
-    assert_eq!(told(&world), short, "it waits for its budget as before");
-    world.pause(false);
-    assert_eq!(told(&world), short);
-    let child = world.child_of(first);
-    assert_eq!(world.holding(), [first, child]);
-    assert_eq!(told(&world)[1..], [("pool_enough", true)], "now it waits for a slot");
-    world.finish(child);
-    assert_eq!(told(&world)[2..], short);
     world.crash();
 }
 

@@ -79,7 +79,7 @@ pub(super) struct Ledger {
     primings: Primings,
     /// True while runs wait for memory.
     memory_short: bool,
-    short_pool: Option<RunId>,
+    short_pools: BTreeSet<RunId>,
     /// True while runs wait for a slot of the host.
     host_full: bool,
     /// The accounts that are bounded while this supervisor holds the tree.
@@ -129,7 +129,7 @@ impl Ledger {
             walls: Walls::default(),
             primings: Primings::default(),
             memory_short: false,
-            short_pool: None,
+            short_pools: BTreeSet::new(),
             host_full: false,
             bounded: BTreeSet::new(),
             full_accounts: BTreeSet::new(),
@@ -268,10 +268,10 @@ impl Ledger {
                     admitted.parent == Some(*parent) && !admitted.grant.pooled.is_none()
                 };
                 assert!(self.in_line.iter().any(is_pooled), "one of its pieces stands in line");
-                assert_eq!(self.short_pool.replace(*parent), None, "told once");
+                assert!(self.short_pools.insert(*parent), "told once");
             }
             EventKind::PoolEnough { run: parent } => {
-                assert_eq!(self.short_pool.take(), Some(*parent), "what is over was told before");
+                assert!(self.short_pools.remove(parent), "what is over was told before");
             }
             EventKind::HostFull => {
                 assert!(self.limits.host_slots > 0, "the host bounds something");
@@ -325,7 +325,7 @@ impl Ledger {
             EventKind::Reopened => {
                 self.holding.clear();
                 self.bounded.clear();
-                self.short_pool = None;
+                self.short_pools.clear();
                 self.walls.clear_probes();
                 self.primings.clear();
                 // A part of the pool may be on record where the start is not.
