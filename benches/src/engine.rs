@@ -8,7 +8,7 @@ use offshoot_merge::Strategy;
 use offshoot_process::{KeeperCommand, Options, Processes};
 use offshoot_runtime::{Finished, FnRuntime, Runtime};
 use offshoot_runtime_exec::{ExecOptions, ExecRuntime};
-use offshoot_spawner::{Fan, FanOut, Piece, RootSpec, RunSpec, Session, Spawner};
+use offshoot_spawner::{Fan, FanOut, Piece, RootSpec, RunSpec, Session, Spawner, SpawnerBuilder};
 use offshoot_store::{DataFolder, MemoryStore, SqliteStore, Store};
 
 use crate::Result;
@@ -38,6 +38,17 @@ impl Engine {
         config: Config,
         runtime: impl Runtime,
     ) -> Result<Self> {
+        Self::with(record, folder, config, runtime, |builder| builder)
+    }
+
+    /// The same, with what else the spawner is told.
+    pub(crate) fn with(
+        record: Record,
+        folder: &Path,
+        config: Config,
+        runtime: impl Runtime,
+        tell: impl FnOnce(SpawnerBuilder) -> SpawnerBuilder,
+    ) -> Result<Self> {
         let folder = Arc::new(DataFolder::open(folder)?);
         let sqlite = match record {
             Record::Memory => None,
@@ -48,7 +59,7 @@ impl Engine {
             None => Arc::new(MemoryStore::new()),
         };
         let builder = Spawner::builder().config(config).store(Arc::clone(&store)).folder(folder);
-        Ok(Self { spawner: builder.runtime(runtime).build()?, store, sqlite })
+        Ok(Self { spawner: tell(builder.runtime(runtime)).build()?, store, sqlite })
     }
 
     /// Runs the pieces of one tree to their merged end.
@@ -80,12 +91,16 @@ impl Engine {
 
 /// So many at once, and room for trees as deep and as wide as the rows grow them.
 pub(crate) fn config(at_once: u32) -> Result<Config> {
+    Ok(loader(at_once).load()?)
+}
+
+/// The same, before it is read: a row can set more.
+pub(crate) fn loader(at_once: u32) -> Loader {
     let key = |name: &str| format!("agents.defaults.subagents.{name}");
-    Ok(Loader::new()
+    Loader::new()
         .set(key("maxConcurrent"), at_once)
         .set(key("allowRecursiveSpawn"), true)
         .set(key("maxSpawns"), 1_000_000)
-        .load()?)
 }
 
 /// An agent that answers at once.

@@ -1,6 +1,7 @@
 //! The rows that are measured: one file for each, with the same rooms in each. What is set up, what our side does, what the
 //! peers do, what the numbers should be.
 
+mod admission;
 mod append;
 mod choose;
 mod concatenate;
@@ -48,6 +49,7 @@ pub(crate) struct Row {
 pub(crate) const ALL: &[Row] = &[
     process::ROW,
     in_process::ROW,
+    admission::ROW,
     hand_over::ROW,
     recursion::ROW,
     memory::ROW,

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::Row;
 use crate::Result;
-use crate::comparison::{Side, compare, percentile};
+use crate::comparison::{Samples, Side, alternate, compare, percentile};
 use crate::outcome::{Outcome, Unit};
 use crate::setting::Setting;
 
@@ -27,13 +27,17 @@ pub(crate) const ROW: Row = Row {
 
 pub(crate) const STREAMS: Row = Row {
     name: "meter-streams",
-    what: "64 streams at once, each of 200 events 5 ms apart",
+    what: "64 streams at once, each of 1,000 events 5 ms apart",
     measure: measure_streams,
 };
+
+/// The number of events of a stream: five seconds, as a short answer of a model takes.
+const EVENTS: u32 = 1_000;
 
 const DIRECT: &str = "asked directly";
 const METERED: &str = "through the meter";
 const ADDED: &str = "added by the meter";
+const BEGUN: &str = ", until all have begun";
 
 fn measure(setting: &Setting) -> Result<Outcome> {
     let requests = setting.pick(2_000, 20);
@@ -64,12 +68,24 @@ fn measure_streams(setting: &Setting) -> Result<Outcome> {
     let runtime = setting.runtime()?;
     let street = runtime.block_on(Street::build())?;
     let all = |address| runtime.block_on(streams_at_once(address, &street.request(true), streams));
-    let samples = compare(
+    let sides = alternate(
         setting,
         setting.few_rounds(),
         vec![Side::new(DIRECT, || all(street.provider)), Side::new(METERED, || all(street.meter))],
     )?;
-    Ok(Outcome::new(Unit::Seconds("64 streams"), samples).times(METERED, 1.02, DIRECT))
+    let of = |name: &str, pick: fn(&(f64, f64)) -> f64| -> Vec<Samples> {
+        let of = |(side, turns): &(&str, Vec<_>)| Samples {
+            name: format!("{side}{name}"),
+            values: turns.iter().map(pick).collect(),
+        };
+        sides.iter().map(of).collect()
+    };
+    let mut samples = of("", |(_, over)| *over);
+    samples.extend(of(BEGUN, |(begun, _)| *begun));
+    Ok(Outcome::new(Unit::Seconds("64 streams"), samples)
+        .times(METERED, 1.02, DIRECT)
+        .beside(&format!("{METERED}{BEGUN}"), &format!("{DIRECT}{BEGUN}"))
+        .note("all streams are asked for in the same moment, and the time until all have begun is a part of the whole"))
 }
 
 /// A provider, and a meter before it.
@@ -142,8 +158,12 @@ async fn first_bytes(address: SocketAddr, request: &[u8], requests: usize) -> Re
     Ok(seconds)
 }
 
-/// Seconds until so many streams are over that begin at once.
-async fn streams_at_once(address: SocketAddr, request: &[u8], streams: usize) -> Result<f64> {
+/// Seconds until each of so many streams, which are asked for at once, has begun, and until all of them are over.
+async fn streams_at_once(
+    address: SocketAddr,
+    request: &[u8],
+    streams: usize,
+) -> Result<(f64, f64)> {
     let mut connections = Vec::new();
     for _ in 0..streams {
         connections.push(Connection::open(address).await?);
@@ -151,13 +171,15 @@ async fn streams_at_once(address: SocketAddr, request: &[u8], streams: usize) ->
     let begun = Instant::now();
     let read = connections.into_iter().map(|mut connection| async move {
         connection.stream.write_all(request).await?;
+        connection.more().await?;
+        let first = begun.elapsed();
         while !connection.bytes.ends_with(b"0\r\n\r\n") {
             connection.more().await?;
         }
-        Ok::<_, std::io::Error>(())
+        Ok::<_, std::io::Error>(first)
     });
-    futures_util::future::try_join_all(read).await?;
-    Ok(begun.elapsed().as_secs_f64())
+    let first = futures_util::future::try_join_all(read).await?.into_iter().max();
+    Ok((first.unwrap_or_default().as_secs_f64(), begun.elapsed().as_secs_f64()))
 }
 
 /// A client's connection, and what came on it since the last answer.
@@ -238,14 +260,15 @@ async fn stream_answer(stream: &mut TcpStream) -> Result<()> {
     let head =
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
     stream.write_all(head.as_bytes()).await?;
+    const LAST: u32 = EVENTS - 1;
     let mut pace = tokio::time::interval(Duration::from_millis(5));
-    for number in 0..200 {
+    for number in 0..EVENTS {
         pace.tick().await;
         let event = match number {
             0 => {
                 r#"{"type":"message_start","message":{"usage":{"input_tokens":10,"output_tokens":1}}}"#
             }
-            199 => r#"{"type":"message_delta","usage":{"output_tokens":200}}"#,
+            LAST => r#"{"type":"message_delta","usage":{"output_tokens":200}}"#,
             _ => {
                 r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a word"}}"#
             }

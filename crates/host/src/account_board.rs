@@ -35,9 +35,10 @@ const FOLDER: &str = "offshoot/walls";
 const PRESSED: &str = "pressed";
 
 /// A folder with a file for each account of which a quota was used up. A file is written aside and renamed, so that it is whole or
-/// not there; one that cannot be read says nothing.
+/// not there; one that cannot be read says nothing. For
+/// [`SpawnerBuilder::account_board`](offshoot_spawner::SpawnerBuilder::account_board); a [`Host`](crate::Host) has it.
 #[derive(Debug)]
-pub(crate) struct WallFolder {
+pub struct WallFolder {
     folder: PathBuf,
 }
 
@@ -67,8 +68,9 @@ impl Written {
 }
 
 impl WallFolder {
-    /// The folder of the user, which is made where it is not there. None where it cannot be: then each tree knows its own walls alone.
-    pub(crate) fn of_user(state_home: Option<&Path>) -> Option<Self> {
+    /// The folder of the user, below that for the state of programs, which is made where it is not there. None where it cannot be: then
+    /// each tree knows its own walls alone.
+    pub fn of_user(state_home: Option<&Path>) -> Option<Self> {
         let folder = state_home?.join(FOLDER);
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
         made.inspect_err(|error| tracing::debug!(%error, "no folder for walls of quotas")).ok()?;

@@ -57,7 +57,7 @@ mod tree;
 mod tree_meter;
 mod workspaces;
 
-pub use account_board::known_walls;
+pub use account_board::{WallFolder, known_walls};
 pub use day_budget::{DayBudget, DayError};
 pub use environment::{Environment, KeeperLog, value};
 pub use error::HostError;
@@ -70,7 +70,7 @@ pub use patches::{Branching, bring};
 pub use plugins::{PluginSnapshot, Plugins, Trust};
 pub use reporter::{Level, Reporter};
 pub use service::history;
-pub use slot_folder::SlotsTaken;
+pub use slot_folder::{SlotFolder, SlotsTaken};
 pub use threads::{aside, threads};
 pub use tree::{Abandoned, OperatorCommands, Tree};
 pub use workspaces::{Folders, prune_folders};

@@ -50,9 +50,10 @@ const CLAIM: &str = ".claim";
 /// The size of each claim. It is written over in place, which no full disk refuses.
 const CLAIM_BYTES: usize = 128;
 
-/// The folder of a user.
+/// The folder of a user in which all of its trees count the runs that hold a slot, those of the command too. For
+/// [`SpawnerBuilder::host_slots`](offshoot_spawner::SpawnerBuilder::host_slots); a [`Host`](crate::Host) has it.
 #[derive(Debug)]
-pub(crate) struct SlotFolder {
+pub struct SlotFolder {
     /// The folder for the state of programs; none where the user has none.
     state_home: Option<PathBuf>,
 }
@@ -113,8 +114,8 @@ struct News {
 }
 
 impl SlotFolder {
-    /// The folder of the user, which is made when the first tree shares slots.
-    pub(crate) fn of_user(state_home: Option<&Path>) -> Self {
+    /// The folder of the user, below that for the state of programs. It is made when the first tree shares slots.
+    pub fn of_user(state_home: Option<&Path>) -> Self {
         Self { state_home: state_home.map(Path::to_owned) }
     }
 }

@@ -399,7 +399,7 @@ mod tests {
         assert!(queue.is_empty());
     }
 
-    /// Those of one parent are passed over as long as they are set aside, and keep their order and their turn.
+    /// Runs of one parent are passed over as long as they are set aside, and keep their order and their turn.
     #[test]
     fn what_is_set_aside_is_passed_over_until_its_parent_has_its_turn_back() {
         let (mut queue, slots) = (Queue::default(), slots(None));
