@@ -69,6 +69,8 @@ struct Reading {
     at: Timestamp,
     /// True if the live runs were measured with it.
     measured: bool,
+    /// True if a run has ended since: where there was enough, there is no less now, and else the memory is read again.
+    is_before_end: bool,
     /// The run waits that asked last: nothing changes that before a run ends or the memory is read again.
     short: Option<MemoryShortage>,
 }
@@ -121,6 +123,9 @@ impl Memory {
         if !shortage.is_short() {
             return Gate::Open;
         }
+        if reading.is_before_end {
+            return Gate::Look { measure: false };
+        }
         // What stands still does so however little the runs have grown.
         if !reading.measured && shortage.stalled.is_none() && reserved > 0 {
             return Gate::Look { measure: true };
@@ -143,7 +148,9 @@ impl Memory {
                 (live.resident, live.peak) = (*resident, live.peak.max(*resident));
             }
         }
-        self.reading = Some(Reading { memory, at: now, measured: runs.is_some(), short: None });
+        let measured = runs.is_some();
+        self.reading =
+            Some(Reading { memory, at: now, measured, is_before_end: false, short: None });
     }
 
     /// Forgets the last reading: a run that waits asks again.
@@ -178,7 +185,9 @@ impl Memory {
     /// Takes in that a run has no processes any more.
     pub fn ended(&mut self, run: RunId) {
         let Some(Reserved { agent, peak, .. }) = self.live.remove(&run) else { return };
-        self.reading = None;
+        self.reading = self.reading.filter(|reading| reading.short.is_none());
+        // Not read at once: that costs as much as a small run.
+        self.reading.iter_mut().for_each(|reading| reading.is_before_end = true);
         if peak > 0 {
             let peaks = self.peaks.entry(agent).or_default();
             if peaks.len() == MANY {

@@ -138,6 +138,23 @@ fn a_reading_holds_for_a_moment_and_a_wait_until_something_changes() {
 }
 
 #[test]
+fn the_end_of_a_run_takes_no_memory_away() {
+    let mut memory = memory();
+    for number in 1..=2 {
+        memory.started(run(number), &AgentId::main(), 600 * MIB);
+    }
+    memory.read(host(2_800, None), None, at(0));
+    assert_eq!(ask(&mut memory, 0), Gate::Open, "1,800 are reserved, and 1,000 stay");
+    memory.started(run(3), &AgentId::main(), 600 * MIB);
+    memory.ended(run(1));
+    assert_eq!(ask(&mut memory, 0), Gate::Open, "the same holds with less that is reserved");
+    memory.started(run(4), &AgentId::main(), 600 * MIB);
+    assert_eq!(ask(&mut memory, 0), Gate::Look { measure: false }, "it may have left more");
+    memory.read(host(2_800, None), None, at(0));
+    assert_eq!(ask(&mut memory, 0), Gate::Look { measure: true });
+}
+
+#[test]
 fn after_three_runs_the_agent_has_a_figure_of_its_own() {
     let check = |peaks: &[u64], expected: Option<u64>| {
         let mut memory = memory();

@@ -235,6 +235,18 @@ impl Machine {
         true
     }
 
+    /// Returns true if what stands behind a run of its parent is not to be tried in this step: how many slots the account has is not known yet, and as
+    /// many runs stand in its line as could start. They would all be moved there, and back one by one.
+    pub(super) fn waits_for_first_grant(&self, run: RunIndex) -> bool {
+        let account = self.runs[run.get()].live().and_then(|live| live.account.as_ref());
+        let pool = account.and_then(|account| self.account_slots.pools.get(account));
+        pool.is_some_and(|pool| {
+            let was_first = pool.first == Some(run) || pool.were_first.contains(&run);
+            let is_known = pool.share.is_answered() || pool.fault.is_some() || was_first;
+            !is_known && pool.new.len() >= self.slots.room() as usize
+        })
+    }
+
     /// Returns the account of a run whose slots are shared. The first run of an account makes its pool. Programs have no account: what they
     /// ask is not known.
     fn shared_account(&mut self, run: RunIndex) -> Option<Arc<Account>> {

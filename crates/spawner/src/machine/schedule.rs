@@ -8,7 +8,7 @@ use offshoot_policy::budget::Draw;
 
 use super::queue::{Next, Turn};
 use super::run::{Run, RunIndex, SlotState};
-use super::slots::Lease;
+use super::slots::{Lease, Position};
 use super::timer::Due;
 use super::{Effect, Machine};
 
@@ -48,7 +48,7 @@ impl Machine {
     /// next piece waits because of the budget that their pieces share.
     fn hand_out_slots(&mut self) -> (Halt, BTreeSet<RunIndex>) {
         let mut halt = Halt::Held;
-        let mut short_pools = BTreeMap::new();
+        let (mut aside, mut short_pools) = (BTreeMap::new(), BTreeSet::new());
         while self.slots.any_free() {
             self.offer_account_slots();
             if !self.has_host_slot() && self.queue.has_returning(&self.slots) {
@@ -95,10 +95,8 @@ impl Machine {
                 Draw::Take(amounts) => amounts,
                 // Pieces behind it of its parent are no better off; those of other parents may be.
                 Draw::Wait => {
-                    let Run { position, parent, .. } = self.runs[run.get()];
-                    let Some(parent) = parent else { unreachable!("a piece has a parent") };
-                    self.queue.set_aside(&self.slots, position, Some(parent), run, turn);
-                    short_pools.insert(parent, position);
+                    short_pools.extend(self.runs[run.get()].parent);
+                    self.set_aside(run, turn, &mut aside);
                     // Runs in the line of an account, which had enough when they came there, would be offered its slot one after the other.
                     if self.account_slots.are_counted() {
                         self.is_held_up_by_budget();
@@ -113,6 +111,10 @@ impl Machine {
                 }
             };
             // Asked last of all: what waits for its account, or for the host, alone could start.
+            if self.waits_for_first_grant(run) {
+                self.set_aside(run, turn, &mut aside);
+                continue;
+            }
             if self.waits_for_account_slot(run, turn) {
                 continue;
             }
@@ -129,10 +131,22 @@ impl Machine {
                 self.held_back.push(run);
             }
         }
-        for (&parent, &position) in &short_pools {
-            self.queue.give_turn_back(&self.slots, position, Some(parent));
+        for (parent, position) in aside {
+            self.queue.give_turn_back(&self.slots, position, parent);
         }
-        (halt, short_pools.into_keys().collect())
+        (halt, short_pools)
+    }
+
+    /// A run that was taken from its line cannot start now, and neither can those behind it of its parent.
+    fn set_aside(
+        &mut self,
+        run: RunIndex,
+        turn: Turn,
+        aside: &mut BTreeMap<Option<RunIndex>, Position>,
+    ) {
+        let Run { position, parent, .. } = self.runs[run.get()];
+        self.queue.set_aside(&self.slots, position, parent, run, turn);
+        aside.insert(parent, position);
     }
 
     /// A run that was taken from its line, and cannot start now, gets its place back.

@@ -8,6 +8,7 @@ use super::super::{Input, Reach};
 use super::account_slots::pool;
 use super::limits::Limits;
 use super::world::World;
+use crate::host_slots::HostGrant;
 
 fn tree(slots: u32, more: Limits) -> World {
     World::quiet(Limits { account_slots: slots, ..more })
@@ -150,4 +151,25 @@ fn a_run_in_line_starts_once_memory_is_short_for_no_other_one() {
     world.cancel(other, Reach::Subtree, CancelledBy::Operator);
     world.finish(first);
     assert_eq!(world.holding(), [second]);
+}
+
+/// Before it is known how many slots an account has, as many runs stand in its line as could start, and the others in the queue of the tree.
+#[test]
+fn until_the_first_grant_no_more_runs_stand_in_the_line_than_could_start() {
+    let limits = Limits { account_slots: 4, max_concurrent: 3, ..Limits::default() };
+    let mut world = World::quiet(limits);
+    world.claims = Some(Vec::new());
+    let pieces = [(); 6].map(|()| world.spawn_piece());
+    assert_eq!((world.holding(), world.machine.queued()), (Vec::new(), 6));
+    assert_eq!(world.machine.account_slots.in_line_count(), 3);
+    let (of, claim) = world.claims.iter().flatten().last().cloned().expect("it has claimed some");
+    assert_eq!(claim.wants, 3);
+    world.step(Input::PoolGives(of, HostGrant { more: 3, due: 4, claim: claim.number }));
+    assert_eq!((world.holding(), world.machine.queued()), (pieces[..3].to_vec(), 3));
+    assert_eq!(world.machine.account_slots.in_line_count(), 0);
+    for next in 3..6 {
+        world.finish(pieces[next - 3]);
+        assert_eq!(world.holding(), pieces[next - 2..=next], "in the order in which they came");
+    }
+    world.crash();
 }
