@@ -478,6 +478,8 @@ pub(crate) async fn blocking<T: Send + 'static>(
 ) -> Result<T, IsolationError> {
     match spawn_blocking(work).await {
         Ok(done) => done,
+        // The threads are being shut down, and the caller is dropped with them: it is not told an end of which nothing is known.
+        Err(error) if error.is_cancelled() => std::future::pending().await,
         Err(error) => {
             let gone = io::Error::other(error);
             Err(IsolationError::io("work in", Path::new("a thread"))(gone))

@@ -166,7 +166,12 @@ impl ExecRuntime {
             Kept::File(path) => {
                 let format = launch.output;
                 let read = tokio::task::spawn_blocking(move || answer::of_file(path, format)).await;
-                match read.expect("reading a file does not panic") {
+                let read = match read {
+                    // The threads are being shut down, and this run is dropped with them.
+                    Err(error) if error.is_cancelled() => std::future::pending().await,
+                    read => read.expect("reading a file does not panic"),
+                };
+                match read {
                     Ok(output) => output,
                     Err(error) => {
                         reason = Reason::NotRecorded { message: format!("its output: {error}") };

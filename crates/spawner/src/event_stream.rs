@@ -6,6 +6,8 @@ use offshoot_model::{Event, EventClass, RootId};
 use offshoot_store::{Store, StoreError};
 use tokio::sync::broadcast;
 
+use crate::blocking::blocking;
+
 /// The number of events by which a follower may fall behind before it reads from the record. Kept events are not lost by
 /// that, and progress is.
 pub(crate) const FOLLOW_BUFFER: usize = 4096;
@@ -125,6 +127,6 @@ impl EventStream {
             page.reverse();
             Ok(page)
         };
-        tokio::task::spawn_blocking(read).await.expect("reading the record does not panic")
+        blocking(read).await
     }
 }

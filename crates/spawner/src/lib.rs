@@ -55,6 +55,7 @@
 mod account_board;
 mod announce;
 mod attempt_watch;
+mod blocking;
 mod clock;
 mod error;
 mod event_stream;

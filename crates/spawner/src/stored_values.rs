@@ -7,6 +7,7 @@ use offshoot_merge::{Answer, AnswerKind, Fold, Values};
 use offshoot_model::{Envelope, JsonText, Payload, RootId, RunId, ValueKind, VariableRef};
 use offshoot_store::{DataFolder, NewValue, Store, StoreError, ValueFile, WholeCopies};
 
+use crate::blocking::blocking;
 use crate::error::SpawnerError;
 
 /// The values of a store, as a merge wants them.
@@ -77,8 +78,7 @@ impl StoredValues {
             written.map_err(|error| SpawnerError::Answer(Arc::new(error)))?;
             Ok::<_, SpawnerError>(path)
         };
-        let written = tokio::task::spawn_blocking(write).await;
-        let path = written.expect("writing an answer does not panic")?;
+        let path = blocking(write).await?;
         Ok(store.put(NewValue::adopt(kind, path)).await?)
     }
 
@@ -87,8 +87,7 @@ impl StoredValues {
     pub async fn learn(&self, fold: &mut Fold, result: &Payload) {
         let Some(reference) = fold.unread(result) else { return };
         let store = Arc::clone(&self.store);
-        let read = tokio::task::spawn_blocking(move || store.read(&reference)).await;
-        if let Ok(bytes) = read.expect("reading a value does not panic") {
+        if let Ok(bytes) = blocking(move || store.read(&reference)).await {
             fold.learn(&reference, &bytes);
         }
     }

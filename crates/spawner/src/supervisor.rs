@@ -299,7 +299,12 @@ impl Supervisor {
     }
 
     fn removed(&mut self, removed: Result<Vec<Removed>, JoinError>) {
-        for (run, error) in removed.expect("to remove a folder does not panic") {
+        let removed = match removed {
+            // The threads are being shut down, and this task is dropped with them.
+            Err(error) if error.is_cancelled() => return,
+            removed => removed.expect("to remove a folder does not panic"),
+        };
+        for (run, error) in removed {
             self.step(Input::Removed { run, error });
         }
     }

@@ -22,6 +22,7 @@ use offshoot_store::{AttemptOutput, NewValue, StoreError};
 use tokio::sync::mpsc;
 
 use crate::attempt_watch::AttemptWatch;
+use crate::blocking::blocking;
 use crate::machine::{Outcome, RunIndex, Session};
 use crate::message::{Message, busy};
 use crate::request::Prepared;
@@ -165,7 +166,7 @@ async fn in_its_folder(finished: Finished, folder: Arc<PathBuf>) -> Finished {
         return finished;
     }
     let look = move || (!folder.is_dir()).then(|| folder.display().to_string());
-    match tokio::task::spawn_blocking(look).await.expect("looking at a folder does not panic") {
+    match blocking(look).await {
         None => finished,
         Some(folder) => {
             let message = format!("the folder that it works in is gone: {folder}");

@@ -25,6 +25,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::account_board::{AccountBoard, ParkedAccount};
 use crate::announce::{Announced, Announcement};
+use crate::blocking::blocking;
 use crate::clock::Clock;
 use crate::excerpt::Excerpt;
 use crate::kept_values::KeptValues;
@@ -311,7 +312,7 @@ impl TreeContext {
             announcement
         };
         let _turn = self.reads.acquire().await.expect("it is never closed");
-        tokio::task::spawn_blocking(load).await.expect("reading the record does not panic")
+        blocking(load).await
     }
 
     /// The envelopes of runs that are over, in this order, from the record. A run whose record cannot be read at the
@@ -332,6 +333,6 @@ impl TreeContext {
             (envelopes, unread)
         };
         let _turn = self.reads.acquire().await.expect("it is never closed");
-        tokio::task::spawn_blocking(load).await.expect("reading the record does not panic")
+        blocking(load).await
     }
 }

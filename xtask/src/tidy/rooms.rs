@@ -45,6 +45,7 @@ const ROOMS: &[Rooms] = &[
             "kept_values",
             "root_kind",
             "clock",
+            "blocking",
         ],
     },
     Rooms {

@@ -15,6 +15,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 
 use super::child::{Accepted, ChildRequest, Sibling, needed, place_of};
 use crate::announce;
+use crate::blocking::blocking;
 use crate::event_stream::{LiveEvents, News};
 use crate::kept_values::KeptValue;
 use crate::machine::{NeededPiece, Reach, RequestVerdict};
@@ -86,8 +87,7 @@ impl Agents {
         };
         let (store, root) = (Arc::clone(&self.tree.store), self.tree.root);
         let recorded = move || store.events(root, seen).next().is_some();
-        let recorded = tokio::task::spawn_blocking(recorded).await;
-        if recorded.expect("reading the record does not panic") {
+        if blocking(recorded).await {
             return;
         }
         tokio::select! {
@@ -376,8 +376,7 @@ impl Agents {
             children.retain(|_| asked.next() != Some(true));
             Ok(children)
         };
-        let read = tokio::task::spawn_blocking(read).await;
-        read.expect("reading the record does not panic").map_err(|error| unread(&error))
+        blocking(read).await.map_err(|error| unread(&error))
     }
 
     async fn children_of(&self, caller: RunId, which: Children) -> Result<Vec<RunId>, Refusal> {

@@ -19,6 +19,7 @@ use offshoot_model::{
 };
 use offshoot_store::{DataFolder, NewValue, Store, StoreError};
 
+use crate::blocking::blocking;
 use crate::error::SpawnerError;
 use crate::stored_values::StoredValues;
 
@@ -221,8 +222,7 @@ impl AskedMerge {
     async fn counted(&self, items: &[Named]) -> Result<Vec<u64>, MergeError> {
         let (store, items) = (Arc::clone(&self.store), items.to_vec());
         let count = move || items.iter().map(|(_, payload)| tokens(&*store, payload)).collect();
-        let counted: io::Result<Vec<u64>> =
-            tokio::task::spawn_blocking(count).await.expect("counting tokens does not panic");
+        let counted: io::Result<Vec<u64>> = blocking(count).await;
         counted.map_err(|error| MergeError::Elsewhere {
             message: format!("the results cannot be read: {}", error_chain(&error)),
         })
@@ -272,8 +272,7 @@ impl AskedMerge {
             }
             Payload::Stored(value) => {
                 let (store, value) = (Arc::clone(&self.store), *value);
-                let read = tokio::task::spawn_blocking(move || store.read(&value)).await;
-                let read = read.expect("reading a value does not panic");
+                let read = blocking(move || store.read(&value)).await;
                 let bytes =
                     read.map_err(|error| format!("cannot be read: {}", error_chain(&error)))?;
                 String::from_utf8_lossy(&bytes).into()

@@ -12,6 +12,7 @@ use offshoot_policy::{Terms, may_follow};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Asking, Message, over};
+use crate::blocking::blocking;
 use crate::tree_context::{TreeContext, summary};
 
 /// A child that was admitted for the task.
@@ -126,7 +127,7 @@ impl HandOn {
     async fn past_tasks(&self, task_type: TaskType) -> TypeSummary {
         let tree = Arc::clone(&self.tree);
         let read = move || tree.past_tasks.of_type(&tree.store, tree.root, &task_type);
-        tokio::task::spawn_blocking(read).await.expect("reading the record does not panic")
+        blocking(read).await
     }
 
     async fn session(&self) -> Result<Asking, Refusal> {

@@ -12,6 +12,7 @@ use offshoot_store::{RootLock, Store, StoreError};
 
 use crate::account_board::ParkedAccount;
 use crate::announce;
+use crate::blocking::blocking;
 use crate::clock::Onward;
 use crate::error::SpawnerError;
 use crate::handle::{HELD_BYTES, Piece, Session};
@@ -97,8 +98,7 @@ impl Spawner {
             Shelf { store: Arc::clone(&around.store), runtimes: Arc::clone(&around.runtimes) };
         let config = around.config.clone();
         let read = move || read(root, config, room, &shelf);
-        let recall =
-            tokio::task::spawn_blocking(read).await.expect("reading a record does not panic")?;
+        let recall = blocking(read).await?;
         if let Some((run, runtime)) = recall.missing_runtime() {
             let here = around.runtimes.names();
             return Err(SpawnerError::RuntimeMissing { run, runtime, here });
@@ -255,8 +255,7 @@ async fn read_letters(
         let again = |letter| Ok(announce::letter_again(&text_of(&*store, letter)?));
         letters.iter().map(again).collect::<Result<_, StoreError>>()
     };
-    let read = tokio::task::spawn_blocking(read).await;
-    Ok(read.expect("reading a letter does not panic")?)
+    Ok(blocking(read).await?)
 }
 
 fn read(
@@ -283,9 +282,9 @@ async fn prepare(
     let Admitted { agent, origin, label, task, particulars, input, .. } = *admitted;
     let particulars = particulars.unwrap_or_default();
     let (text, store) = (task.clone(), Arc::clone(&tree.store));
-    let text = tokio::task::spawn_blocking(move || text_of(&*store, &text));
+    let text = blocking(move || text_of(&*store, &text)).await;
     let request = SpawnRequest {
-        task: text.await.expect("reading a task does not panic")?,
+        task: text?,
         agent: Some(agent.clone()),
         label,
         context: particulars.context,

@@ -7,6 +7,7 @@ use offshoot_config::AgentDefinition;
 use offshoot_model::{JsonText, Payload, Reason};
 use offshoot_schema::{ANSWER_BYTES, Fit, SchemaError, check_answer};
 
+use crate::blocking::blocking;
 use crate::tree_context::TreeContext;
 
 /// Further turns that a run gets to mend its answer, where its agent does not say how many.
@@ -79,8 +80,7 @@ pub(super) async fn of(
             }
             let (tree, value) = (Arc::clone(tree), *value);
             let read = move || tree.store.read(&value);
-            let read =
-                tokio::task::spawn_blocking(read).await.expect("reading a value does not panic");
+            let read = blocking(read).await;
             let bytes = read.map_err(|error| Reason::NotRecorded { message: error.to_string() })?;
             (String::from_utf8_lossy(&bytes).into(), false)
         }
@@ -93,5 +93,5 @@ pub(super) async fn of(
 
 async fn compared(schema: JsonText, answer: Arc<str>) -> Result<Fit, SchemaError> {
     let compare = move || check_answer(&schema, &answer);
-    tokio::task::spawn_blocking(compare).await.expect("a comparison does not panic")
+    blocking(compare).await
 }

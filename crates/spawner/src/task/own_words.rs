@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use offshoot_model::{Payload, SaidError};
 
+use crate::blocking::blocking;
 use crate::excerpt::Excerpt;
 use crate::tree_context::TreeContext;
 
@@ -23,7 +24,7 @@ pub(super) async fn of(tree: &Arc<TreeContext>, answer: &Payload) -> Option<Box<
                 Excerpt::Whole(Payload::Stored(_)) => None,
                 Excerpt::Part { tail, .. } => SaidError::read(&tail),
             };
-            tokio::task::spawn_blocking(read).await.expect("reading a value does not panic")
+            blocking(read).await
         }
     };
     said.map(Box::new)

@@ -14,6 +14,7 @@ use offshoot_runtime::{ContextFile, Input};
 use offshoot_split::{HeldPiece, SplitError};
 use offshoot_store::{SharedContext, StoreError};
 
+use crate::blocking::blocking;
 use crate::request::Prepared;
 use crate::stored_values::recorded_all;
 use crate::tree_context::TreeContext;
@@ -59,8 +60,7 @@ impl Reading {
             return Ok(reading);
         }
         let tree = Arc::clone(tree);
-        let read = tokio::task::spawn_blocking(move || wanted.read(&tree, run));
-        read.await.expect("reading does not panic")
+        blocking(move || wanted.read(&tree, run)).await
     }
 
     /// Takes the files of the context, their manifest, and the input.

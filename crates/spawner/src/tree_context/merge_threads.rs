@@ -8,6 +8,8 @@ use std::sync::Arc;
 use offshoot_runtime::MergeFault;
 use tokio::sync::Semaphore;
 
+use crate::blocking::joined;
+
 /// Half of what tokio has for work that blocks, by default.
 const MOST: usize = 256;
 
@@ -27,7 +29,7 @@ impl MergeThreads {
             let _until_it_comes_back = thread;
             work()
         });
-        done.await.unwrap_or_else(|panic| {
+        joined(done).await.unwrap_or_else(|panic| {
             let message = format!("the merge panicked: {panic}");
             Err(MergeFault { message, panicked: true })
         })

@@ -11,6 +11,7 @@ use offshoot_store::{DataFolder, Store, StoreError};
 use tokio::sync::{mpsc, watch};
 
 use super::{Fan, FanOut, Piece};
+use crate::blocking::blocking;
 use crate::error::SpawnerError;
 use crate::handle::asked_merge::{Asker, Outcome, Question, words};
 use crate::message::{Message, TreeState};
@@ -139,8 +140,7 @@ async fn recorded_places(tree: &Arc<TreeContext>) -> Result<HashMap<ContentHash,
     }
     let (store, root) = (Arc::clone(&tree.store), tree.root);
     let read = move || read_places(&*store, root);
-    let read = tokio::task::spawn_blocking(read).await;
-    let (places, free) = read.expect("reading the record does not panic")?;
+    let (places, free) = blocking(read).await?;
     tree.places.fetch_max(free, Ordering::Relaxed);
     Ok(places)
 }

@@ -10,6 +10,7 @@ use offshoot_model::{
 use offshoot_store::StoreError;
 
 use super::{Fan, FanAnswer, PieceOutcome, Refused};
+use crate::blocking::blocking;
 use crate::error::SpawnerError;
 use crate::handle::tree_state::{broken, over};
 use crate::machine::Past;
@@ -91,8 +92,7 @@ impl Fan {
             FanEvent::Ended { place, envelope } => (*place, false, Ok((**envelope).clone())),
             FanEvent::Over { place, run, .. } => {
                 let (root, run, store) = (self.root, *run, Arc::clone(&self.store));
-                let read = tokio::task::spawn_blocking(move || recorded(&*store, root, run));
-                let read = read.await.expect("reading does not panic");
+                let read = blocking(move || recorded(&*store, root, run)).await;
                 let envelope = read.map_err(|error| self.unreadable(error))?;
                 (*place, true, Ok(envelope.expect("this supervisor has read that the run ended")))
             }
@@ -148,7 +148,7 @@ impl Fan {
                 .map(|(envelope, seq)| envelope?.ok_or(StoreError::Tampered { root, seq }))
                 .collect::<Result<Vec<Envelope>, StoreError>>()
         };
-        let read = tokio::task::spawn_blocking(read).await.expect("reading does not panic");
+        let read = blocking(read).await;
         let envelopes = read.map_err(|error| self.unreadable(error))?;
         let unread = events.iter_mut().filter(|event| on_record(event).is_some());
         for (event, envelope) in unread.zip(envelopes) {
