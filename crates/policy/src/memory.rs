@@ -149,8 +149,9 @@ impl Memory {
             }
         }
         let measured = runs.is_some();
-        self.reading =
-            Some(Reading { memory, at: now, measured, is_before_end: false, short: None });
+        // Runs are measured on another thread, and one may have ended meanwhile.
+        let is_before_end = measured && self.reading.is_some_and(|before| before.is_before_end);
+        self.reading = Some(Reading { memory, at: now, measured, is_before_end, short: None });
     }
 
     /// Forgets the last reading: a run that waits asks again.

@@ -45,8 +45,11 @@ pub(crate) fn put_on_thread(
 ) -> BoxFuture<'static, Result<VariableRef, StoreError>> {
     Box::pin(async move {
         let put = tokio::task::spawn_blocking(move || blobs.put(&value));
-        // Blocking work is not cancelled except by a runtime that shuts down, and no caller gets an answer then.
-        let put = put.await.unwrap_or(Err(StoreError::Closed));
+        let put = match put.await {
+            // The threads are being shut down, and the caller is dropped with them: it is not told a failure of which nothing is known.
+            Err(error) if error.is_cancelled() => std::future::pending().await,
+            put => put.unwrap_or(Err(StoreError::Closed)),
+        };
         if let Ok(VariableRef { hash, size: bytes, .. }) = &put {
             tracing::debug!(%hash, bytes, "value stored");
         }

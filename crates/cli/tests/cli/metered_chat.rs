@@ -40,7 +40,7 @@ fn models_behind_a_chat_endpoint_are_metered() {
 fn a_service_that_sends_garbage_is_told_apart_from_the_meter() {
     let (place, _api, outcome) = ask(Rule::always(Reply::Broken(Break::Garbage)));
     let said = "the service behind the meter sent what is no answer of a chat: \"{not json\"";
-    let stderr = outcome.expect_code(4).stderr;
+    let stderr = outcome.expect_code(1).stderr;
     assert!(stderr.contains(said) && !stderr.contains("127.0.0.1"), "{stderr}");
     place.run(&["audit", "last"]).expect_code(0);
 }

@@ -6,7 +6,7 @@
 //! not counted: the record does not say when it began.
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,7 +110,7 @@ pub(super) struct Bounds {
     /// The runs for whose first answer others wait, with their agents.
     primings: Vec<(RunId, AgentId)>,
     /// The runs whose next piece waits because of the budget that their pieces share.
-    short_pools: Vec<RunId>,
+    short_pools: BTreeSet<RunId>,
     /// The runtimes of the accounts of which runs wait for a slot.
     full_accounts: Vec<Arc<str>>,
     /// The runtime of the runs of each agent.
@@ -208,8 +208,8 @@ impl Bounds {
             EventKind::MemoryEnough => self.memory_short = false,
             EventKind::HostFull => self.host_full = true,
             EventKind::HostFree => self.host_full = false,
-            EventKind::PoolShort { run } => self.short_pools.push(*run),
-            EventKind::PoolEnough { run } => self.short_pools.retain(|short| short != run),
+            EventKind::PoolShort { run } => _ = self.short_pools.insert(*run),
+            EventKind::PoolEnough { run } => _ = self.short_pools.remove(run),
             EventKind::AccountFull { account } => {
                 self.full_accounts.push(Arc::clone(&account.runtime));
             }

@@ -152,6 +152,13 @@ fn the_end_of_a_run_takes_no_memory_away() {
     assert_eq!(ask(&mut memory, 0), Gate::Look { measure: false }, "it may have left more");
     memory.read(host(2_800, None), None, at(0));
     assert_eq!(ask(&mut memory, 0), Gate::Look { measure: true });
+    // It ends while the runs are measured.
+    memory.ended(run(4));
+    memory.started(run(5), &AgentId::main(), 600 * MIB);
+    memory.read(host(2_800, None), Some(&[]), at(0));
+    assert_eq!(ask(&mut memory, 0), Gate::Look { measure: false });
+    memory.read(host(3_400, None), None, at(0));
+    assert_eq!(ask(&mut memory, 0), Gate::Open);
 }
 
 #[test]

@@ -51,6 +51,8 @@ impl Spill {
             Ok(Written { made, block, result: Err(error) }) => {
                 SpillState::Failed { made, block, error }
             }
+            // The threads are being shut down, and the caller is dropped with them.
+            Err(error) if error.is_cancelled() => std::future::pending().await,
             Err(error) => {
                 SpillState::Failed { made: None, block: Vec::new(), error: io::Error::other(error) }
             }

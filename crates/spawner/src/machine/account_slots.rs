@@ -235,14 +235,14 @@ impl Machine {
         true
     }
 
-    /// Returns true if what stands behind a run of its parent is not to be tried in this step: how many slots the account has is not known yet, and as
-    /// many runs stand in its line as could start. They would all be moved there, and back one by one.
+    /// Returns true if a run, and those behind it of its parent, stay in the queue of the tree for this step: how many slots their account has is
+    /// not known before its first grant, and as many runs stand in its line as could start. Else all of them would be moved to that line, and
+    /// back one by one. A program behind them waits for the first grant as well.
     pub(super) fn waits_for_first_grant(&self, run: RunIndex) -> bool {
         let account = self.runs[run.get()].live().and_then(|live| live.account.as_ref());
         let pool = account.and_then(|account| self.account_slots.pools.get(account));
         pool.is_some_and(|pool| {
-            let was_first = pool.first == Some(run) || pool.were_first.contains(&run);
-            let is_known = pool.share.is_answered() || pool.fault.is_some() || was_first;
+            let is_known = pool.share.is_known() || pool.fault.is_some();
             !is_known && pool.new.len() >= self.slots.room() as usize
         })
     }

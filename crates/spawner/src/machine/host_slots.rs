@@ -23,8 +23,17 @@ pub(super) struct HostSlots {
     share: Share,
     /// True if a run of this step could start but for the host.
     waits: bool,
+    /// The number of runs that were set aside in this step: they could not start.
+    aside: usize,
     /// True while a run waits, which is on record.
     pub(super) is_full: bool,
+}
+
+impl HostSlots {
+    /// So many runs of the queue were set aside: they could not start, had the host slots for them.
+    pub(super) fn could_not_start(&mut self, aside: usize) {
+        self.aside = aside;
+    }
 }
 
 impl Machine {
@@ -107,7 +116,7 @@ impl Machine {
 
     /// Returns how many runs could start at most, had the host slots for all: one where it waits, whatever the numbers say.
     fn could_start(&self) -> u32 {
-        let aside = self.aside_entries() + self.account_slots.returning();
+        let aside = self.aside_entries() + self.account_slots.returning() + self.host_slots.aside;
         let in_line = self.queued().saturating_sub(aside);
         let in_line = u32::try_from(in_line).unwrap_or(u32::MAX);
         self.slots.room().min(in_line).max(1)

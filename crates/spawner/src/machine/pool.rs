@@ -9,6 +9,7 @@ use offshoot_policy::budget::{Draw, Mark, Notice, Shortage, Unit};
 use super::Machine;
 use super::run::{Live, RunIndex, SlotState};
 use super::schedule::Halt;
+use super::slots::Position;
 
 impl Machine {
     /// Returns what a run that stands first in line draws as it starts.
@@ -24,18 +25,20 @@ impl Machine {
     /// All that may start has started: of each run whose next piece waits because of the budget that its pieces share, and has a slot, it goes on
     /// record when that begins and ends.
     pub(super) fn tell_of_pools(&mut self, halt: Halt, mut short: BTreeSet<RunIndex>) {
-        let is_known = short.is_empty() && self.short_pools.is_empty();
-        if is_known || self.runs[RunIndex::ROOT.get()].live().is_none() {
+        let has_none = short.is_empty() && self.short_pools.is_empty();
+        if has_none || self.runs[RunIndex::ROOT.get()].live().is_none() {
             return;
         }
-        match halt {
-            Halt::AllTried => {}
-            // Not all of them were tried.
-            Halt::Held if self.slots.any_free() => short.extend(&self.short_pools),
-            Halt::Held => short.clear(),
+        // Not all of them were tried.
+        if halt == Halt::Held {
+            short.extend(&self.short_pools);
         }
-        short.retain(|parent| {
-            self.runs[parent.get()].live().is_some() && self.queue.has_new_of(*parent)
+        // Where no slot is free, its pieces wait for one.
+        short.retain(|&parent| {
+            let entry = &self.runs[parent.get()];
+            let below = Position { part: entry.below, depth: entry.position.depth + 1 };
+            let is_live = entry.live().is_some();
+            is_live && self.queue.new_of(Some(parent)) > 0 && self.slots.free_at(below)
         });
         let over: Vec<RunIndex> = self.short_pools.difference(&short).copied().collect();
         let new: Vec<RunIndex> = short.difference(&self.short_pools).copied().collect();

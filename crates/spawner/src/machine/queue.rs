@@ -132,8 +132,8 @@ impl Queue {
         self.give_turn_back(slots, position, parent);
     }
 
-    /// A run that was taken from its line cannot start now, and neither can those behind it of its parent. It gets its place back, and none
-    /// of them is served until [`Self::give_turn_back`].
+    /// A run that was taken from its line cannot start now. It gets its place back, and no run of its parent is served until
+    /// [`Self::give_turn_back`].
     pub(crate) fn set_aside(
         &mut self,
         slots: &Slots,
@@ -165,9 +165,9 @@ impl Queue {
         }
     }
 
-    /// True if a run of this parent that has not started, or an entry that is out of date, stands in line.
-    pub(crate) fn has_new_of(&self, parent: RunIndex) -> bool {
-        self.children.contains_key(&Some(parent))
+    /// Returns the number of runs of this parent that have not started and stand in line, with entries that are out of date.
+    pub(crate) fn new_of(&self, parent: Option<RunIndex>) -> usize {
+        self.children.get(&parent).map_or(0, |children| children.runs.len())
     }
 
     /// A parent whose wait has succeeded takes its place.
@@ -413,7 +413,7 @@ mod tests {
         queue.set_aside(&slots, at(2), a, first, turn);
         queue.push(&slots, at(2), a, run(23));
         assert_eq!(next(&mut queue, &slots), None);
-        assert!(queue.has_new_of(run(1)) && !queue.has_new_of(run(2)));
+        assert_eq!((queue.new_of(a), queue.new_of(b)), (4, 0));
         queue.push(&slots, at(2), b, run(31));
         assert_eq!(next(&mut queue, &slots), Some(31));
         queue.push(&slots, at(2), b, run(32));

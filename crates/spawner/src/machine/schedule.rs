@@ -15,8 +15,10 @@ use super::{Effect, Machine};
 /// The reason why no further run starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Halt {
-    /// No run is left in line that has a slot, but for pieces that wait because of the budget that they share.
+    /// No run is left in line that has a slot, but for runs that were set aside.
     AllTried,
+    /// The next piece waits because of the budget that it shares, and what stands behind it was not tried.
+    Pool,
     /// No slot is free, or what comes next is held back for another reason.
     Held,
 }
@@ -93,14 +95,15 @@ impl Machine {
             let drawn = match self.draw(run) {
                 Draw::Nothing => BudgetGrant::default(),
                 Draw::Take(amounts) => amounts,
-                // Pieces behind it of its parent are no better off; those of other parents may be.
+                // Runs behind it of its parent mostly draw from the same pool, and wait as well; those of other parents do not.
                 Draw::Wait => {
                     short_pools.extend(self.runs[run.get()].parent);
                     self.set_aside(run, turn, &mut aside);
-                    // Runs in the line of an account, which had enough when they came there, would be offered its slot one after the other.
+                    // Pieces in the line of an account drew from the pool in vain too: each of them would leave that line for the queue and come back.
                     if self.account_slots.are_counted() {
                         self.is_held_up_by_budget();
                         self.account_slots.pass_on(run);
+                        halt = Halt::Pool;
                         break;
                     }
                     continue;
@@ -131,9 +134,12 @@ impl Machine {
                 self.held_back.push(run);
             }
         }
+        let mut count = 0;
         for (parent, position) in aside {
             self.queue.give_turn_back(&self.slots, position, parent);
+            count += self.queue.new_of(parent);
         }
+        self.host_slots.could_not_start(count);
         (halt, short_pools)
     }
 

@@ -14,6 +14,8 @@ pub(super) struct Share {
     claimed: HostClaim,
     /// True once the host has answered to it.
     is_answered: bool,
+    /// True once the host has answered to any.
+    is_known: bool,
 }
 
 impl Share {
@@ -24,6 +26,7 @@ impl Share {
         self.due = due;
         // A grant to the claim before may still be on its way when the tree wants more.
         self.is_answered = claim == self.claimed.number;
+        self.is_known = true;
     }
 
     /// The number of slots that no run holds, where so many runs hold one.
@@ -34,6 +37,11 @@ impl Share {
     /// True once the host has answered to the last claim: before, it is not known that there is no slot.
     pub(super) fn is_answered(&self) -> bool {
         self.is_answered
+    }
+
+    /// True once it is known how many slots there are for the tree, from the first answer of the host on.
+    pub(super) fn is_known(&self) -> bool {
+        self.is_known
     }
 
     /// True if other trees wait for a slot that this one has.

@@ -8,6 +8,7 @@ use super::super::{Reach, RunIndex};
 use super::budgets::pool;
 use super::limits::Limits;
 use super::world::World;
+use crate::host_slots::SlotPool;
 
 /// The name of an event that tells that pieces wait for their budget, or that this is over, and the run that shares it.
 fn of_pool(event: &Event) -> Option<(&'static str, RunId)> {
@@ -29,6 +30,11 @@ fn told(world: &World) -> Vec<(&'static str, bool)> {
     let root = world.record[0].root.run();
     let of = |(name, run)| (name, run == root);
     pools(world).into_iter().map(of).collect()
+}
+
+fn below(world: &mut World, parent: RunIndex) -> RunIndex {
+    let piece = world.spawn(parent, Origin::Piece, SpawnRequest::default());
+    piece.expect("an agent may divide its work")
 }
 
 /// Pieces that wait because of their budget are told of once, and so is the end of that; a new supervisor tells it again.
@@ -71,10 +77,7 @@ fn that_pieces_wait_for_their_budget_is_on_record() {
 fn pieces_of_an_agent_wait_for_their_budget_no_longer_than_it_lives() {
     let mut world = pool(2_000);
     let parent = world.spawn_piece();
-    let [first, second] = [(); 2].map(|()| {
-        let piece = world.spawn(parent, Origin::Piece, SpawnRequest::default());
-        piece.expect("an agent may divide its work")
-    });
+    let [first, second] = [(); 2].map(|()| below(&mut world, parent));
     let id = world.id(parent);
     assert_eq!((world.holding(), pools(&world)), (vec![parent, first], vec![("pool_short", id)]));
     world.cancel(parent, Reach::Subtree, CancelledBy::Operator);
@@ -113,10 +116,6 @@ fn a_pool_that_waits_holds_up_no_other_parent() {
     world.use_tokens(first, 4_000);
     world.finish(first);
     let [one, other] = [(); 2].map(|()| world.spawn_piece());
-    let below = |world: &mut World, parent: RunIndex| {
-        let piece = world.spawn(parent, Origin::Piece, SpawnRequest::default());
-        piece.expect("an agent may divide its work")
-    };
     let [works, waits] = [(); 2].map(|()| below(&mut world, one));
     assert_eq!(world.holding(), [one, other, works]);
     let beside = below(&mut world, other);
@@ -132,5 +131,59 @@ fn a_pool_that_waits_holds_up_no_other_parent() {
     world.finish(works);
     assert_eq!(world.holding(), [one, other, waits, last]);
     assert_eq!(pools(&world)[3..], [("pool_enough", id)]);
+    world.crash();
+}
+
+/// While runs of others take each slot of the level that comes free, a piece waits for a slot.
+#[test]
+fn a_pool_that_has_no_slot_on_its_level_is_not_told_again_and_again() {
+    let limits = Limits { budget_tokens: Some(40_000), pools: true, ..Limits::default() };
+    let mut world = World::quiet(Limits { per_level: Some(2), ..limits });
+    let first = world.spawn_piece();
+    world.use_tokens(first, 4_000);
+    world.finish(first);
+    let [one, other] = [(); 2].map(|()| world.spawn_piece());
+    let [works, waits] = [(); 2].map(|()| below(&mut world, one));
+    let id = world.id(one);
+    let mut children = vec![world.child_of(other)];
+    children.extend([(); 3].map(|()| world.child_of(other)));
+    let told = [("pool_short", id), ("pool_enough", id)];
+    assert_eq!(
+        (world.holding(), pools(&world)),
+        (vec![one, other, works, children[0]], told.to_vec())
+    );
+    for child in &children[..3] {
+        world.finish(*child);
+        assert_eq!(pools(&world), told);
+    }
+    world.finish(children[3]);
+    assert_eq!(
+        pools(&world)[2..],
+        [("pool_short", id)],
+        "a slot is free, and it waits for its budget"
+    );
+    world.use_tokens(works, 100);
+    world.finish(works);
+    assert_eq!(world.holding(), [one, other, waits]);
+    world.crash();
+}
+
+/// The tree claims no slots of the host for pieces that wait for their budget.
+#[test]
+fn pieces_that_wait_for_their_budget_want_no_slot_of_the_host() {
+    let limits = Limits { budget_tokens: Some(40_000), pools: true, ..Limits::default() };
+    let mut world = World::quiet(Limits { host_slots: 4, ..limits });
+    let first = world.spawn_piece();
+    world.use_tokens(first, 4_000);
+    world.finish(first);
+    let [one, other] = [(); 2].map(|()| world.spawn_piece());
+    let [works, ..] = [(); 6].map(|()| below(&mut world, one));
+    assert_eq!(world.holding(), [one, other, works]);
+    world.others_change(1, 1);
+    let child = world.child_of(other);
+    assert_eq!(world.holding(), [one, other, works], "the host has no slot for the child");
+    assert_eq!(world.hosts[&SlotPool::Host].wants(), 4);
+    world.others_change(0, 0);
+    assert_eq!(world.holding(), [one, other, works, child]);
     world.crash();
 }
