@@ -62,6 +62,7 @@ pub(crate) const ALL: &[Row] = &[
     worktrees::ROW,
     meter::ROW,
     meter::STREAMS,
+    meter::LONG_STREAMS,
     variable::ROW,
     concatenate::ROW,
     cut::ROW,

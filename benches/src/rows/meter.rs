@@ -27,23 +27,28 @@ pub(crate) const ROW: Row = Row {
 
 pub(crate) const STREAMS: Row = Row {
     name: "meter-streams",
-    what: "64 streams at once, each of 1,000 events 5 ms apart",
-    measure: measure_streams,
+    what: "64 streams at once, each of 200 events 5 ms apart",
+    measure: |setting| measure_streams(setting, 200),
 };
 
-/// The number of events of a stream: five seconds, as a short answer of a model takes.
-const EVENTS: u32 = 1_000;
+pub(crate) const LONG_STREAMS: Row = Row {
+    name: "meter-long-streams",
+    what: "64 streams at once, each of 1,000 events 5 ms apart",
+    measure: |setting| measure_streams(setting, 1_000),
+};
 
 const DIRECT: &str = "asked directly";
 const METERED: &str = "through the meter";
 const ADDED: &str = "added by the meter";
 const BEGUN: &str = ", until all have begun";
+/// The field of a request with the number of events, which the provider of these rows reads.
+const EVENTS: &str = "events";
 
 fn measure(setting: &Setting) -> Result<Outcome> {
     let requests = setting.pick(2_000, 20);
     let runtime = setting.runtime()?;
     let street = runtime.block_on(Street::build())?;
-    let ask = |address| runtime.block_on(first_bytes(address, &street.request(false), requests));
+    let ask = |address| runtime.block_on(first_bytes(address, &street.request(None), requests));
     let p99 = |address| Ok(percentile(&ask(address)?, 99));
     let added = || {
         let (metered, direct) = (p99(street.meter)?, p99(street.provider)?);
@@ -63,11 +68,12 @@ fn measure(setting: &Setting) -> Result<Outcome> {
         .note("the owner of the budgets grants at once; in a tree a reservation is on record first, which is one flush: row `append`"))
 }
 
-fn measure_streams(setting: &Setting) -> Result<Outcome> {
+fn measure_streams(setting: &Setting, events: u32) -> Result<Outcome> {
     let streams = setting.pick(64, 4);
     let runtime = setting.runtime()?;
     let street = runtime.block_on(Street::build())?;
-    let all = |address| runtime.block_on(streams_at_once(address, &street.request(true), streams));
+    let request = street.request(Some(events));
+    let all = |address| runtime.block_on(streams_at_once(address, &request, streams));
     let sides = alternate(
         setting,
         setting.few_rounds(),
@@ -124,10 +130,13 @@ impl Street {
         Ok(Self { provider, meter: address, ticket })
     }
 
-    fn request(&self, stream: bool) -> Vec<u8> {
+    /// A request; for an answer in so many events where that is given.
+    fn request(&self, events: Option<u32>) -> Vec<u8> {
+        let stream = events.is_some();
+        let events = events.map(|events| format!(r#","{EVENTS}":"{events}""#)).unwrap_or_default();
         let text = "x".repeat(4 * 1024);
         let body = format!(
-            r#"{{"model":"m","max_tokens":100,"stream":{stream},"messages":[{{"role":"user","content":"{text}"}}]}}"#
+            r#"{{"model":"m","max_tokens":100,"stream":{stream}{events},"messages":[{{"role":"user","content":"{text}"}}]}}"#
         );
         let head = format!(
             "POST /v1/messages HTTP/1.1\r\nhost: provider\r\nx-api-key: {}\r\ncontent-length: {}\r\n\r\n",
@@ -244,9 +253,8 @@ async fn answer_all(stream: TcpStream) -> Result<()> {
                 _ => connection.more().await?,
             }
         };
-        let streams = request.windows(13).any(|part| part == b"\"stream\":true");
-        if streams {
-            stream_answer(&mut connection.stream).await?;
+        if let Some(events) = events_asked(&request) {
+            stream_answer(&mut connection.stream, events).await?;
         } else {
             let body = r#"{"type":"message","usage":{"input_tokens":10,"output_tokens":5}}"#;
             let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ";
@@ -256,19 +264,27 @@ async fn answer_all(stream: TcpStream) -> Result<()> {
     }
 }
 
-async fn stream_answer(stream: &mut TcpStream) -> Result<()> {
+/// The number of events in which an answer is asked for; none where it is to come at once.
+fn events_asked(request: &[u8]) -> Option<u32> {
+    let field = format!(r#""{EVENTS}":""#);
+    let text = std::str::from_utf8(request).ok()?;
+    text.split_once(&field)?.1.split_once('"')?.0.parse().ok()
+}
+
+async fn stream_answer(stream: &mut TcpStream, events: u32) -> Result<()> {
     let head =
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
     stream.write_all(head.as_bytes()).await?;
-    const LAST: u32 = EVENTS - 1;
     let mut pace = tokio::time::interval(Duration::from_millis(5));
-    for number in 0..EVENTS {
+    for number in 0..events {
         pace.tick().await;
         let event = match number {
             0 => {
                 r#"{"type":"message_start","message":{"usage":{"input_tokens":10,"output_tokens":1}}}"#
             }
-            LAST => r#"{"type":"message_delta","usage":{"output_tokens":200}}"#,
+            last if last + 1 == events => {
+                r#"{"type":"message_delta","usage":{"output_tokens":200}}"#
+            }
             _ => {
                 r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a word"}}"#
             }

@@ -99,7 +99,7 @@ impl Machine {
                 Draw::Wait => {
                     short_pools.extend(self.runs[run.get()].parent);
                     self.set_aside(run, turn, &mut aside);
-                    // Pieces in the line of an account drew from the pool in vain too: each of them would leave that line for the queue and come back.
+                    // Pieces that wait for a slot of their account would all be moved from the line of the account to the queue in this step.
                     if self.account_slots.are_counted() {
                         self.is_held_up_by_budget();
                         self.account_slots.pass_on(run);

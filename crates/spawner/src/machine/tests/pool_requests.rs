@@ -42,9 +42,8 @@ fn pieces_that_wait_for_each_other_give_back_what_they_do_not_use() {
     world.crash();
 }
 
-/// With room for one request at a time three pieces take turns, although each asks anew as soon as it was answered.
-#[test]
-fn requests_wait_in_the_order_in_which_they_came() {
+/// A metered tree of 10,000 tokens, of which two pieces are over that have used little, and three work.
+fn three_work() -> (World, [RunIndex; 3]) {
     let limits =
         Limits { budget_tokens: Some(10_000), metered: true, pools: true, ..Limits::default() };
     let mut world = World::quiet(limits);
@@ -55,6 +54,13 @@ fn requests_wait_in_the_order_in_which_they_came() {
     }
     let [.., first, second] = pieces;
     let third = world.spawn_piece();
+    (world, [first, second, third])
+}
+
+/// With room for one request at a time three pieces take turns, although each asks anew as soon as it was answered.
+#[test]
+fn requests_wait_in_the_order_in_which_they_came() {
+    let (mut world, [first, second, third]) = three_work();
     assert_eq!(world.holding(), [first, second, third]);
     for piece in [first, second, third] {
         world.ask_model(piece, 9_900);
@@ -134,16 +140,7 @@ fn a_request_beyond_the_budget_of_its_agent_does_not_wait_for_others() {
 /// Of the requests of a piece that wait the first alone is on record, and stands in line for all of them.
 #[test]
 fn a_piece_whose_second_request_waits_keeps_the_place_of_its_first() {
-    let limits =
-        Limits { budget_tokens: Some(10_000), metered: true, pools: true, ..Limits::default() };
-    let mut world = World::quiet(limits);
-    let pieces = [(); 4].map(|()| world.spawn_piece());
-    for piece in &pieces[..2] {
-        world.use_tokens(*piece, 1);
-        world.finish(*piece);
-    }
-    let [.., first, second] = pieces;
-    let third = world.spawn_piece();
+    let (mut world, [first, second, third]) = three_work();
     for piece in [first, second, third, second] {
         world.ask_model(piece, 9_900);
     }
