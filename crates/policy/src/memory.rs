@@ -8,7 +8,7 @@
 //! first the figure of its runtime, later what nineteen of twenty runs of its agent have taken. Whether a run may start although
 //! memory is short, because none runs, is for the owner of the tree to say.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 use offshoot_config::Fraction;
@@ -45,7 +45,9 @@ pub enum Gate {
 pub struct Memory {
     /// The part that stays available; none where runs start whatever is left.
     keep: Option<Fraction>,
-    live: BTreeMap<RunId, Reserved>,
+    live: HashMap<RunId, Reserved>,
+    /// The sum of what live runs have not taken yet, in bytes. Kept, because each start asks for it.
+    to_come: u128,
     /// The most that earlier runs of an agent had when they were measured.
     peaks: BTreeMap<AgentId, VecDeque<u64>>,
     reading: Option<Reading>,
@@ -113,7 +115,7 @@ impl Memory {
             return Gate::Look { measure: false };
         }
         let HostMemory { total, available, stalled } = reading.memory;
-        let reserved = self.live.values().map(Reserved::to_come).sum::<u64>();
+        let reserved = u64::try_from(self.to_come).unwrap_or(u64::MAX);
         let shortage = MemoryShortage {
             available,
             reserved: reserved.saturating_add(wanted),
@@ -144,9 +146,9 @@ impl Memory {
     /// Takes in the memory of the computer, and that of the processes of live runs where they were measured.
     pub fn read(&mut self, memory: HostMemory, runs: Option<&[(RunId, u64)]>, now: Timestamp) {
         for (run, resident) in runs.unwrap_or_default() {
-            if let Some(live) = self.live.get_mut(run) {
+            self.change(*run, |live| {
                 (live.resident, live.peak) = (*resident, live.peak.max(*resident));
-            }
+            });
         }
         let measured = runs.is_some();
         // Runs are measured on another thread, and one may have ended meanwhile.
@@ -164,28 +166,45 @@ impl Memory {
         if self.keep.is_some() {
             let figure = self.figure(agent).unwrap_or(figure);
             let agent = agent.clone();
-            self.live.insert(run, Reserved { agent, figure, resident: 0, peak: 0, rests: false });
+            let new = Reserved { agent, figure, resident: 0, peak: 0, rests: false };
+            self.to_come += u128::from(new.to_come());
+            if let Some(before) = self.live.insert(run, new) {
+                self.to_come -= u128::from(before.to_come());
+            }
         }
     }
 
     /// Takes in that a run waits for others, or goes on. While it waits nothing is reserved for it beside what it has.
     pub fn rests(&mut self, run: RunId, rests: bool) {
-        if let Some(live) = self.live.get_mut(&run) {
+        let is_live = self.change(run, |live| {
             live.rests = rests;
-            if rests {
-                // There may be enough now.
-                self.reading = self.reading.filter(|reading| reading.short.is_none());
-            } else {
+            if !rests {
                 // Its processes may have ended meanwhile: what they have is measured again where memory is scarce.
                 live.resident = 0;
-                self.reading.iter_mut().for_each(|reading| reading.measured = false);
             }
+        });
+        if is_live && rests {
+            // There may be enough now.
+            self.reading = self.reading.filter(|reading| reading.short.is_none());
+        } else if is_live {
+            self.reading.iter_mut().for_each(|reading| reading.measured = false);
         }
+    }
+
+    /// Changes what is known of a live run. Returns true if it is one.
+    fn change(&mut self, run: RunId, change: impl FnOnce(&mut Reserved)) -> bool {
+        let Some(live) = self.live.get_mut(&run) else { return false };
+        self.to_come -= u128::from(live.to_come());
+        change(live);
+        self.to_come += u128::from(live.to_come());
+        true
     }
 
     /// Takes in that a run has no processes any more.
     pub fn ended(&mut self, run: RunId) {
-        let Some(Reserved { agent, peak, .. }) = self.live.remove(&run) else { return };
+        let Some(live) = self.live.remove(&run) else { return };
+        self.to_come -= u128::from(live.to_come());
+        let Reserved { agent, peak, .. } = live;
         self.reading = self.reading.filter(|reading| reading.short.is_none());
         // Not read at once: that costs as much as a small run.
         self.reading.iter_mut().for_each(|reading| reading.is_before_end = true);

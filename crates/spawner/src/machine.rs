@@ -213,10 +213,24 @@ impl Machine {
         self.now = now;
         // The list of the caller is filled in place: no step allocates one.
         std::mem::swap(&mut self.out, out);
+        let changes_nothing = self.only_tells(&input);
         self.take(input);
-        self.go_on();
+        if !changes_nothing {
+            self.go_on();
+        }
         self.watch_for_stall();
         std::mem::swap(&mut self.out, out);
+    }
+
+    /// Returns true if an input says how a run goes that holds a slot, by which no run can start that could not before.
+    fn only_tells(&self, input: &Input) -> bool {
+        let Input::RunEvent { run, event: RunEvent::Started(_) | RunEvent::Progress(_), .. } =
+            input
+        else {
+            return false;
+        };
+        let live = self.runs[run.get()].live();
+        live.is_some_and(|live| matches!(live.phase, SlotState::Holding { .. }))
     }
 
     /// Hands out what came free: slots, and budget to requests that wait. A run for which nothing is left to pay with ends by that, and others may need it.

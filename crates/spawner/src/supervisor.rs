@@ -283,12 +283,13 @@ impl Supervisor {
                 () = retry.rings(self.unwritten.as_ref().and_then(Unwritten::next), &self.tree) => {
                     self.write_again();
                 }
+                // Before messages: runs start with it, and else each admission among those would try anew which run could.
+                (pool, grant) = HostShare::next(&mut self.host) => self.pool_gives(pool, grant),
                 _ = self.messages.recv_many(&mut batch, BATCH) => {
                     for message in batch.drain(..) {
                         self.take(message);
                     }
                 }
-                (pool, grant) = HostShare::next(&mut self.host) => self.pool_gives(pool, grant),
                 Some(removed) = self.removals.join_next(), if !self.removals.is_empty() => {
                     self.removed(removed);
                 }

@@ -204,3 +204,25 @@ fn where_nothing_is_kept_nothing_is_asked() {
     assert_eq!(ask(&mut memory, 0), Gate::Open);
     assert!(memory.live.is_empty());
 }
+
+proptest::proptest! {
+    /// The sum that is kept is that of all live runs, whatever happens to them in which order.
+    #[test]
+    fn the_sum_of_what_is_to_come_is_that_of_the_live_runs(
+        steps in proptest::collection::vec((0_u8..5, 0_u128..4, proptest::num::u64::ANY), 0..60)
+    ) {
+        let mut memory = memory();
+        for (step, number, bytes) in steps {
+            let id = run(number);
+            match step {
+                0 => memory.started(id, &AgentId::main(), bytes),
+                1 => memory.rests(id, true),
+                2 => memory.rests(id, false),
+                3 => memory.read(host(5_000, None), Some(&[(id, bytes)]), at(0)),
+                _ => memory.ended(id),
+            }
+            let sum: u128 = memory.live.values().map(|live| u128::from(live.to_come())).sum();
+            proptest::prop_assert_eq!(memory.to_come, sum);
+        }
+    }
+}

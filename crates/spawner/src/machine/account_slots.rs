@@ -170,13 +170,14 @@ impl Machine {
         if self.account_slots.pools.is_empty() {
             return;
         }
-        self.account_slots.leave(run);
         let account = self.account_of(run);
         for (of, pool) in &mut self.account_slots.pools {
+            pool.leave(run);
             if Some(of) == account.as_ref() {
                 pool.holders.insert(run);
                 pool.in_vain = 0;
             } else {
+                pool.holders.remove(&run);
                 // Of one that keeps nothing this is forgotten at the end of the step.
                 pool.is_passed = true;
             }
@@ -296,17 +297,24 @@ impl Machine {
     }
 
     /// All that may start has started: what is not kept goes back, and what could start is claimed. Where the first run of an account
-    /// waits, or none any more, that goes on record.
+    /// waits, or none any more, that goes on record. While the supervisor looks how much memory there is the tree keeps what it has.
     pub(super) fn claim_account_slots(&mut self) {
         if self.account_slots.pools.is_empty() && self.account_slots.full.is_empty() {
             return;
         }
         let starts_none = self.starts_none();
-        let waits_for_host = self.waits_for_host() || self.looks_at_memory();
+        let (looks, waits_for_host) = (self.looks_at_memory(), self.waits_for_host());
         let room = if self.account_slots.budget_waits { 1 } else { self.slots.room().max(1) };
         let mut pools = std::mem::take(&mut self.account_slots.pools);
         for (account, pool) in &mut pools {
             let live = pool.live();
+            let effect = |claim| Effect::ClaimSlots(SlotPool::Account(Arc::clone(account)), claim);
+            if looks {
+                if pool.fault.is_none() {
+                    self.out.extend(pool.share.claim_again(live).map(effect));
+                }
+                continue;
+            }
             let returning = pool.returning.len() + pool.going_on.len();
             let returning = u32::try_from(returning).expect("there are fewer runs than 2^32");
             pool.is_first_no_more(|_| starts_none);
@@ -328,15 +336,11 @@ impl Machine {
             if let Some(until) = pool.kept_until() {
                 self.timers.arm(until.max(self.now), Due::AccountSlot);
             }
-            if pool.fault.is_none()
-                && let Some(claim) = pool.share.claim(live, live + waiting)
-            {
-                self.out.push(Effect::ClaimSlots(SlotPool::Account(Arc::clone(account)), claim));
+            if pool.fault.is_none() {
+                self.out.extend(pool.share.claim(live, live + waiting).map(effect));
             }
             let is_full = self.account_slots.full.contains(&**account);
-            // A slot for which it is looked at memory is taken when that is answered, and the account is full as before.
-            let is_taken = pool.unused() == 0 || is_full && self.looks_at_memory();
-            let event = match (pool.has_line() && is_taken, is_full) {
+            let event = match (pool.has_line() && pool.unused() == 0, is_full) {
                 // Until the host has answered it is not known that there is no slot.
                 (true, false) if pool.share.is_answered() => {
                     EventKind::AccountFull { account: Account::clone(account) }
@@ -348,13 +352,17 @@ impl Machine {
                 self.record(RunIndex::ROOT, event);
             }
         }
+        self.account_slots.pools = pools;
+        if looks {
+            return;
+        }
         // Told by the supervisor before this one.
+        let pools = &self.account_slots.pools;
         let is_left = |account: &&Account| !pools.contains_key(*account);
         let left: Vec<Account> = self.account_slots.full.iter().filter(is_left).cloned().collect();
         let left = if self.is_open() { left } else { Vec::new() };
         for account in left {
             self.record(RunIndex::ROOT, EventKind::AccountFree { account });
         }
-        self.account_slots.pools = pools;
     }
 }

@@ -13,7 +13,7 @@ use offshoot_model::EventKind;
 use super::run::RunIndex;
 use super::share::Share;
 use super::{Effect, Machine};
-use crate::host_slots::{HostGrant, SlotPool};
+use crate::host_slots::{HostClaim, HostGrant, SlotPool};
 
 /// The slots that the host has given to a tree, as far as they are not on record.
 #[derive(Debug, Default)]
@@ -68,6 +68,11 @@ impl Machine {
         self.host_slots.max.is_none() || self.host_slots.share.unused(self.slots.live()) > 0
     }
 
+    /// Returns true if the tree has no slot for one more run, and has claimed some: until that is answered none starts.
+    pub(super) fn asks_for_host_slots(&self) -> bool {
+        !self.has_host_slot() && self.host_slots.share.asks()
+    }
+
     /// A run could start, but for the host.
     pub(super) fn waits_for_host_slot(&mut self) {
         self.host_slots.waits = true;
@@ -84,13 +89,20 @@ impl Machine {
     }
 
     /// All that may start has started: what is not used goes back, and what could start is claimed. Where the first run waits, or none
-    /// any more, that goes on record.
+    /// any more, that goes on record. While the supervisor looks how much memory there is the tree keeps what it has, and its place in line:
+    /// the runs that wait for that start in the next moment, or it is known then that they do not.
     pub(super) fn claim_host_slots(&mut self) {
         let waits = std::mem::take(&mut self.host_slots.waits);
-        // The run for which it is looked at memory asks for the host again when that is answered: the tree keeps its place in line.
-        let waits = waits || self.host_slots.is_full && self.looks_at_memory();
+        let looks = self.looks_at_memory();
         if self.host_slots.max.is_some() {
-            self.claim(waits);
+            let claim = match looks {
+                true => self.host_slots.share.claim_again(self.slots.live()),
+                false => self.claim(waits),
+            };
+            self.out.extend(claim.map(|claim| Effect::ClaimSlots(SlotPool::Host, claim)));
+        }
+        if looks {
+            return;
         }
         let host = &self.host_slots;
         let event = match (waits, host.is_full) {
@@ -104,14 +116,12 @@ impl Machine {
         }
     }
 
-    fn claim(&mut self, waits: bool) {
-        let (live, could_start) = (self.slots.live(), self.could_start());
+    fn claim(&mut self, waits: bool) -> Option<HostClaim> {
+        let live = self.slots.live();
+        let wants = if waits { live + self.could_start() } else { live };
         let share = &mut self.host_slots.share;
         share.give_back(share.unused(live));
-        let wants = if waits { live + could_start } else { live };
-        if let Some(claim) = share.claim(live, wants) {
-            self.out.push(Effect::ClaimSlots(SlotPool::Host, claim));
-        }
+        share.claim(live, wants)
     }
 
     /// Returns how many runs could start at most, had the host slots for all: one where it waits, whatever the numbers say.

@@ -8,7 +8,7 @@ use offshoot_policy::budget::Draw;
 
 use super::queue::{Next, Turn};
 use super::run::{Run, RunIndex, SlotState};
-use super::slots::{Lease, Position};
+use super::slots::{Lease, Part, Position};
 use super::timer::Due;
 use super::{Effect, Machine};
 
@@ -59,6 +59,11 @@ impl Machine {
             }
             let may_start = !self.paused && !self.held;
             let may_start = may_start && !self.is_known_to_wait_for_memory();
+            if may_start && self.asks_for_host_slots() && self.queue.has_new(Part::TREE) {
+                // Each admission of a large request would try anew which of its runs could.
+                self.waits_for_host_slot();
+                break;
+            }
             let next = match may_start {
                 true => self.queue.pop(&self.slots),
                 false => self.queue.pop_returning(&self.slots).map(Next::Returning),

@@ -39,6 +39,11 @@ impl Share {
         self.is_answered
     }
 
+    /// True if more slots were claimed than were given, and the host has not answered yet.
+    pub(super) fn asks(&self) -> bool {
+        self.claimed.wants > self.given && !self.is_answered
+    }
+
     /// True once it is known how many slots there are for the tree, from the first answer of the host on.
     pub(super) fn is_known(&self) -> bool {
         self.is_known
@@ -59,6 +64,11 @@ impl Share {
     pub(super) fn give_back_due(&mut self, live: u32, keeps: u32) {
         let unused = self.unused(live).saturating_sub(keeps);
         self.give_back(unused.min(self.given.saturating_sub(self.due)));
+    }
+
+    /// Claims what it has claimed before, and a slot for each run that holds one.
+    pub(super) fn claim_again(&mut self, live: u32) -> Option<HostClaim> {
+        self.claim(live, self.claimed.wants.max(live))
     }
 
     /// Returns what the tree claims, where so many of its runs hold a slot and it wants so many in all; none where it has claimed that already.

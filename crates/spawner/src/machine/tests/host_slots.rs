@@ -247,6 +247,36 @@ fn a_tree_waits_for_the_host_all_the_time_while_it_is_looked_at_memory_before_ea
     assert_eq!((world.times("host_full"), world.times("host_free")), (1, 1));
 }
 
+#[test]
+fn a_tree_keeps_the_slots_that_come_free_while_it_is_looked_at_memory() {
+    let limits =
+        Limits { host_slots: 3, account_slots: 3, memory_percent: 30, ..Limits::default() };
+    let mut world = World::quiet(limits);
+    world.available = Some(100);
+    let pieces = [(); 6].map(|()| world.spawn_piece());
+    assert_eq!(world.holding(), pieces[..3]);
+    world.advance(60_000);
+    world.looks_for_long = true;
+    (0..2).for_each(|number| world.finish(pieces[number]));
+    assert_eq!(world.holding(), [pieces[2]], "it is looked for the next one");
+    assert_eq!(world.hosts.len(), 2);
+    for (pool, host) in &world.hosts {
+        assert_eq!(host.bound(), 3, "{pool:?}");
+    }
+    world.looks_at_memory(false);
+    assert_eq!(world.holding(), pieces[2..5]);
+    let claims = world.times("host_full") + world.times("account_full");
+    assert_eq!((claims, world.times("host_free"), world.times("account_free")), (1, 0, 0));
+    // What comes free goes back where it is known then that none starts.
+    world.advance(60_000);
+    (world.available, world.looks_for_long) = (Some(0), false);
+    world.finish(pieces[2]);
+    assert_eq!(world.holding(), pieces[3..5]);
+    for (pool, host) in &world.hosts {
+        assert_eq!(host.bound(), 2, "{pool:?}");
+    }
+}
+
 /// The slots of the host that the tree holds or could use.
 fn wants(world: &World) -> u32 {
     world.hosts[&SlotPool::Host].wants()
