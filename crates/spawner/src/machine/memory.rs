@@ -128,7 +128,8 @@ impl Machine {
         }
         let is_over = match answer {
             Some(waits) => !waits,
-            None => !self.books.memory.is_kept() || all_tried,
+            // Where no run holds a slot the next one starts whatever is left, though it may wait for something else first.
+            None => !self.books.memory.is_kept() || all_tried || self.slots.live() == 0,
         };
         if is_over {
             self.record(RunIndex::ROOT, EventKind::MemoryEnough);

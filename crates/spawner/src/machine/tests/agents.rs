@@ -99,6 +99,12 @@ impl World {
         if (awake.is_empty() || self.seed.one_in(4)) && self.a_turn_comes() {
             return true;
         }
+        if (awake.is_empty() || self.seed.one_in(4))
+            && let Some(measure) = self.open_look.take()
+        {
+            self.looks_at_memory(measure);
+            return true;
+        }
         let happens = awake.is_empty() || self.seed.one_in(6);
         if happens && self.host_changes(awake.is_empty()) {
             return true;

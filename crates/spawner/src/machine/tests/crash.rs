@@ -137,6 +137,7 @@ impl World {
         self.machine = machine;
         self.hosts.values_mut().for_each(OtherTrees::forget);
         self.actors.clear();
+        self.open_look = None;
         self.asked_turns.clear();
         self.ledger.forget_turns();
         self.stopping.clear();

@@ -187,3 +187,20 @@ fn pieces_that_wait_for_their_budget_want_no_slot_of_the_host() {
     assert_eq!(world.holding(), [one, other, works, child]);
     world.crash();
 }
+
+/// Memory is short for the next piece, which then waits for its budget. The child in the line of its account starts once no run works.
+#[test]
+fn a_child_starts_where_memory_was_short_for_a_piece_that_now_waits_for_its_budget() {
+    let limits = Limits { pools: true, memory_percent: 30, account_slots: 1, ..Limits::default() };
+    let mut world = World::quiet(Limits { budget_tokens: Some(2_000), ..limits });
+    world.available = Some(100);
+    let parent = world.spawn_piece();
+    let child = world.child_of(parent);
+    world.available = Some(35);
+    world.advance(200);
+    world.spawn_piece();
+    assert_eq!((world.holding(), world.times("memory_short")), (vec![parent], 1));
+    world.wait(parent);
+    assert_eq!((world.holding(), world.times("memory_enough")), (vec![child], 1));
+    world.crash();
+}

@@ -84,6 +84,8 @@ pub(super) struct World {
     pub(super) available: Option<u64>,
     /// True if the supervisor does not answer how much memory there is.
     pub(super) looks_for_long: bool,
+    /// The look at memory that is answered later: true if runs are measured.
+    pub(super) open_look: Option<bool>,
     /// The other trees of the user, for each pool of slots; none where the tree counts alone.
     pub(super) hosts: BTreeMap<SlotPool, OtherTrees>,
     /// The claims of a tree that shares its slots with another world, which the test answers; none where the world answers them.
@@ -196,6 +198,7 @@ impl World {
             requests: BTreeMap::new(),
             available: None,
             looks_for_long: false,
+            open_look: None,
             hosts: OtherTrees::of(limits),
             claims: None,
             told_pressure: 0,
@@ -336,6 +339,7 @@ impl World {
     pub(super) fn book(&mut self, effects: Vec<Effect>) {
         let (mut resolved, mut delivered) = (Vec::new(), Vec::new());
         let (mut looks, mut claims) = (Vec::new(), BTreeSet::new());
+        let random = matches!(self.behaviour, Behaviour::Random);
         for effect in effects {
             self.ledger.note(&effect, &self.machine);
             match effect {
@@ -392,6 +396,9 @@ impl World {
                     self.request_answered(request, &verdict)
                 }
                 Effect::LookAtMemory { .. } if self.looks_for_long => {}
+                Effect::LookAtMemory { measure } if random && self.seed.one_in(2) => {
+                    self.open_look = Some(measure);
+                }
                 Effect::LookAtMemory { measure } => looks.push(measure),
                 Effect::ClaimSlots(pool, claim) => match &mut self.claims {
                     Some(claims) => claims.push((pool, claim)),
