@@ -283,7 +283,7 @@ impl Supervisor {
                 () = retry.rings(self.unwritten.as_ref().and_then(Unwritten::next), &self.tree) => {
                     self.write_again();
                 }
-                // Before messages: runs start with it, and else each admission among those would try anew which run could.
+                // Before messages, of which there may be thousands: runs start with it.
                 (pool, grant) = HostShare::next(&mut self.host) => self.pool_gives(pool, grant),
                 _ = self.messages.recv_many(&mut batch, BATCH) => {
                     for message in batch.drain(..) {

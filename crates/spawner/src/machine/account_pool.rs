@@ -75,17 +75,27 @@ impl Pool {
     /// Gives back what is due to other trees and no run holds. Of that one is kept for a while where no run of the tree holds any, but no more than
     /// `most`.
     pub(super) fn give_back_due(&mut self, most: u32, now: Timestamp) {
-        let live = self.live();
-        let is_over =
-            self.kept_until().is_some_and(|until| until <= now) && self.share.is_due_to_others();
-        if is_over {
-            self.in_vain = (self.in_vain + 1).min(MOST_IN_VAIN);
-            self.kept_since = None;
+        if self.share.is_due_to_others() {
+            let live = self.live();
+            let is_over = self.kept_until().is_some_and(|until| until <= now);
+            if is_over {
+                self.in_vain = (self.in_vain + 1).min(MOST_IN_VAIN);
+                self.kept_since = None;
+            }
+            let keeps = if live > 0 || is_over { 0 } else { most.min(1) };
+            self.share.give_back_due(live, keeps);
         }
-        let keeps = if live > 0 || is_over { 0 } else { most.min(1) };
-        self.share.give_back_due(live, keeps);
         let unused = self.unused();
         self.is_first_no_more(|_| unused == 0);
+    }
+
+    /// Returns true if each slot that was given is held by a run, and no run of the queue or of the line wants another one: nothing is to be
+    /// claimed or told.
+    pub(super) fn is_settled(&self) -> bool {
+        let is_kept = self.kept > 0 || self.kept_since.is_some() || self.is_passed;
+        let is_meant = self.first.is_some() || !self.were_first.is_empty();
+        let is_wanted = self.has_line() || is_meant || !self.going_on.is_empty();
+        !is_kept && !is_wanted && self.share.is_settled(self.live())
     }
 
     /// Returns the moment until which the tree keeps one for which another tree waits; none where it keeps none, or waits for the host.

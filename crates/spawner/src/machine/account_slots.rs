@@ -12,7 +12,8 @@
 //! - while its next run waits for the host, until the tree has started another run: it is the next of the tree that the host lets start;
 //! - else for a minute, and for half as long each time that this was in vain. Then it goes to the other tree, and this one is the last in line.
 //!
-//! A tree keeps none while no run can start for another reason: the tree is paused, or memory is short.
+//! A tree keeps none while no run can start for another reason: the tree is paused, or memory is short. It keeps those that come free until it is
+//! known whether memory is short.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -297,19 +298,22 @@ impl Machine {
     }
 
     /// All that may start has started: what is not kept goes back, and what could start is claimed. Where the first run of an account
-    /// waits, or none any more, that goes on record. While the supervisor looks how much memory there is the tree keeps what it has.
+    /// waits, or none any more, that goes on record. While the supervisor is about to say how much memory there is, the tree keeps what is not due to
+    /// others.
     pub(super) fn claim_account_slots(&mut self) {
-        if self.account_slots.pools.is_empty() && self.account_slots.full.is_empty() {
+        let is_settled = self.account_slots.pools.values().all(Pool::is_settled);
+        if is_settled && self.account_slots.full.is_empty() {
             return;
         }
         let starts_none = self.starts_none();
-        let (looks, waits_for_host) = (self.looks_at_memory(), self.waits_for_host());
+        let waits_for_host = self.waits_for_host() || self.looks_at_memory();
+        let keeps = self.looks_briefly();
         let room = if self.account_slots.budget_waits { 1 } else { self.slots.room().max(1) };
         let mut pools = std::mem::take(&mut self.account_slots.pools);
         for (account, pool) in &mut pools {
             let live = pool.live();
             let effect = |claim| Effect::ClaimSlots(SlotPool::Account(Arc::clone(account)), claim);
-            if looks {
+            if keeps {
                 if pool.fault.is_none() {
                     self.out.extend(pool.share.claim_again(live).map(effect));
                 }
@@ -340,7 +344,9 @@ impl Machine {
                 self.out.extend(pool.share.claim(live, live + waiting).map(effect));
             }
             let is_full = self.account_slots.full.contains(&**account);
-            let event = match (pool.has_line() && pool.unused() == 0, is_full) {
+            // A slot for which it is looked at memory is taken when that is answered, and the account is full as before.
+            let is_taken = pool.unused() == 0 || is_full && self.looks_at_memory();
+            let event = match (pool.has_line() && is_taken, is_full) {
                 // Until the host has answered it is not known that there is no slot.
                 (true, false) if pool.share.is_answered() => {
                     EventKind::AccountFull { account: Account::clone(account) }
@@ -353,7 +359,7 @@ impl Machine {
             }
         }
         self.account_slots.pools = pools;
-        if looks {
+        if keeps {
             return;
         }
         // Told by the supervisor before this one.

@@ -5,7 +5,7 @@
 //!                                              └ no: the tree claims as many as could start, and waits
 //! ```
 //!
-//! A slot that was given and is not used goes back in the same step. While other trees have less than is due to them, each slot that
+//! A slot that was given and is not used goes back in the same step, or once it is known whether there is memory for one more run. While other trees have less than is due to them, each slot that
 //! becomes free beyond what is due to this one goes back, before the next run of the tree starts.
 
 use offshoot_model::EventKind;
@@ -23,7 +23,7 @@ pub(super) struct HostSlots {
     share: Share,
     /// True if a run of this step could start but for the host.
     waits: bool,
-    /// The number of runs that were set aside in this step: they could not start.
+    /// The number of runs that were set aside when all were tried last: they could not start.
     aside: usize,
     /// True while a run waits, which is on record.
     pub(super) is_full: bool,
@@ -89,19 +89,23 @@ impl Machine {
     }
 
     /// All that may start has started: what is not used goes back, and what could start is claimed. Where the first run waits, or none
-    /// any more, that goes on record. While the supervisor looks how much memory there is the tree keeps what it has, and its place in line:
-    /// the runs that wait for that start in the next moment, or it is known then that they do not.
+    /// any more, that goes on record.
+    ///
+    /// While the supervisor is about to say how much memory there is, the tree keeps what is not due to others: the runs that wait for that
+    /// start then, or it goes back then.
     pub(super) fn claim_host_slots(&mut self) {
         let waits = std::mem::take(&mut self.host_slots.waits);
-        let looks = self.looks_at_memory();
+        // The run for which it is looked at memory asks for the host again when that is answered: the tree keeps its place in line.
+        let waits = waits || self.host_slots.is_full && self.looks_at_memory();
+        let keeps = self.looks_briefly();
         if self.host_slots.max.is_some() {
-            let claim = match looks {
+            let claim = match keeps {
                 true => self.host_slots.share.claim_again(self.slots.live()),
                 false => self.claim(waits),
             };
             self.out.extend(claim.map(|claim| Effect::ClaimSlots(SlotPool::Host, claim)));
         }
-        if looks {
+        if keeps {
             return;
         }
         let host = &self.host_slots;

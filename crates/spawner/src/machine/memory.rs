@@ -21,12 +21,21 @@ use super::{Effect, Machine};
 pub(super) struct MemoryWait {
     /// True while a run waits, which is on record.
     pub(super) is_short: bool,
-    /// True while the supervisor looks how much memory there is.
-    looking: bool,
+    /// The look of the supervisor at memory that it has not answered.
+    look: Option<Look>,
     /// True once a timer is set for the next look.
     timed: bool,
     /// The answer to the last run that asked in this step: true if it waits.
     answer: Option<bool>,
+}
+
+/// A look at how much memory there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    /// At that of the computer: answered before anything else happens but what the supervisor has taken in already.
+    Brief,
+    /// At that of the processes of all live runs as well, beside the supervisor.
+    Measured,
 }
 
 /// The memory of the computer, and that of the processes of live runs where they were measured.
@@ -44,7 +53,7 @@ impl Machine {
 
     /// Takes in how much memory there is; nothing where that could not be read, and then runs start.
     pub(super) fn memory_seen(&mut self, seen: Option<MemorySeen>) {
-        self.memory_wait.looking = false;
+        self.memory_wait.look = None;
         let memory = HostMemory { total: 0, available: 0, stalled: None };
         let MemorySeen { memory, runs } = seen.unwrap_or(MemorySeen { memory, runs: None });
         let runs: Option<Vec<_>> =
@@ -63,7 +72,9 @@ impl Machine {
         let waits = match gate {
             Gate::Open => false,
             Gate::Look { measure } => {
-                if !std::mem::replace(&mut self.memory_wait.looking, true) {
+                if self.memory_wait.look.is_none() {
+                    self.memory_wait.look =
+                        Some(if measure { Look::Measured } else { Look::Brief });
                     self.out.push(Effect::LookAtMemory { measure });
                 }
                 true
@@ -86,7 +97,7 @@ impl Machine {
     pub(super) fn is_known_to_wait_for_memory(&mut self) -> bool {
         let waits = self.books.memory.is_kept()
             && self.slots.live() > 0
-            && (self.memory_wait.looking || self.books.memory.is_short())
+            && (self.looks_at_memory() || self.books.memory.is_short())
             && self.queue.has_new(Part::TREE);
         if waits {
             self.memory_wait.answer = Some(true);
@@ -96,7 +107,12 @@ impl Machine {
 
     /// Returns true while the supervisor looks how much memory there is.
     pub(super) fn looks_at_memory(&self) -> bool {
-        self.memory_wait.looking
+        self.memory_wait.look.is_some()
+    }
+
+    /// Returns true while the supervisor is about to say how much memory there is.
+    pub(super) fn looks_briefly(&self) -> bool {
+        self.memory_wait.look == Some(Look::Brief)
     }
 
     /// Returns true while runs wait for memory.
@@ -115,7 +131,7 @@ impl Machine {
     /// The time has come to look again.
     pub(super) fn look_at_memory_again(&mut self) {
         self.memory_wait.timed = false;
-        self.memory_wait.looking = false;
+        self.memory_wait.look = None;
         self.books.memory.forget_reading();
     }
 

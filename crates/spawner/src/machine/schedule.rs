@@ -49,7 +49,7 @@ impl Machine {
     /// Gives free slots to the next in line, until no slot is free or no run is left. Returns why no further run starts, and the runs whose
     /// next piece waits because of the budget that their pieces share.
     fn hand_out_slots(&mut self) -> (Halt, BTreeSet<RunIndex>) {
-        let mut halt = Halt::Held;
+        let (mut halt, mut all_tried) = (Halt::Held, true);
         let (mut aside, mut short_pools) = (BTreeMap::new(), BTreeSet::new());
         while self.slots.any_free() {
             self.offer_account_slots();
@@ -60,8 +60,10 @@ impl Machine {
             let may_start = !self.paused && !self.held;
             let may_start = may_start && !self.is_known_to_wait_for_memory();
             if may_start && self.asks_for_host_slots() && self.queue.has_new(Part::TREE) {
-                // Each admission of a large request would try anew which of its runs could.
+                // Each admission of a large request would try anew which of its runs could. What the runs in line would end by without a slot,
+                // such as a wall, is found when the host has answered.
                 self.waits_for_host_slot();
+                all_tried = false;
                 break;
             }
             let next = match may_start {
@@ -144,7 +146,9 @@ impl Machine {
             self.queue.give_turn_back(&self.slots, position, parent);
             count += self.queue.new_of(parent);
         }
-        self.host_slots.could_not_start(count);
+        if all_tried {
+            self.host_slots.could_not_start(count);
+        }
         (halt, short_pools)
     }
 

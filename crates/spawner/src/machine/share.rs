@@ -44,6 +44,12 @@ impl Share {
         self.claimed.wants > self.given && !self.is_answered
     }
 
+    /// True if so many runs hold a slot as were given, and were claimed last.
+    pub(super) fn is_settled(&self, live: u32) -> bool {
+        let HostClaim { number: _, back: _, debt, wants } = self.claimed;
+        (self.given, self.back, debt, wants) == (live, 0, 0, live)
+    }
+
     /// True once it is known how many slots there are for the tree, from the first answer of the host on.
     pub(super) fn is_known(&self) -> bool {
         self.is_known
