@@ -146,25 +146,38 @@ impl HostShare {
     /// Returns the next grant, or the reason why a pool cannot be opened; never where there is no host.
     pub(crate) async fn next(share: &mut Option<Self>) -> (SlotPool, io::Result<HostGrant>) {
         let Some(share) = share else { return std::future::pending().await };
-        loop {
-            let Some((pool, news)) = share.news.recv().await else {
-                return std::future::pending().await;
-            };
-            let opened = match news {
-                News::Gives(grant) => return (pool, Ok(grant)),
-                News::Opened(opened) => opened,
-            };
-            let now = match opened {
-                Ok(claims) => Claims::Open(claims),
-                Err(error) => {
-                    share.pools.insert(pool.clone(), Claims::Failed);
-                    return (pool, Err(error));
-                }
-            };
-            let before = share.pools.insert(pool.clone(), now);
-            if let Some(Claims::Opening(claim)) = before {
-                share.claim(&pool, claim);
+        while let Some((pool, news)) = share.news.recv().await {
+            if let Some(grant) = share.hear(&pool, news) {
+                return (pool, grant);
             }
         }
+        std::future::pending().await
+    }
+
+    /// Returns the same where it is there already.
+    pub(crate) fn next_now(&mut self) -> Option<(SlotPool, io::Result<HostGrant>)> {
+        while let Ok((pool, news)) = self.news.try_recv() {
+            if let Some(grant) = self.hear(&pool, news) {
+                return Some((pool, grant));
+            }
+        }
+        None
+    }
+
+    /// Takes in news of a pool. Returns what the tree is to hear of it.
+    fn hear(&mut self, pool: &SlotPool, news: News) -> Option<io::Result<HostGrant>> {
+        let now = match news {
+            News::Gives(grant) => return Some(Ok(grant)),
+            News::Opened(Ok(claims)) => Claims::Open(claims),
+            News::Opened(Err(error)) => {
+                self.pools.insert(pool.clone(), Claims::Failed);
+                return Some(Err(error));
+            }
+        };
+        let before = self.pools.insert(pool.clone(), now);
+        if let Some(Claims::Opening(claim)) = before {
+            self.claim(pool, claim);
+        }
+        None
     }
 }

@@ -12,6 +12,7 @@ use super::entries::{Entry, Follower};
 use super::outbox::Released;
 use super::{Act, Allowed, Asked, Asker, BATCH, Recorded, Supervisor};
 use crate::account_board::{AccountNews, ParkedAccount};
+use crate::host_slots::HostShare;
 use crate::machine::{
     Effect, Input, Letter, NeededPiece, NewWait, Past, Reach, ReplyId, RequestAsk, RequestOver,
     RequestVerdict, RunIndex, Session, Spawn, TurnEnd,
@@ -51,8 +52,13 @@ impl Supervisor {
                     let follower = Follower { fan: id, place: ask.place, told: follower.clone() };
                     self.ask(ask, Asker::Fan(follower));
                     if count % BATCH == BATCH - 1 {
-                        // So that what is to be recorded of a hundred thousand is not in memory at once.
+                        // So that what is to be recorded of a hundred thousand is not in memory at once, and the first of them start meanwhile.
                         self.perform();
+                        while let Some((pool, grant)) =
+                            self.host.as_mut().and_then(HostShare::next_now)
+                        {
+                            self.pool_gives(pool, grant);
+                        }
                     }
                 }
                 if let Some(permit) = permit {
@@ -408,7 +414,7 @@ impl Supervisor {
         Some(Refusal::invalid("label", message))
     }
 
-    /// Gives each piece that asks for no amount of its own its part of what the caller has left. No step comes between
+    /// Gives each piece that asks for no amount of its own its part of what the caller has left. No run ends between
     /// this and their admission.
     fn divide_budget<'a>(&self, caller: RunIndex, asks: impl Iterator<Item = &'a mut Ask>) {
         let now = self.tree.clock.now();

@@ -11,6 +11,7 @@ mod fallbacks;
 mod fanning;
 mod going_on;
 mod host_memory;
+mod host_slots;
 mod intercept;
 mod killed;
 mod library;
