@@ -91,6 +91,8 @@ struct Sharer {
     taken_in: u64,
     /// The share that was told last.
     due: u32,
+    /// True for the slots of all runs.
+    is_of_host: bool,
     changes: OwnedFd,
     claims: mpsc::Receiver<HostClaim>,
     woken: OwnedFd,
@@ -232,7 +234,8 @@ impl HostSlots for SlotFolder {
                 Err(error) => return Err(at(&folder, &error)),
             }
         };
-        let begun = joined.begin(folder.clone(), max, on_grant);
+        let is_of_host = *pool == SlotPool::Host;
+        let begun = joined.begin(folder.clone(), (max, is_of_host), on_grant);
         Ok(Box::new(begun.map_err(|error| at(&folder, &error))?))
     }
 }
@@ -282,7 +285,12 @@ fn join(folder: &Path, root: RootId, max: u32) -> io::Result<Joined> {
 
 impl Joined {
     /// Begins to share with the other trees, on a thread of its own.
-    fn begin(self, folder: PathBuf, max: u32, on_grant: OnGrant) -> io::Result<Claims> {
+    fn begin(
+        self,
+        folder: PathBuf,
+        (max, is_of_host): (u32, bool),
+        on_grant: OnGrant,
+    ) -> io::Result<Claims> {
         let Self { turn, file, own, changes, woken, wake } = self;
         let (sender, claims) = mpsc::channel();
         let sharer = Sharer {
@@ -295,6 +303,7 @@ impl Joined {
             comes_last: false,
             taken_in: 0,
             due: 0,
+            is_of_host,
             changes,
             claims,
             woken,
@@ -408,11 +417,18 @@ impl Sharer {
         self.turn.lock()?;
         let shared = self.share();
         self.turn.unlock()?;
-        let grant = shared?;
+        let (grant, due_with_it) = shared?;
         let asked = news.asked && self.own.wants > self.own.holds - grant.more;
         if asked || grant.more > 0 || grant.due != self.due {
             self.due = grant.due;
             (self.on_grant)(grant);
+        }
+        // The slot that cannot be divided is due to another tree as soon as this one has it, and no other may write to say so. Told behind the
+        // grant: by then a run has started with it. A slot of an account may be kept for a run that waits for the host, and would go to and fro
+        // unused.
+        if self.is_of_host && due_with_it != self.due {
+            self.due = due_with_it;
+            (self.on_grant)(HostGrant { more: 0, due: due_with_it, ..grant });
         }
         Ok(())
     }
@@ -427,23 +443,27 @@ impl Sharer {
         self.comes_last |= wants > holds && (!waited || back > 0);
     }
 
-    fn share(&mut self) -> io::Result<HostGrant> {
+    /// Takes what is due and free. Returns it, with the number that is due to the tree once it has that.
+    fn share(&mut self) -> io::Result<(HostGrant, u32)> {
         let remove = |left: &Path| drop(fs::remove_file(left));
         let others = live_claims(&self.folder, Some(self.file.path()), remove)?;
         if std::mem::take(&mut self.comes_last) {
             let newest = others.iter().map(|other| other.turn).max();
             self.own.turn = newest.unwrap_or(0).max(self.own.turn) + 1;
         }
-        let all: Vec<Claim> =
-            std::iter::once(&self.own).chain(&others).map(Written::claim).collect();
-        let (due, more) = (due(self.max, &all)[0], free_for_first(self.max, &all));
+        let all = |own: &Written| -> Vec<Claim> {
+            std::iter::once(own).chain(&others).map(Written::claim).collect()
+        };
+        let before = all(&self.own);
+        let (due_before, more) = (due(self.max, &before)[0], free_for_first(self.max, &before));
         let own = Written { holds: self.own.holds + more, ..self.own };
         if own != self.written {
             own.write(self.file.as_file())?;
             self.written = own;
         }
         self.own = own;
-        Ok(HostGrant { more, due, claim: self.taken_in })
+        let due_with_it = due(self.max, &all(&own))[0];
+        Ok((HostGrant { more, due: due_before, claim: self.taken_in }, due_with_it))
     }
 }
 

@@ -63,6 +63,27 @@ async fn two_trees_share_what_one_had() {
     one.hears(2, 4).await;
 }
 
+/// Trees that want no more than the one slot: neither claims anything else while its run holds it.
+#[tokio::test]
+async fn one_slot_goes_to_and_fro() {
+    let (_home, folder) = folder();
+    let mut trees = [1, 2].map(|number| TestTree::open(&folder, number, 1));
+    trees[0].claim(0, 1);
+    trees[0].hears(1, 1).await;
+    trees[1].claim(0, 1);
+    trees[1].hears(0, 1).await;
+    trees[0].hears(0, 0).await;
+    for turn in 0..4 {
+        let [from, to] = [turn % 2, (turn + 1) % 2];
+        // Its run has ended, and the next one waits.
+        trees[from].claim(1, 1);
+        trees[to].hears(1, 1).await;
+        trees[from].hears(0, 0).await;
+        trees[from].hears(0, 1).await;
+        trees[to].hears(0, 0).await;
+    }
+}
+
 #[tokio::test]
 async fn each_account_has_slots_of_its_own() {
     let (home, folder) = folder();

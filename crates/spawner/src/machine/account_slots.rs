@@ -12,8 +12,8 @@
 //! - while its next run waits for the host, until the tree has started another run: it is the next of the tree that the host lets start;
 //! - else for a minute, and for half as long each time that this was in vain. Then it goes to the other tree, and this one is the last in line.
 //!
-//! A tree keeps none while no run can start for another reason: the tree is paused, or memory is short. It keeps those that come free until it is
-//! known whether memory is short.
+//! A tree keeps none while no run can start for another reason: the tree is paused, or memory is short. It keeps those that come free while
+//! the memory of the computer is read, but not while the processes of its runs are measured.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -314,6 +314,8 @@ impl Machine {
             let live = pool.live();
             let effect = |claim| Effect::ClaimSlots(SlotPool::Account(Arc::clone(account)), claim);
             if keeps {
+                pool.kept = pool.kept.min(pool.share.unused(live));
+                pool.is_passed &= pool.kept > 0;
                 if pool.fault.is_none() {
                     self.out.extend(pool.share.claim_again(live).map(effect));
                 }

@@ -5,7 +5,7 @@
 //!                                              └ no: the tree claims as many as could start, and waits
 //! ```
 //!
-//! A slot that was given and is not used goes back in the same step, or once it is known whether there is memory for one more run. While other trees have less than is due to them, each slot that
+//! A slot that was given and is not used goes back in the same step, or once the memory of the computer has been read. While other trees have less than is due to them, each slot that
 //! becomes free beyond what is due to this one goes back, before the next run of the tree starts.
 
 use offshoot_model::EventKind;
@@ -23,7 +23,7 @@ pub(super) struct HostSlots {
     share: Share,
     /// True if a run of this step could start but for the host.
     waits: bool,
-    /// The number of runs that were set aside when all were tried last: they could not start.
+    /// The number of runs that were set aside when runs were tried last: they could not start.
     aside: usize,
     /// True while a run waits, which is on record.
     pub(super) is_full: bool,
@@ -98,6 +98,9 @@ impl Machine {
         // The run for which it is looked at memory asks for the host again when that is answered: the tree keeps its place in line.
         let waits = waits || self.host_slots.is_full && self.looks_at_memory();
         let keeps = self.looks_briefly();
+        if !waits {
+            self.host_slots.aside = 0;
+        }
         if self.host_slots.max.is_some() {
             let claim = match keeps {
                 true => self.host_slots.share.claim_again(self.slots.live()),

@@ -135,6 +135,13 @@ impl Machine {
         self.books.memory.forget_reading();
     }
 
+    /// Returns true if runs stand in lines of accounts, and none works: the next one starts whatever is left of memory, although what comes first in the
+    /// queue waits for something else.
+    fn may_start_in_account_lines(&self) -> bool {
+        let in_line = self.account_slots.in_line_count() + self.account_slots.returning();
+        self.slots.live() == 0 && in_line > 0
+    }
+
     /// All that may start has started: where no run waits for memory any more, that goes on record, and this returns true. `all_tried` is true if
     /// no run is left in line that has a slot.
     pub(super) fn memory_wait_over(&mut self, all_tried: bool) -> bool {
@@ -144,8 +151,7 @@ impl Machine {
         }
         let is_over = match answer {
             Some(waits) => !waits,
-            // Where no run holds a slot the next one starts whatever is left, though it may wait for something else first.
-            None => !self.books.memory.is_kept() || all_tried || self.slots.live() == 0,
+            None => !self.books.memory.is_kept() || all_tried || self.may_start_in_account_lines(),
         };
         if is_over {
             self.record(RunIndex::ROOT, EventKind::MemoryEnough);

@@ -49,7 +49,7 @@ impl Machine {
     /// Gives free slots to the next in line, until no slot is free or no run is left. Returns why no further run starts, and the runs whose
     /// next piece waits because of the budget that their pieces share.
     fn hand_out_slots(&mut self) -> (Halt, BTreeSet<RunIndex>) {
-        let (mut halt, mut all_tried) = (Halt::Held, true);
+        let (mut halt, mut is_tried) = (Halt::Held, false);
         let (mut aside, mut short_pools) = (BTreeMap::new(), BTreeSet::new());
         while self.slots.any_free() {
             self.offer_account_slots();
@@ -60,10 +60,9 @@ impl Machine {
             let may_start = !self.paused && !self.held;
             let may_start = may_start && !self.is_known_to_wait_for_memory();
             if may_start && self.asks_for_host_slots() && self.queue.has_new(Part::TREE) {
-                // Each admission of a large request would try anew which of its runs could. What the runs in line would end by without a slot,
-                // such as a wall, is found when the host has answered.
+                // Each admission of a large request would try anew which of its runs could. A run that would end without a slot, at a wall or for
+                // its budget, ends when the host has answered.
                 self.waits_for_host_slot();
-                all_tried = false;
                 break;
             }
             let next = match may_start {
@@ -72,7 +71,7 @@ impl Machine {
             };
             let Some(next) = next else {
                 if may_start {
-                    halt = Halt::AllTried;
+                    (halt, is_tried) = (Halt::AllTried, true);
                 }
                 break;
             };
@@ -84,6 +83,7 @@ impl Machine {
                 }
                 Next::New(run, turn) => (run, turn),
             };
+            is_tried = true;
             let is_queued = self.runs[run.get()].status() == RunStatus::Queued;
             if !is_queued
                 || self.waits_at_wall(run)
@@ -146,7 +146,7 @@ impl Machine {
             self.queue.give_turn_back(&self.slots, position, parent);
             count += self.queue.new_of(parent);
         }
-        if all_tried {
+        if is_tried {
             self.host_slots.could_not_start(count);
         }
         (halt, short_pools)

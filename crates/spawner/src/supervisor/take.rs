@@ -52,13 +52,8 @@ impl Supervisor {
                     let follower = Follower { fan: id, place: ask.place, told: follower.clone() };
                     self.ask(ask, Asker::Fan(follower));
                     if count % BATCH == BATCH - 1 {
-                        // So that what is to be recorded of a hundred thousand is not in memory at once, and the first of them start meanwhile.
+                        // So that what is to be recorded of a hundred thousand is not in memory at once.
                         self.perform();
-                        while let Some((pool, grant)) =
-                            self.host.as_mut().and_then(HostShare::next_now)
-                        {
-                            self.pool_gives(pool, grant);
-                        }
                     }
                 }
                 if let Some(permit) = permit {
@@ -66,6 +61,11 @@ impl Supervisor {
                     // If no write is under way, the admissions are durable, and the permit is given back here.
                     let released = Released { permits: vec![permit], ..Released::default() };
                     drop(self.outbox.push_behind(released));
+                }
+                // Further parts of the request may be taken before anything else is heard.
+                while let Some((pool, grant)) = self.host.as_mut().and_then(HostShare::next_now) {
+                    self.pool_gives(pool, grant);
+                    self.perform();
                 }
             }
             Message::CancelPieces { fan, by } => self.cancel_pieces(fan, by),
@@ -414,7 +414,7 @@ impl Supervisor {
         Some(Refusal::invalid("label", message))
     }
 
-    /// Gives each piece that asks for no amount of its own its part of what the caller has left. No run ends between
+    /// Gives each piece that asks for no amount of its own its part of what the caller has left. No agent acts between
     /// this and their admission.
     fn divide_budget<'a>(&self, caller: RunIndex, asks: impl Iterator<Item = &'a mut Ask>) {
         let now = self.tree.clock.now();

@@ -43,9 +43,9 @@ impl HostClaims for Claims {
     }
 }
 
-/// The slots come while the pieces of one request are still being admitted, and the first of them start with these.
+/// A large request is taken in parts. What the host gives after one is used before the next.
 #[tokio::test]
-async fn the_first_pieces_start_with_slots_of_the_host_before_the_last_are_admitted() {
+async fn slots_of_the_host_are_used_before_the_last_pieces_of_a_request_are_admitted() {
     const PIECES: u32 = 3_000;
     let user = "[host]\nmaxConcurrent = 8\nmaxConcurrentPerAccount = 8\n";
     let config = Loader::new().file(Source::new(SourceKind::User, "user.toml", user));

@@ -267,14 +267,17 @@ fn a_tree_keeps_the_slots_that_come_free_while_it_is_looked_at_memory() {
     assert_eq!(world.holding(), pieces[2..5]);
     let claims = world.times("host_full") + world.times("account_full");
     assert_eq!((claims, world.times("host_free"), world.times("account_free")), (1, 0, 0));
-    // What comes free goes back where it is known then that none starts.
+    // To measure what all runs have takes longer, and what is free goes back meanwhile.
     world.advance(60_000);
-    (world.available, world.looks_for_long) = (Some(0), false);
+    world.available = Some(0);
     world.finish(pieces[2]);
-    assert_eq!(world.holding(), pieces[3..5]);
-    for (pool, host) in &world.hosts {
-        assert_eq!(host.bound(), 2, "{pool:?}");
-    }
+    let bounds = |world: &World| world.hosts.values().map(OtherTrees::bound).collect::<Vec<_>>();
+    assert_eq!(bounds(&world), [3, 3]);
+    world.looks_at_memory(false);
+    let why = "the run in line has its place in the line of its account";
+    assert_eq!((world.holding(), bounds(&world)), (pieces[3..5].to_vec(), vec![2, 3]), "{why}");
+    world.looks_at_memory(true);
+    assert!(world.machine.is_memory_short());
 }
 
 /// The slots of the host that the tree holds or could use.

@@ -188,6 +188,24 @@ fn pieces_that_wait_for_their_budget_want_no_slot_of_the_host() {
     world.crash();
 }
 
+/// Before the host has answered it is not tried again what could start, and the tree claims no slots for pieces that could not.
+#[test]
+fn a_claim_stays_as_it_is_until_it_is_answered() {
+    let limits = Limits { budget_tokens: Some(40_000), pools: true, ..Limits::default() };
+    let mut world = World::quiet(Limits { host_slots: 4, ..limits });
+    let first = world.spawn_piece();
+    world.use_tokens(first, 4_000);
+    world.finish(first);
+    let [one, other] = [(); 2].map(|()| world.spawn_piece());
+    let [works, ..] = [(); 6].map(|()| below(&mut world, one));
+    world.others_change(1, 1);
+    world.claims = Some(Vec::new());
+    world.child_of(other);
+    (0..3).for_each(|_| world.use_tokens(works, 10));
+    let claims = world.claims.take().into_iter().flatten();
+    assert_eq!(claims.map(|(_, claim)| claim.wants).collect::<Vec<_>>(), [4]);
+}
+
 /// Memory is short for the next piece, which then waits for its budget. The child in the line of its account starts once no run works.
 #[test]
 fn a_child_starts_where_memory_was_short_for_a_piece_that_now_waits_for_its_budget() {

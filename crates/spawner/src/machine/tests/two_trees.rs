@@ -92,9 +92,9 @@ impl<const N: usize> Trees<N> {
                 break;
             }
             let (pool, tree) = awake[self.dice.below(awake.len() as u64) as usize].clone();
-            if let Some(grant) = self.look(&pool, tree) {
+            for grant in self.look(&pool, tree) {
                 steps += 1;
-                self.worlds[tree].step(Input::PoolGives(pool, grant));
+                self.worlds[tree].step(Input::PoolGives(pool.clone(), grant));
             }
             assert!(steps < 100, "two trees hand slots to and fro: {:?}", self.pools);
         }
@@ -123,8 +123,9 @@ impl<const N: usize> Trees<N> {
         }
     }
 
-    /// One supervisor looks at what all have written, takes what is due to it, and writes its own.
-    fn look(&mut self, pool: &SlotPool, tree: usize) -> Option<HostGrant> {
+    /// One supervisor looks at what all have written, takes what is due to it, and writes its own. What of the host
+    /// is due to it once it has taken that is told behind.
+    fn look(&mut self, pool: &SlotPool, tree: usize) -> Vec<HostGrant> {
         let most = self.most(pool);
         let all = self.pools.get_mut(pool).expect("it was claimed");
         let before = all[tree].claim();
@@ -144,17 +145,29 @@ impl<const N: usize> Trees<N> {
         // The own claim is the first.
         let others = (0..N).filter(|other| *other != tree);
         let order: Vec<usize> = std::iter::once(tree).chain(others).collect();
-        let claims: Vec<Claim> = order.iter().map(|at| all[*at].claim()).collect();
-        let (due, more) = (due(most, &claims)[0], free_for_first(most, &claims));
+        let claims = |all: &[Written; N]| -> Vec<Claim> {
+            order.iter().map(|at| all[*at].claim()).collect()
+        };
+        let (due_before, more) = (due(most, &claims(all))[0], free_for_first(most, &claims(all)));
         let own = &mut all[tree];
         own.holds += more;
         let asked = asked && own.wants > own.holds - more;
-        let told = asked || more > 0 || due != own.due;
-        own.due = due;
+        let is_told = asked || more > 0 || due_before != own.due;
+        let due_with_it = match pool {
+            SlotPool::Host => due(most, &claims(all))[0],
+            SlotPool::Account(_) => due_before,
+        };
+        let own = &mut all[tree];
+        let known = if is_told { due_before } else { own.due };
+        own.due = due_with_it;
         if own.claim() != before {
             (0..N).filter(|other| *other != tree).for_each(|other| all[other].woken = true);
         }
-        told.then_some(HostGrant { more, due, claim: all[tree].taken_in })
+        let claim = all[tree].taken_in;
+        let told = is_told.then_some(HostGrant { more, due: due_before, claim });
+        let behind =
+            (due_with_it != known).then_some(HostGrant { more: 0, due: due_with_it, claim });
+        told.into_iter().chain(behind).collect()
     }
 
     /// Something happens in one of the trees, as the seed says; false where nothing runs in any, and none goes on by itself.
