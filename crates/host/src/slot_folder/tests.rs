@@ -31,7 +31,8 @@ impl TestTree {
     }
 
     async fn hears(&mut self, more: u32, due: u32) {
-        let grant = self.grants.recv().await.expect("the folder is open");
+        let heard = tokio::time::timeout(Duration::from_secs(20), self.grants.recv()).await;
+        let grant = heard.expect("a grant comes").expect("the folder is open");
         assert_eq!((grant.more, grant.due), (more, due), "{grant:?}");
     }
 }

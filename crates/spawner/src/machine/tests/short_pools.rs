@@ -168,9 +168,9 @@ fn a_pool_that_has_no_slot_on_its_level_is_not_told_again_and_again() {
     world.crash();
 }
 
-/// The tree claims no slots of the host for pieces that wait for their budget.
-#[test]
-fn pieces_that_wait_for_their_budget_want_no_slot_of_the_host() {
+/// A tree with four slots of the host, of which another tree takes the last: two pieces, and a piece of the first of them. Five more of these wait for
+/// their budget.
+fn all_but_one_slot() -> (World, [RunIndex; 3]) {
     let limits = Limits { budget_tokens: Some(40_000), pools: true, ..Limits::default() };
     let mut world = World::quiet(Limits { host_slots: 4, ..limits });
     let first = world.spawn_piece();
@@ -180,6 +180,13 @@ fn pieces_that_wait_for_their_budget_want_no_slot_of_the_host() {
     let [works, ..] = [(); 6].map(|()| below(&mut world, one));
     assert_eq!(world.holding(), [one, other, works]);
     world.others_change(1, 1);
+    (world, [one, other, works])
+}
+
+/// The tree claims no slots of the host for pieces that wait for their budget.
+#[test]
+fn pieces_that_wait_for_their_budget_want_no_slot_of_the_host() {
+    let (mut world, [one, other, works]) = all_but_one_slot();
     let child = world.child_of(other);
     assert_eq!(world.holding(), [one, other, works], "the host has no slot for the child");
     assert_eq!(world.hosts[&SlotPool::Host].wants(), 4);
@@ -191,14 +198,7 @@ fn pieces_that_wait_for_their_budget_want_no_slot_of_the_host() {
 /// Before the host has answered it is not tried again what could start, and the tree claims no slots for pieces that could not.
 #[test]
 fn a_claim_stays_as_it_is_until_it_is_answered() {
-    let limits = Limits { budget_tokens: Some(40_000), pools: true, ..Limits::default() };
-    let mut world = World::quiet(Limits { host_slots: 4, ..limits });
-    let first = world.spawn_piece();
-    world.use_tokens(first, 4_000);
-    world.finish(first);
-    let [one, other] = [(); 2].map(|()| world.spawn_piece());
-    let [works, ..] = [(); 6].map(|()| below(&mut world, one));
-    world.others_change(1, 1);
+    let (mut world, [_, other, works]) = all_but_one_slot();
     world.claims = Some(Vec::new());
     world.child_of(other);
     (0..3).for_each(|_| world.use_tokens(works, 10));
