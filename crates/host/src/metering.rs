@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use offshoot_config::{Config, MeterMode, RuntimeSettings};
 use offshoot_meter::{
-    AddressError, ClientOptions, Credential, KeySource, Login, PluginProcesses, PriceTable,
-    Provider, Scheme, Upstream,
+    AddressError, ClientOptions, Credential, KeySource, LEAST_OUTPUT_TOKENS, Login,
+    PluginProcesses, PriceTable, Provider, Scheme, Upstream,
 };
 use offshoot_model::{MicroUsd, ProcessIdentity};
 use offshoot_plugin_host::{Plugin, PluginRuntime};
@@ -263,17 +263,15 @@ impl Metering {
         self.runtimes.get(name)
     }
 
-    /// Returns the limit of one answer under a budget in dollars: an answer of that length costs at most half of it, so that one request does
+    /// Returns the limit of one answer with these dollars left: an answer of that length costs at most half of them, so that one request does
     /// not reserve all there is. None where no model has a price.
-    pub(crate) fn output_limit(&self, budget: MicroUsd) -> Option<u64> {
+    pub(crate) fn output_limit(&self, left: MicroUsd) -> Option<u64> {
         let rate = self.dearest_output.filter(|rate| !rate.is_zero())?.as_micros();
-        let half = u128::from(budget.as_micros() / 2) * 1_000_000 / u128::from(rate);
-        Some(u64::try_from(half).unwrap_or(u64::MAX).clamp(LEAST_OUTPUT, MOST_OUTPUT))
+        let half = u128::from(left.as_micros() / 2) * 1_000_000 / u128::from(rate);
+        Some(u64::try_from(half).unwrap_or(u64::MAX).clamp(LEAST_OUTPUT_TOKENS, MOST_OUTPUT))
     }
 }
 
-/// Below this an agent cannot write a tool call of some length.
-const LEAST_OUTPUT: u64 = 1_024;
 /// The limit of an answer for which Claude Code asks by itself.
 const MOST_OUTPUT: u64 = 32_000;
 

@@ -87,16 +87,16 @@ impl TreeMeter {
 impl MeterDesk {
     /// Lets a run in that is about to start; none where its runtime is not metered.
     pub(crate) fn admit(&self, order: MeterOrder<'_>) -> Result<Option<MeterPass>, String> {
-        let MeterOrder { run, runtime, grant, allows_unknown_cost } = order;
+        let MeterOrder { run, runtime, left, allows_unknown_cost } = order;
         let Some(metered) = self.metering.runtime(runtime) else { return Ok(None) };
         let metered = metered.as_ref().map_err(|error| format!("{error}; {}", error.hint()))?;
         // Without random numbers any ticket could be guessed.
         let no_ticket = |error| format!("it cannot be given a ticket for the meter: {error}");
         let ticket = Ticket::mint().map_err(no_ticket)?;
-        let output_limit = grant.budget.usd.and_then(|usd| self.metering.output_limit(usd));
+        let output_limit = left.usd.and_then(|usd| self.metering.output_limit(usd));
         let terms = Terms {
             // The dollars of a subscription are notional: what has no price is let through.
-            dollars: grant.budget.usd.is_some() && !metered.own_login,
+            dollars: left.usd.is_some() && !metered.own_login,
             allow_unknown_cost: allows_unknown_cost,
             allow_server_tools: false,
             output_limit,
@@ -200,6 +200,7 @@ fn charge_of(settle: Settle) -> ModelCharge {
     let is_pressure = matches!(ending, Ending::Declined(429 | 503 | 529));
     let ending = match ending {
         Ending::Answered => RequestEnding::Answered,
+        Ending::Unreported => RequestEnding::Unreported,
         Ending::Broken => RequestEnding::Broken,
         Ending::Declined(_) => RequestEnding::Declined,
         Ending::NotSent => RequestEnding::NotSent,

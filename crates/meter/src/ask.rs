@@ -57,8 +57,8 @@ pub struct Reserve {
 pub enum Verdict {
     /// The request is reserved, and may leave.
     Granted,
-    /// The request is more than all that there is. One that is not the last comes again: with a smaller bound where the provider counts tokens,
-    /// else with the same.
+    /// The request is more than all that there is. One that is not the last comes again: with a smaller bound where the provider counts tokens
+    /// or the request names no limit of its answer, else with the same.
     TooMuch(Refusal),
     /// The request may not leave, whatever its size.
     Refused(Refusal),

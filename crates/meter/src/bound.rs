@@ -36,6 +36,9 @@ pub enum BoundCost {
 /// The limit of an answer, where neither the request nor the price of the model has one.
 pub const OUTPUT_TOKENS: u64 = 32_000;
 
+/// The least limit of an answer that is written into a request for want of budget: with less an agent cannot write a tool call of some length.
+pub const LEAST_OUTPUT_TOKENS: u64 = 1_024;
+
 /// Tokens that a model can read, where its price does not say it: more than any that is sold by tokens.
 const WINDOW_TOKENS: u64 = 2_000_000;
 

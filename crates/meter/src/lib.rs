@@ -61,7 +61,7 @@ mod usage;
 mod window;
 
 pub use ask::{Ask, Refused, RequestId, Reserve, Seen, Settle, Verdict};
-pub use bound::{Bound, BoundCost, OUTPUT_TOKENS};
+pub use bound::{Bound, BoundCost, LEAST_OUTPUT_TOKENS, OUTPUT_TOKENS};
 pub use credential::{Credential, CredentialError, KeySource, Scheme};
 pub use known::Known;
 pub use price::{Factor, LongContext, ModelPrice, PriceTable, Rates, Service, Tokens};

@@ -10,7 +10,7 @@ use serde_json::Value;
 use sse_core::{SseDecoder, SseEvent};
 
 use crate::protocol::Protocol;
-use crate::usage::{Report, may_tell};
+use crate::usage::{Report, chat, may_tell};
 
 /// Reads one answer.
 pub(crate) struct Reader {
@@ -99,10 +99,15 @@ impl Reader {
     pub(crate) fn finish(&mut self, report: &mut Report, passing: &mut impl Extend<Bytes>) {
         match std::mem::replace(&mut self.form, Form::Unreadable) {
             Form::Unreadable => {}
-            Form::Whole { pieces, .. } => match &pieces[..] {
-                [one] => report.take(self.protocol, one),
-                several => report.take(self.protocol, &several.concat()),
-            },
+            Form::Whole { pieces, .. } => {
+                let is_read = match &pieces[..] {
+                    [one] => report.take(self.protocol, one),
+                    several => report.take(self.protocol, &several.concat()),
+                };
+                if is_read {
+                    report.end(self.protocol);
+                }
+            }
             Form::Events(mut events) => {
                 let held = events.held.take();
                 // An event without its empty line: many servers leave that out at the end.
@@ -171,6 +176,10 @@ impl Events {
 /// Reads an event; true where it tells the use of a chat and nothing else.
 fn read(protocol: Protocol, event: &SseEvent, report: &mut Report) -> bool {
     let SseEvent::Message(message) = event else { return false };
+    if protocol == Protocol::Chat && chat::is_end(&message.data) {
+        report.end(protocol);
+        return false;
+    }
     let data = message.data.as_bytes();
     if !may_tell(protocol, data) {
         return false;

@@ -65,19 +65,29 @@ impl Relay {
         };
         let _ = tokio::time::timeout(REST, rest).await;
         // A further rest would be read for ever.
-        drop(self.metered.take());
+        self.settle();
     }
 
     /// Takes the end of the answer.
     fn end(&mut self) {
         self.over = true;
-        if let Some(Metered { mut reader, mut reservation, .. }) = self.metered.take() {
+        if let Some(Metered { reader, reservation, .. }) = &mut self.metered {
             reader.finish(&mut reservation.report, &mut self.passing);
-            // An answer that does not say what it used came to no end that counts.
-            let is_whole = !reservation.report.failed && reservation.report.is_whole();
-            if is_whole && matches!(reservation.ending, Ending::Broken) {
-                reservation.ending = Ending::Answered;
-            }
+        }
+        self.settle();
+    }
+
+    /// Settles the request by what has come.
+    fn settle(&mut self) {
+        let Some(Metered { mut reservation, .. }) = self.metered.take() else { return };
+        let report = &reservation.report;
+        if report.failed || !matches!(reservation.ending, Ending::Broken) {
+            return;
+        }
+        if report.is_whole() {
+            reservation.ending = Ending::Answered;
+        } else if report.ended {
+            reservation.ending = Ending::Unreported;
         }
     }
 }
@@ -100,6 +110,8 @@ impl Drop for Relay {
             };
             runtime.spawn(rest.read_rest());
         }
+        // Many programs leave with the last event of a stream, before its end has come.
+        self.settle();
     }
 }
 
@@ -122,7 +134,10 @@ impl Body for Relay {
             match ready!(Pin::new(&mut this.inner).poll_frame(cx)) {
                 None => this.end(),
                 Some(Err(error)) => {
-                    // Settled now: the program may keep its connection for a while.
+                    // Now: the program may keep its connection for a while.
+                    if this.metered.as_ref().is_some_and(|it| it.reservation.report.ended) {
+                        this.settle();
+                    }
                     this.metered = None;
                     this.over = true;
                     return Poll::Ready(Some(Err(error.without_url())));

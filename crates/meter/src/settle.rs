@@ -15,7 +15,9 @@ pub enum Ending {
     Declined(u16),
     /// The answer came to its end, and said what it used.
     Answered,
-    /// The answer broke off, on whichever side, or did not say what it used.
+    /// The answer came to its end, and did not say what it used: what is not known is charged at its bound.
+    Unreported,
+    /// The answer broke off, on whichever side: what is not known is charged at its bound.
     Broken,
 }
 
@@ -65,7 +67,7 @@ impl Charge {
     ) -> Self {
         match ending {
             Ending::NotSent | Ending::Declined(_) => return Self::NOTHING,
-            Ending::Answered | Ending::Broken => {}
+            Ending::Answered | Ending::Unreported | Ending::Broken => {}
         }
         let reported = report.others.values().fold(report.tokens, |sum, other| sum.plus(*other));
         let mut tokens = reported;

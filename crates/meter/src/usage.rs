@@ -1,6 +1,6 @@
 //! The use that a provider reports of an answer, read from its pieces as they come. Pure.
 
-mod chat;
+pub(crate) mod chat;
 mod gemini;
 mod messages;
 mod responses;
@@ -29,13 +29,16 @@ pub struct Report {
     pub output_known: bool,
     /// True if the provider has said in the answer that it failed.
     pub failed: bool,
+    /// True if the answer came to its end, whether or not it has said what it used. A stream may end without having said so.
+    pub ended: bool,
 }
 
 impl Report {
-    /// Takes a piece of an answer, or a whole one. What is no such piece changes nothing.
-    pub fn take(&mut self, protocol: Protocol, piece: &[u8]) {
-        let Ok(piece) = serde_json::from_slice::<Value>(piece) else { return };
+    /// Takes a piece of an answer, or a whole one. What is no such piece changes nothing, and is answered with false.
+    pub fn take(&mut self, protocol: Protocol, piece: &[u8]) -> bool {
+        let Ok(piece) = serde_json::from_slice::<Value>(piece) else { return false };
         self.take_value(protocol, &piece);
+        true
     }
 
     fn take_value(&mut self, protocol: Protocol, piece: &Value) {
@@ -48,6 +51,14 @@ impl Report {
             Protocol::Responses => responses::take(self, piece),
             Protocol::Chat => chat::take(self, piece),
             Protocol::Gemini => gemini::take(self, piece),
+        }
+    }
+
+    /// Takes the end of the answer: what it told so far is all that it used.
+    pub(crate) fn end(&mut self, protocol: Protocol) {
+        self.ended = true;
+        if protocol == Protocol::Chat {
+            self.output_known |= self.input_known;
         }
     }
 

@@ -361,6 +361,7 @@ impl Machine {
         let (key, agent) = (live.key.clone(), run.agent.clone());
         let delegation = self.delegation_context(index);
         let grant = self.grant_of(index, live);
+        let left = self.left_at_launch(index, live);
         let inline_bytes = live.terms.result_inline_bytes();
         let (attempt, depth) = (live.attempt, run.depth());
         let may_retry = live.faults < live.under.retries_count(live.resumes)
@@ -375,6 +376,7 @@ impl Machine {
             depth,
             delegation,
             grant,
+            left,
             inline_bytes,
             attempt,
             may_retry,

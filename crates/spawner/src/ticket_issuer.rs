@@ -1,7 +1,7 @@
 //! The tickets with which running agents ask.
 
 use futures_util::future::BoxFuture;
-use offshoot_model::{Grant, JsonText, ProcessIdentity, RootId, RunId};
+use offshoot_model::{BudgetGrant, JsonText, ProcessIdentity, RootId, RunId};
 use offshoot_runtime::{MeterPass, Pass, ToolOffer};
 
 /// A run that is about to start, as far as the meter is concerned.
@@ -11,8 +11,8 @@ pub struct MeterOrder<'a> {
     pub run: RunId,
     /// The runtime that starts it.
     pub runtime: &'a str,
-    /// The terms of the run.
-    pub grant: &'a Grant,
+    /// The part of its budget that the run may still use. An attempt before this one may have used the rest.
+    pub left: BudgetGrant,
     /// True if a request whose cost has no bound may leave under a budget in dollars.
     pub allows_unknown_cost: bool,
 }

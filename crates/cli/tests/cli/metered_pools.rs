@@ -1,8 +1,8 @@
 //! Pieces that share a budget and ask their models through the meter.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use offshoot_fake_model_api::{FakeModelApi, Reply, Rule, Script, Usage};
+use offshoot_fake_model_api::{Break, FakeModelApi, Reply, Rule, Script, Usage};
 
 use crate::command::Place;
 use crate::metered::{KEY, events, of_kind, prices};
@@ -25,14 +25,21 @@ const MAP: [&str; 10] = [
 ];
 
 fn stage(more: &str) -> (Place, FakeModelApi) {
+    stage_with([], "request = { max_tokens = 100 }\n", more)
+}
+
+/// A service that answers by these rules first.
+fn stage_with(
+    first: impl IntoIterator<Item = Rule>,
+    option: &str,
+    more: &str,
+) -> (Place, FakeModelApi) {
     let used = Usage { input: 1_000, output: 0, ..Usage::default() };
     let rule = Rule::always(Reply::text("hello")).usage(used);
-    let api = FakeModelApi::start(Script::new([rule])).expect("a free port");
+    let rules = first.into_iter().chain([rule]);
+    let api = FakeModelApi::start(Script::new(rules)).expect("a free port");
     let place = Place::new();
-    let options = format!(
-        "baseUrl = \"{}/v1\"\nmodel = \"priced-1\"\nrequest = {{ max_tokens = 100 }}\n",
-        api.url()
-    );
+    let options = format!("baseUrl = \"{}/v1\"\nmodel = \"priced-1\"\n{option}", api.url());
     let runtime =
         format!("[runtimes.openai]\nmeter = \"on\"\n[runtimes.openai.options]\n{options}");
     place.file("c.toml", format!("{runtime}{}\n{more}", prices()));
@@ -95,5 +102,47 @@ fn a_request_that_was_held_and_cancelled_costs_nothing() {
     let used: Vec<&serde_json::Value> =
         balance.as_array().expect("both units").iter().map(|account| &account["used"]).collect();
     assert_eq!(used, [0, 0], "{balance}");
+    place.run(&["audit", "last"]).expect_code(0);
+}
+
+/// Returns the amounts that were reserved, in millionths of a dollar.
+fn reserved(place: &Place) -> Vec<u64> {
+    let all = events(place);
+    let amount = |it: &serde_json::Value| it["micro_usd"].as_u64().expect("it is priced");
+    of_kind(&all, "request_reserved").into_iter().map(amount).collect()
+}
+
+/// A request that names no limit may cost half of what is left. What an attempt before it was charged is not left any more.
+#[test]
+fn a_further_attempt_asks_for_half_of_what_is_left() {
+    let broken = Rule::always(Reply::Broken(Break::Cut)).times(1);
+    let (place, _api) = stage_with([broken], "", "");
+    place.file("in", "1\n");
+    let words = [&MAP[..], &["--retries", "1", "--budget-usd", "0.2"]].concat();
+    place.outcome(command(&place, &words), &[]).expect_code(0);
+    let [first, second] = reserved(&place)[..] else { panic!("it asked twice") };
+    assert!(first >= 100_000 && second < 100_000, "half of 200,000, and less: {first} {second}");
+    place.run(&["audit", "last"]).expect_code(0);
+}
+
+/// The same across the end of the supervisor: what was under way is charged at its bound.
+#[test]
+fn a_resumed_piece_asks_for_half_of_what_is_left() {
+    let (place, api) = stage_with([Rule::always(Reply::Hang).times(1)], "", "");
+    place.file("in", "1\n");
+    let words = [&MAP[..], &["--budget-usd", "0.2"]].concat();
+    let mut supervisor = command(&place, &words);
+    let supervisor = supervisor.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut supervisor = supervisor.spawn().expect("the program was built for this test");
+    followed_until(&place, "  request_reserved  ");
+    let locks = place.locks_of(supervisor.id());
+    supervisor.kill().expect("it is a child that was not waited for");
+    supervisor.wait().expect("the child cannot be waited for");
+    locks.wait();
+    let resume = ["--config", "c.toml", "resume", "last"];
+    place.outcome(command(&place, &resume), &[]).expect_code(0);
+    let [first, second] = reserved(&place)[..] else { panic!("it asked twice") };
+    assert!(first >= 100_000 && second < 100_000, "half of 200,000, and less: {first} {second}");
+    assert!(api.conversations().len() <= 2);
     place.run(&["audit", "last"]).expect_code(0);
 }

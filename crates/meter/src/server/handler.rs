@@ -22,9 +22,10 @@ use tokio_util::sync::CancellationToken;
 use super::Shared;
 use super::body::{Taken, drain, take};
 use crate::ask::{Ask, Refused, RequestId, Seen, Verdict};
-use crate::bound::{Bound, OUTPUT_TOKENS};
+use crate::bound::{Bound, LEAST_OUTPUT_TOKENS, OUTPUT_TOKENS};
 use crate::caller::{Ends, belongs, is_of_plugin};
 use crate::credential::{CredentialError, KEY_HEADERS};
+use crate::known::Known;
 use crate::protocol::{Protocol, Provider, Route};
 use crate::reader::Reader;
 use crate::refusal::{Code, Refusal, RefusalResponse, unreachable};
@@ -270,6 +271,11 @@ impl Connection {
         let most = price.and_then(|price| price.max_output).unwrap_or(written);
         // Where no limit can be written, the model itself is the limit.
         let limit = asked.limit.unwrap_or(if way.upstream.takes_limit { written } else { most });
+        // A limit that the request names is its own, and none where none can be written.
+        let least = match asked.limit.is_none() && way.upstream.takes_limit {
+            true => limit.min(LEAST_OUTPUT_TOKENS),
+            false => limit,
+        };
         let bound = Bound::of(&asked, &caller.entry.known.lock(), price, limit);
         allowed(terms, &asked, &bound)?;
         let known = Arc::clone(&caller.entry.known);
@@ -281,7 +287,9 @@ impl Connection {
         let of_run = (caller.run, request);
         let open = caller.entry.open.token();
         let mut reservation = Reservation::new(asks, prices, of_run, subject, bound, lesson, open);
-        self.reserve(&mut reservation, &way, &asked, &taken, limit).await?;
+        let known = &caller.entry.known;
+        let limits = (limit, least);
+        let limit = self.reserve(&mut reservation, &way, &asked, &taken, known, limits).await?;
 
         let edits =
             asked.edits(way.upstream.takes_limit.then_some(limit), way.upstream.chat_limit.key());
@@ -323,20 +331,23 @@ impl Connection {
         Ok(passed(response))
     }
 
-    /// Waits for the reservation.
+    /// Waits for the reservation. Returns the limit of the answer: where the request is too much, half of it is asked for, down to `least`.
     async fn reserve(
         &self,
         reservation: &mut Reservation,
         way: &Way<'_>,
         asked: &Asked,
         taken: &Taken,
-        limit: u64,
-    ) -> Result<(), No> {
+        known: &Mutex<Known>,
+        (mut limit, least): (u64, u64),
+    ) -> Result<u64, No> {
+        let price = self.shared.prices.find(&asked.model);
         let hold = self.shared.hold(asked.protocol);
         let until = tokio::time::Instant::now() + hold;
+        let mut counted = None;
         let mut countable = asked.count_question(&taken.plain);
         loop {
-            let is_last = countable.is_none();
+            let is_last = countable.is_none() && limit <= least;
             let asked_for = reservation.ask(is_last);
             let Ok(verdict) = tokio::time::timeout_at(until, asked_for).await else {
                 let message = format!("there was no room for it within {} seconds", hold.as_secs());
@@ -344,7 +355,7 @@ impl Connection {
                 return Err(Refusal::new(Code::HeldTooLong, message, hint).into());
             };
             let refusal = match verdict {
-                Some(Verdict::Granted) => return Ok(()),
+                Some(Verdict::Granted) => return Ok(limit),
                 Some(Verdict::Refused(refusal)) => return Err(refusal.into()),
                 Some(Verdict::TooMuch(refusal)) => refusal,
                 None => {
@@ -352,10 +363,20 @@ impl Connection {
                     return Err(Refusal::new(Code::TreeEnded, message, "start a new one").into());
                 }
             };
-            // Its bytes are too many; the provider may know that its tokens are not. Then it asks for the last time.
-            let Some(question) = countable.take() else { return Err(refusal.into()) };
-            let counted = self.count(way, asked.protocol, question);
-            let Ok(Some(tokens)) = tokio::time::timeout_at(until, counted).await else {
+            // Its bytes are too many; the provider may know that its tokens are not.
+            let Some(question) = countable.take() else {
+                if is_last {
+                    return Err(refusal.into());
+                }
+                limit = (limit / 2).max(least);
+                reservation.rebound(match counted {
+                    Some(tokens) => Bound::counted(asked, tokens, price, limit),
+                    None => Bound::of(asked, &known.lock(), price, limit),
+                });
+                continue;
+            };
+            let count = self.count(way, asked.protocol, question);
+            let Ok(Some(tokens)) = tokio::time::timeout_at(until, count).await else {
                 continue;
             };
             tracing::debug!(
@@ -363,10 +384,10 @@ impl Connection {
                 tokens,
                 "a provider has counted a request"
             );
-            let price = self.shared.prices.find(&asked.model);
-            let counted = Bound::counted(asked, tokens, price, limit);
-            if counted.tokens() < reservation.bound().tokens() {
-                reservation.rebound(counted);
+            let bound = Bound::counted(asked, tokens, price, limit);
+            if bound.tokens() < reservation.bound().tokens() {
+                counted = Some(tokens);
+                reservation.rebound(bound);
             }
         }
     }

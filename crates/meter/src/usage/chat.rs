@@ -13,10 +13,20 @@ pub(super) fn take(report: &mut Report, piece: &Value) {
     else {
         return;
     };
-    // Some services tell the numbers so far with each piece.
     report.tokens = report.tokens.max(tokens);
     report.input_known = true;
-    report.output_known = true;
+    report.output_known |= is_last(piece);
+}
+
+/// True if nothing is written after this piece. Some services tell the numbers so far with each piece.
+fn is_last(piece: &Value) -> bool {
+    let goes_on = |choice: &Value| choice["message"].is_null() && choice["finish_reason"].is_null();
+    !piece["choices"].as_array().is_some_and(|choices| choices.iter().any(goes_on))
+}
+
+/// True for the last event of a stream.
+pub(crate) fn is_end(event: &str) -> bool {
+    event.trim() == "[DONE]"
 }
 
 /// Takes the tier in which it was served, which stands beside the numbers.

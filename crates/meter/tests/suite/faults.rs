@@ -103,6 +103,51 @@ async fn a_stream_of_any_form_ends_with_its_program() {
     served.abort();
 }
 
+/// A program has the whole answer of a chat with its last event, and need not wait until the provider closes the connection.
+#[tokio::test]
+async fn a_chat_has_ended_with_its_last_event() {
+    const HEAD: &str =
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    const USED: &str = r#""usage":{"prompt_tokens":10,"completion_tokens":7}"#;
+    let word = |more: &str| format!("data: {{\"choices\":[{{\"delta\":{{}}{more}}}]}}\n\n");
+    let so_far = |end: &str| {
+        let choice = format!("{{\"delta\":{{}},\"finish_reason\":{end}}}");
+        format!("data: {{\"choices\":[{choice}],{USED}}}\n\n")
+    };
+    let body = r#"{"model":"priced","max_tokens":100,"stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"x"}]}"#;
+    for (events, last, ending, tokens) in [
+        // The use in an event of its own, as OpenAI has it.
+        (
+            format!("{}data: {{\"choices\":[],{USED}}}\n\ndata: [DONE]\n\n", word("")),
+            "[DONE]",
+            Ending::Answered,
+            Some(17),
+        ),
+        // The numbers so far with each event.
+        (format!("{}data: [DONE]\n\n", so_far("null")), "[DONE]", Ending::Answered, Some(17)),
+        (so_far("\"stop\""), "\"stop\"", Ending::Answered, Some(17)),
+        // Its provider may have written on.
+        (so_far("null"), "usage", Ending::Broken, None),
+        (word(""), "delta", Ending::Broken, None),
+        // All came, and nothing says what it used.
+        (format!("{}data: [DONE]\n\n", word("")), "[DONE]", Ending::Unreported, None),
+    ] {
+        let begin: &'static str = format!("{HEAD}{events}").leak();
+        let (url, goes_on, served) = slow_provider(begin, "").await;
+        let mut house = House::before(&url, dollars()).await;
+        let message = house.hang_up_after("/v1/chat/completions", body, last);
+        let reserve = house.grant().await;
+        message.await.expect("no panic");
+        let settle = house.settle().await;
+        assert_eq!(settle.ending, ending, "{events}");
+        let bound = reserve.bound.tokens();
+        let most = if events.contains("usage") { 10 + 100 } else { bound };
+        assert_eq!(settle.charge.tokens.total(), tokens.unwrap_or(most), "{events}");
+        drop(goes_on);
+        served.abort();
+    }
+}
+
 #[tokio::test]
 async fn a_refusal_of_the_provider_costs_nothing() {
     let (mut house, _api) = House::with_rules([Rule::always(Reply::overloaded())]).await;

@@ -112,6 +112,16 @@ impl House {
 
     /// The same with another request.
     pub(crate) fn hang_up_after_head_of(&self, path: &str, body: &str) -> JoinHandle<()> {
+        self.hang_up_after(path, body, "HTTP/1.1 200 OK")
+    }
+
+    /// The same once these words have come.
+    pub(crate) fn hang_up_after(
+        &self,
+        path: &str,
+        body: &str,
+        last: &'static str,
+    ) -> JoinHandle<()> {
         let (address, ticket) = (self.address, self.ticket.expose());
         let request = format!(
             "POST {path} HTTP/1.1\r\nhost: meter\r\nx-api-key: {ticket}\r\ncontent-length: {}\r\n\r\n{body}",
@@ -121,9 +131,12 @@ impl House {
         tokio::spawn(async move {
             let mut connection = TcpStream::connect(address).await.expect("it listens");
             connection.write_all(request.as_bytes()).await.expect("it is read");
-            let mut first = [0; 16];
-            connection.read_exact(&mut first).await.expect("the head comes");
-            assert_eq!(&first[..15], b"HTTP/1.1 200 OK");
+            let mut so_far = Vec::new();
+            while !String::from_utf8_lossy(&so_far).contains(last) {
+                let more = connection.read_buf(&mut so_far).await.expect("it is open");
+                assert!(more > 0, "all that came: {}", String::from_utf8_lossy(&so_far));
+            }
+            assert!(so_far.starts_with(b"HTTP/1.1 200 OK"));
             connection.shutdown().await.expect("it is open");
             // A reset says the same as an end.
             let _ = connection.read_to_end(&mut Vec::new()).await;

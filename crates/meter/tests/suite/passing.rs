@@ -125,6 +125,46 @@ async fn a_refusal_names_the_amount_that_would_be_reserved() {
     assert!(house.is_silent());
 }
 
+/// A request that names no limit of its answer is asked for with half of the limit, as long as it is too much: an agent that has little left goes on.
+#[tokio::test]
+async fn a_limit_that_the_meter_writes_is_halved_until_it_fits() {
+    let chat = r#"{"model":"priced","messages":[{"role":"user","content":"greet"}]}"#;
+    let named = chat.replace("\"model\"", "\"max_tokens\":4000,\"model\"");
+    let too_much = || {
+        let (code, message) = ("budget_exhausted".into(), "no".into());
+        Verdict::TooMuch(Refusal { code, message, hint: None })
+    };
+    for (body, refused, expected) in [
+        (chat, 2, &[32_000, 16_000, 8_000][..]),
+        (chat, 6, &[32_000, 16_000, 8_000, 4_000, 2_000, 1_024]),
+        // A limit of the program stays.
+        (&named, 1, &[4_000]),
+    ] {
+        let (mut house, api) = House::with_rules([Rule::always(Reply::text("hello"))]).await;
+        let answer = house.send("POST", "/v1/chat/completions", body);
+        let mut limits = Vec::new();
+        for _ in 0..refused {
+            let reserve = house.reserve().await;
+            assert_eq!(
+                reserve.is_last,
+                limits.len() + 1 == expected.len().max(refused),
+                "{limits:?}"
+            );
+            limits.push(reserve.bound.output);
+            reserve.answer.send(too_much()).expect("the program waits");
+        }
+        if limits.len() < expected.len() {
+            limits.push(house.grant().await.bound.output);
+            answer.await.expect("no panic");
+            assert_eq!(api.requests()[0].body["max_tokens"], *expected.last().expect("one"));
+        } else {
+            assert_eq!(answer.await.expect("no panic").status, 402);
+            assert!(api.requests().is_empty());
+        }
+        assert_eq!(limits, expected);
+    }
+}
+
 #[tokio::test]
 async fn what_has_no_cost_that_could_be_bounded_does_not_pass() {
     let (mut house, api) = House::with_rules([Rule::always(Reply::text("hello"))]).await;

@@ -21,7 +21,9 @@ use serde::{Deserialize, Serialize};
 pub enum RequestEnding {
     /// The provider answered, and the whole answer was passed on: what it reported is charged.
     Answered,
-    /// The answer broke off, or reported no use: what is not known is charged at its bound.
+    /// The answer came to its end, and reported no use: what is not known is charged at its bound.
+    Unreported,
+    /// The answer broke off: what is not known is charged at its bound.
     Broken,
     /// The provider refused it: nothing is charged.
     Declined,
@@ -32,10 +34,16 @@ pub enum RequestEnding {
 }
 
 impl RequestEnding {
+    /// Returns true if the provider has answered, and all of its answer was passed on.
+    pub const fn is_answered(self) -> bool {
+        matches!(self, Self::Answered | Self::Unreported)
+    }
+
     /// Returns the ending in words.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Answered => "answered",
+            Self::Unreported => "answered without saying what it used",
             Self::Broken => "broken off",
             Self::Declined => "declined by the provider",
             Self::NotSent => "not sent",

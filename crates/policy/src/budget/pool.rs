@@ -310,6 +310,17 @@ impl Ledger {
         }
     }
 
+    /// Returns the amounts that a run may still use, now: what it may come to use at most, without what it and everything below it used and
+    /// hold.
+    pub fn within_reach(&self, run: RunId, most: BudgetGrant) -> BudgetGrant {
+        let reach = self.reach(run, most);
+        let left = |unit: Unit| {
+            let taken = u64::try_from(self.taken(run, unit)).unwrap_or(u64::MAX);
+            Some(unit.of(reach)?.saturating_sub(taken))
+        };
+        BudgetGrant { tokens: left(Unit::Tokens), usd: left(Unit::Usd).map(MicroUsd::from_micros) }
+    }
+
     /// True if a run draws from a pool in this unit.
     pub fn is_pooled(&self, run: RunId, unit: Unit) -> bool {
         self.accounts.get(&run).is_some_and(|account| account.book(unit).is_pooled)

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use offshoot_model::{
-    Account, AgentId, DelegationContext, Envelope, Event, Grant, Refusal, RunId, SessionKey,
-    Timestamp,
+    Account, AgentId, BudgetGrant, DelegationContext, Envelope, Event, Grant, Refusal, RunId,
+    SessionKey, Timestamp,
 };
 use offshoot_runtime::Stop;
 
@@ -64,6 +64,8 @@ pub(crate) struct Session {
     pub(crate) depth: u32,
     pub(crate) delegation: DelegationContext,
     pub(crate) grant: Arc<Grant>,
+    /// The part of the budget that the run may still use. An attempt before this one may have used the rest.
+    pub(crate) left: BudgetGrant,
     /// The number of bytes of a child's result that travel with the answer to the run.
     pub(crate) inline_bytes: u64,
     /// True if its requests to models may leave where their cost has no bound.

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use offshoot_model::{
-    Cleanup, DeliveryId, EventKind, Payload, Refusal, RefusalCode, RequestEnding, RunId, SessionKey,
+    Cleanup, DeliveryId, EventKind, Payload, Refusal, RefusalCode, RunId, SessionKey,
 };
 
 use super::metered::Requests;
@@ -262,7 +262,7 @@ impl Machine {
             | EventKind::ObservationOpened { .. }
             | EventKind::ObservationClosed { .. }
             | EventKind::Reported { .. } => Some(run),
-            EventKind::RequestSettled { ending: RequestEnding::Answered, request, .. } => {
+            EventKind::RequestSettled { ending, request, .. } if ending.is_answered() => {
                 if let Some(mail) = self.mail_mut(run) {
                     let is_open = |told: &SentResult| told.after >= *request;
                     mail.told.retain(|told| matches!(told.way, Way::Wait(_)) || is_open(told));

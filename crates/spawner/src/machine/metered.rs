@@ -190,7 +190,7 @@ impl Machine {
             return;
         }
         self.settle_request(run, request, model, ending, usage, cost);
-        if ending == RequestEnding::Answered {
+        if ending.is_answered() {
             if let Some(requests) =
                 self.runs[run.get()].live_mut().and_then(|live| live.requests.as_mut())
             {

@@ -147,6 +147,11 @@ impl Machine {
         Arc::new(Grant { budget, pooled: Pooled::default(), ..(*live.grant).clone() })
     }
 
+    /// The amounts that a run may still use at its launch: an attempt before it may have used a part.
+    pub(super) fn left_at_launch(&self, run: RunIndex, live: &Live) -> BudgetGrant {
+        self.books.ledger.within_reach(self.id(run), self.most(run, live))
+    }
+
     /// As far as the run's own budget permits.
     fn more(&self, run: RunIndex, unit: Unit, target: u128, beyond: bool) -> BudgetGrant {
         let id = self.id(run);
