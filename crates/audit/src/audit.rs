@@ -492,6 +492,7 @@ impl Audit {
                 | EventKind::Repeats { .. }
                 | EventKind::BacksOff { .. }
                 | EventKind::Answered
+                | EventKind::ModelChanged { .. }
                 | EventKind::ObservationOpened { .. }
                 | EventKind::ObservationClosed { .. },
                 _,

@@ -66,6 +66,7 @@ pub(crate) const fn is_act(kind: &EventKind) -> bool {
             | EventKind::Repeats { .. }
             | EventKind::BacksOff { .. }
             | EventKind::Answered
+            | EventKind::ModelChanged { .. }
             | EventKind::ObservationOpened { .. }
             | EventKind::ObservationClosed { .. }
     )

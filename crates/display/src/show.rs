@@ -14,6 +14,7 @@ use offshoot_model::{
 use crate::advice::in_tree;
 use crate::held::held;
 use crate::line::why;
+use crate::stats::UNKNOWN_MODEL;
 use crate::style::Style;
 use crate::{branch, name, needs, neutral, number, rights, used};
 
@@ -59,6 +60,8 @@ pub struct Story {
     ending: Option<Box<Ending>>,
     /// The runtimes that have taken the run over, in order.
     fallbacks: Vec<Arc<str>>,
+    /// The models that it has asked, as far as its record names them, in the order of their first request.
+    models: Vec<Arc<str>>,
     refusals: Vec<(Refusal, Option<u64>)>,
     /// The number of reports that the run has made, and the last one.
     reports: u64,
@@ -159,6 +162,13 @@ impl Show {
 }
 
 impl Story {
+    /// Takes note of a model that is asked.
+    fn asks(&mut self, model: &Arc<str>) {
+        if **model != *UNKNOWN_MODEL && !self.models.contains(model) {
+            self.models.push(Arc::clone(model));
+        }
+    }
+
     fn request_ended(&mut self, ending: RequestEnding) {
         *self.requests.entry(ending).or_default() += 1;
     }
@@ -166,7 +176,12 @@ impl Story {
     /// Takes in one event of the run.
     pub fn apply(&mut self, event: &Event) {
         match &event.kind {
-            EventKind::Admitted(admitted) => self.admitted = Some(admitted.clone()),
+            EventKind::Admitted(admitted) => {
+                let particulars = admitted.particulars.as_deref();
+                let model = particulars.and_then(|particulars| particulars.model.as_deref());
+                model.into_iter().for_each(|model| self.asks(&model.into()));
+                self.admitted = Some(admitted.clone());
+            }
             EventKind::Refused { refusal, times } => {
                 self.refusals.push(((**refusal).clone(), *times));
             }
@@ -186,7 +201,6 @@ impl Story {
             | EventKind::Started { .. }
             | EventKind::Progress { .. }
             | EventKind::Used { .. }
-            | EventKind::RequestReserved { .. }
             | EventKind::QuotaSeen { .. }
             | EventKind::Paced { .. }
             | EventKind::Priming { .. }
@@ -196,8 +210,14 @@ impl Story {
             | EventKind::Kept { .. }
             | EventKind::Waiting
             | EventKind::Returned => {}
-            kind @ EventKind::FellBack { runtime, .. } => {
+            EventKind::RequestReserved { model, .. } => self.asks(model),
+            kind @ EventKind::ModelChanged { model } => {
+                self.asks(model);
+                self.notes.push((kind.name(), neutral::line(&kind.text()).into_owned()));
+            }
+            kind @ EventKind::FellBack { runtime, model, .. } => {
                 self.fallbacks.push(Arc::clone(runtime));
+                model.iter().for_each(|model| self.asks(model));
                 self.notes.push(("fell back", neutral::line(&kind.text()).into_owned()));
             }
             // An answer is merged anew after pieces ran again: the last one stands.
@@ -239,6 +259,8 @@ impl Story {
         let runtimes = admitted.runtime.iter().chain(&self.fallbacks);
         let runtimes: Vec<_> = runtimes.map(|runtime| neutral::line(runtime)).collect();
         row("runtime", (!runtimes.is_empty()).then(|| runtimes.join(", then ")));
+        let models: Vec<_> = self.models.iter().map(|model| neutral::line(model)).collect();
+        row("model", (!models.is_empty()).then(|| models.join(", ")));
         let text = self.piece.as_deref().map(|text| format!(": {}", neutral::line(text)));
         let text = text.unwrap_or_default();
         row("input", admitted.input.as_ref().map(|range| format!("{}{text}", input(range))));

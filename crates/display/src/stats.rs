@@ -65,6 +65,8 @@ struct Counted {
     /// The time since which it stands in line for another attempt.
     left: Option<Timestamp>,
     used: (Usage, Cost),
+    /// The same by the model that was asked, of requests that went through the meter.
+    asked: BTreeMap<String, (Usage, Cost)>,
 }
 
 impl Counted {
@@ -112,7 +114,7 @@ struct CountedTree {
 }
 
 /// The model of a request that a killed attempt may have made, where its run names none.
-const UNKNOWN_MODEL: &str = "unknown";
+pub(crate) const UNKNOWN_MODEL: &str = "unknown";
 
 impl Stats {
     /// Takes in one event. The events of a tree come in their order.
@@ -167,6 +169,7 @@ impl Stats {
             EventKind::FellBack { runtime, model, .. } => {
                 run.model = Some(model.as_ref().unwrap_or(runtime).to_string());
             }
+            EventKind::ModelChanged { model } => run.model = Some(model.to_string()),
             // A model that the settings of a runtime name is known by what is asked.
             EventKind::RequestReserved { model, .. }
                 if run.model.is_none() && **model != *UNKNOWN_MODEL =>
@@ -174,8 +177,10 @@ impl Stats {
                 run.model = Some(model.to_string());
             }
             EventKind::Used { usage, cost } => run.used = (*usage, *cost),
-            EventKind::RequestSettled { usage, cost, .. } => {
+            EventKind::RequestSettled { model, usage, cost, .. } => {
                 run.used = (run.used.0 + *usage, run.used.1.with_request(*cost));
+                let of_model = run.asked.entry(model.to_string()).or_default();
+                *of_model = (of_model.0 + *usage, of_model.1.with_request(*cost));
             }
             EventKind::Ended(ending) => {
                 tree.last = Some(at);
@@ -300,6 +305,7 @@ impl Stats {
             backs_off: None,
             left: None,
             used: (Usage::default(), Cost::NONE),
+            asked: BTreeMap::new(),
         };
         self.runs.insert(event.run, run);
     }
@@ -365,16 +371,22 @@ impl Sums {
 
     fn spend(&mut self, run: &Counted, used: (Usage, Cost), status: RunStatus) {
         *self.statuses.entry(status).or_default() += 1;
-        let model = run.model.clone().unwrap_or_else(|| "configured".to_owned());
-        let sums = [
-            self.agents.entry(run.agent.clone()).or_default(),
-            self.models.entry(model).or_default(),
-            self.depths.entry(run.depth).or_default(),
-        ];
-        for sum in sums {
-            sum.runs += 1;
-            (sum.usage, sum.cost) = (sum.usage + used.0, sum.cost + used.1);
+        let model = || run.model.clone().unwrap_or_else(|| "configured".to_owned());
+        // What the meter has counted is known of each model; a runtime tells the sum of all that it has asked.
+        let asked = run.asked.values();
+        let counted = asked.fold((Usage::default(), Cost::NONE), |sum, of_model| {
+            (sum.0 + of_model.0, sum.1.with_request(of_model.1))
+        });
+        let is_all = counted == used && !run.asked.contains_key(UNKNOWN_MODEL);
+        let by_model = match is_all && !run.asked.is_empty() {
+            true => run.asked.clone(),
+            false => BTreeMap::from([(model(), used)]),
+        };
+        for (model, used) in by_model {
+            self.models.entry(model).or_default().add(used);
         }
+        self.agents.entry(run.agent.clone()).or_default().add(used);
+        self.depths.entry(run.depth).or_default().add(used);
     }
 }
 

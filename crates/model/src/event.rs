@@ -101,6 +101,12 @@ pub enum EventKind {
     },
     /// The service of the run has answered again, after `backs_off`.
     Answered,
+    /// Another model of the same runtime answers from here on: the one before could not be had. Recorded like the use of a tool, at a bounded
+    /// rate.
+    ModelChanged {
+        /// The model that answers.
+        model: Arc<str>,
+    },
     /// The usage so far: cumulative, it replaces earlier reports.
     Used {
         /// The tokens used.

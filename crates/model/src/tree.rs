@@ -167,7 +167,9 @@ impl Tree {
                 node.reported = Some(Arc::clone(text));
             }
             EventKind::ToolUsed(used) => node.progress = Some(used.line().into()),
-            EventKind::Repeats { .. } => node.progress = Some(event.kind.text().into()),
+            EventKind::Repeats { .. } | EventKind::ModelChanged { .. } => {
+                node.progress = Some(event.kind.text().into());
+            }
             EventKind::BacksOff { why, until } => {
                 let since = node.backs_off.take().map_or(event.at, |before| before.since);
                 node.backs_off = Some(BackOff { since, until: *until, why: Arc::clone(why) });

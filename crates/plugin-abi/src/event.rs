@@ -9,8 +9,8 @@ pub const TOOL_END: u32 = 3;
 /// The usage so far, cumulative: `{ "v", "usage", "cost" }`.
 pub const USAGE: u32 = 4;
 /// The status of the run: `{ "v", "status": "started", "process"? }`, once, before any other event; `"answers"` as its model begins to
-/// answer; `{ "v", "status": "backsOff", "why", "waitMs", "isPressure"? }` where its service has refused or broken off a call, and is asked again after that wait. A
-/// host passes over other words.
+/// answer; `{ "v", "status": "backsOff", "why", "waitMs", "isPressure"? }` where its service has refused or broken off a call, and is asked again after that wait;
+/// `{ "v", "status": "modelChanged", "model" }` where another model answers from here on. A host passes over other words.
 pub const STATUS: u32 = 5;
 /// A remark for people: `{ "v", "text" }`.
 pub const NOTE: u32 = 6;

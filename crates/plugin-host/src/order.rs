@@ -95,6 +95,7 @@ impl Host for InOrder {
             RunEvent::Started(_)
             | RunEvent::Answers
             | RunEvent::BacksOff { .. }
+            | RunEvent::ModelChanged(_)
             | RunEvent::StrayEnded { .. }
             | RunEvent::QuotaLeft { .. } => {}
         }

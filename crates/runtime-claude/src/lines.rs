@@ -103,6 +103,8 @@ pub struct Assistant {
     pub text: String,
     /// The tools that it uses.
     pub calls: Vec<ToolUse>,
+    /// The model that has answered; none where no model has.
+    pub model: Option<String>,
     /// Set where the text is not the model's but tells what went wrong, such as `rate_limit` or `authentication_failed`.
     pub error: Option<String>,
 }
@@ -248,6 +250,11 @@ fn assistant(value: &Value, secrets: &Secrets) -> Assistant {
     Assistant {
         text: texts.join("\n"),
         calls: of_type("tool_use").map(|block| tool_use(block, secrets)).collect(),
+        // What the program says itself has a name in angle brackets.
+        model: value["message"]["model"]
+            .as_str()
+            .filter(|name| !name.starts_with('<'))
+            .map(str::to_owned),
         error: value["error"].as_str().map(str::to_owned),
     }
 }
@@ -356,8 +363,11 @@ mod tests {
     fn keys_stand_in_any_order_and_fields_may_lack() {
         let init = Init { session: Some("s".into()), ..Init::default() };
         check(r#"{"session_id":"s","x":{},"subtype":"init","type":"system"}"#, Line::Init(init));
-        let said =
-            Assistant { text: "a\nb".into(), calls: vec![ToolUse::named("Bash")], error: None };
+        let said = Assistant {
+            text: "a\nb".into(),
+            calls: vec![ToolUse::named("Bash")],
+            ..Assistant::default()
+        };
         check(
             r#"{"message":{"content":[{"text":"a","type":"text"},{"type":"thinking"},
                 {"type":"tool_use","name":"Bash"},{"type":"text","text":"b"}]},"type":"assistant"}"#,

@@ -114,7 +114,7 @@ fn keep(line: &Line, secrets: &Secrets, host: &RunHost) {
         }
     };
     match line {
-        Line::Assistant(Assistant { text, calls, error }) => {
+        Line::Assistant(Assistant { text, calls, error, .. }) => {
             said(if error.is_some() { Stream::Stderr } else { Stream::Stdout }, text);
             // Their inputs are without secrets already.
             calls.iter().for_each(|used| host.said_line(Stream::Stderr, &used.to_string()));
@@ -172,7 +172,9 @@ impl Session<'_> {
             }
             match self.thread.talk.hear(line) {
                 None => {}
-                Some(Effect::Told { line, tools }) => tell(&self.host, line, tools),
+                Some(Effect::Told { model, line, tools }) => {
+                    tell(&self.host, model, line, tools);
+                }
                 Some(Effect::BacksOff { why, wait, is_pressure }) => {
                     self.host.backs_off(why, wait, is_pressure);
                 }
@@ -263,7 +265,7 @@ impl Session<'_> {
                     line = lines.recv() => {
                         host.sign();
                         match talk.hear(line?) {
-                            Some(Effect::Told { line, tools }) => tell(host, line, tools),
+                            Some(Effect::Told { model, line, tools }) => tell(host, model, line, tools),
                             Some(Effect::QuotaLeft(quotas)) => tell_quotas(host, quotas),
                             Some(Effect::Used | Effect::TurnEnded) => used(talk, host),
                             // Between its turns it asks for nothing.
@@ -396,7 +398,10 @@ fn tell_quotas(host: &RunHost, quotas: Vec<QuotaLeft>) {
     }
 }
 
-fn tell(host: &RunHost, line: Option<String>, tools: Vec<ToolUse>) {
+fn tell(host: &RunHost, model: Option<String>, line: Option<String>, tools: Vec<ToolUse>) {
+    if let Some(model) = model {
+        host.model_changed(model);
+    }
     if let Some(line) = line {
         host.progress(line);
     }

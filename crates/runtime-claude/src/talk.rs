@@ -25,6 +25,8 @@ pub struct Talk {
     needs_own_server: bool,
     /// The session's id, by which a further process goes on with it.
     session: Option<String>,
+    /// The model that answers, once it is known.
+    model: Option<String>,
     /// A turn is under way, or will begin.
     in_turn: bool,
     /// Messages that were sent and that no turn has answered.
@@ -38,6 +40,8 @@ pub struct Talk {
 pub enum Effect {
     /// To tell people a line, and the tools that are used.
     Told {
+        /// The model that answers from here on, where it has changed.
+        model: Option<String>,
         /// The line, where there is one.
         line: Option<String>,
         /// The tools.
@@ -233,7 +237,7 @@ impl Talk {
             };
         }
         if retry.error != UNAUTHORIZED || retry.attempt < 2 {
-            return Effect::Told { line: Some(again(retry)), tools: Vec::new() };
+            return Effect::Told { model: None, line: Some(again(retry)), tools: Vec::new() };
         }
         let message = format!("the service refuses the key or the login ({UNAUTHORIZED})");
         self.evidence.broken = Some(message);
@@ -279,6 +283,8 @@ impl Talk {
         self.began = true;
         self.tells_messages |= !init.messages.is_empty();
         self.session = init.session.or(self.session.take());
+        // Each turn names the model that was asked for, which is not always the one that answers.
+        self.model = self.model.take().or(init.model);
         self.begin_turn();
         // A message that came too late for the last turn has one of its own.
         self.evidence.result = None;
@@ -299,7 +305,7 @@ impl Talk {
     }
 
     fn assistant(&mut self, assistant: Assistant) -> Option<Effect> {
-        let Assistant { text, calls, error } = assistant;
+        let Assistant { text, calls, model, error } = assistant;
         if error.is_some() {
             // Not the model's words: they come again as the result.
             self.evidence.assistant_error = error;
@@ -310,7 +316,15 @@ impl Talk {
         if line.is_some() {
             self.last_text = Some(text);
         }
-        (line.is_some() || !calls.is_empty()).then_some(Effect::Told { line, tools: calls })
+        let model = model.and_then(|model| self.answers_with(model));
+        let is_told = model.is_some() || line.is_some() || !calls.is_empty();
+        is_told.then_some(Effect::Told { model, line, tools: calls })
+    }
+
+    /// Takes note of the model of an answer. Returns it where it is not that of the answer before.
+    fn answers_with(&mut self, model: String) -> Option<String> {
+        let before = self.model.replace(model.clone())?;
+        (family(&before) != family(&model)).then_some(model)
     }
 
     fn output(self, format: OutputFormat) -> Output {
@@ -327,6 +341,15 @@ impl Talk {
             }
             _ => self.last_text.map_or(Output::None, |text| Output::Text(text.into())),
         }
+    }
+}
+
+/// Returns the name of a model without the date of its version and the size of its window: with or without them it is the same model.
+fn family(model: &str) -> &str {
+    let model = model.split('[').next().unwrap_or(model);
+    match model.rsplit_once('-') {
+        Some((name, date)) if date.len() == 8 && date.bytes().all(|it| it.is_ascii_digit()) => name,
+        _ => model,
     }
 }
 
@@ -441,11 +464,10 @@ mod tests {
             let line = format!(r#"{{"type":"assistant","message":{{"content":[{content}]}}}}"#);
             talk.hear(parse(line.as_bytes()))
         };
-        let progress =
-            |text: &str| Some(Effect::Told { line: Some(text.to_owned()), tools: Vec::new() });
+        let told = |line, tools| Some(Effect::Told { model: None, line, tools });
+        let progress = |text: &str| told(Some(text.to_owned()), Vec::new());
         let call = r#"{"type":"tool_use","name":"Bash","input":{"command":"ls"}}"#;
         let bash = ToolUse::new("Bash", &serde_json::json!({"command": "ls"}));
-        let told = |line, tools| Some(Effect::Told { line, tools });
         assert_eq!(hear(call), told(None, vec![bash.clone()]));
         let said = r#"{"type":"text","text":"I look"},"#;
         let both = vec![bash, ToolUse::named("Read")];
@@ -455,5 +477,36 @@ mod tests {
         assert_eq!(hear(r#"{"type":"thinking"}"#), None);
         let long = format!(r#"{{"type":"text","text":"{}"}}"#, "x".repeat(500));
         assert_eq!(hear(&long), progress(&"x".repeat(200)));
+    }
+
+    #[test]
+    fn another_model_that_answers_is_told_once() {
+        let mut talk = Talk::default();
+        let mut hear = |line: String| match talk.hear(parse(line.as_bytes())) {
+            Some(Effect::Told { model, .. }) => model,
+            _ => None,
+        };
+        let init =
+            |model: &str| format!(r#"{{"type":"system","subtype":"init","model":"{model}"}}"#);
+        let said = |model: &str| {
+            let content = r#"[{"type":"text","text":"a"}]"#;
+            format!(r#"{{"type":"assistant","message":{{"model":"{model}","content":{content}}}}}"#)
+        };
+        let inner = said("small").replacen('{', r#"{"parent_tool_use_id":"t","#, 1);
+        for (line, expected) in [
+            (init("large-1[1m]"), None),
+            (said("large-1-20250929"), None),
+            // One of the program itself, and one of an agent inside it.
+            (said("<synthetic>"), None),
+            (inner, None),
+            (said("small"), Some("small")),
+            (said("small"), None),
+            // A further turn names the model that was asked for.
+            (init("large-1"), None),
+            (said("small"), None),
+            (said("large-1"), Some("large-1")),
+        ] {
+            assert_eq!(hear(line.clone()).as_deref(), expected, "{line}");
+        }
     }
 }

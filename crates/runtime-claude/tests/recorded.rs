@@ -48,7 +48,7 @@ fn replay(lines: &str, exit: Exit) -> String {
     for line in lines.lines() {
         let words = match talk.hear(parse_line(line.as_bytes())) {
             None => continue,
-            Some(Effect::Told { line, tools }) => {
+            Some(Effect::Told { line, tools, .. }) => {
                 let tools = tools.iter().map(|used| format!("tool        {used}"));
                 let line = line.map(|line| format!("progress    {line}"));
                 line.into_iter().chain(tools).collect::<Vec<_>>().join("\n")

@@ -290,6 +290,7 @@ impl Session<'_> {
                 };
                 self.tell(format!("{}; goes on with {model}", error_chain(&failure)));
                 tracing::warn!(model, "goes on with another model");
+                self.host.model_changed(model.as_str());
                 self.meter.goes_on_with(self.options.pricing(&model));
                 self.fields.insert("model".to_owned(), model.into());
                 request = self.request(&messages, purpose);

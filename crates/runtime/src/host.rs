@@ -47,6 +47,8 @@ pub enum RunEvent {
         /// True if the service has too much to do, or is not there: fewer runs of the account start then.
         is_pressure: bool,
     },
+    /// Another model answers from here on. May be dropped where the reader is too slow.
+    ModelChanged(Arc<str>),
     /// The usage so far. Cumulative.
     Used {
         /// The tokens used.
@@ -210,6 +212,11 @@ impl RunHost {
     /// service has too much to do, or is not there. The next answer is told with [`answers`](Self::answers).
     pub fn backs_off(&self, why: impl Into<Arc<str>>, wait: Duration, is_pressure: bool) {
         self.0.hear(RunEvent::BacksOff { why: why.into(), wait, is_pressure });
+    }
+
+    /// Tells that another model answers from here on.
+    pub fn model_changed(&self, model: impl Into<Arc<str>>) {
+        self.0.hear(RunEvent::ModelChanged(model.into()));
     }
 
     /// Shows that the run is at work, as often as that is seen; nothing is told.

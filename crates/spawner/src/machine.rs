@@ -450,6 +450,9 @@ impl Machine {
                 self.shows_success(run);
                 self.tool_used(run, used);
             }
+            RunEvent::ModelChanged(model) => {
+                self.record_or_show(run, EventKind::ModelChanged { model })
+            }
             RunEvent::StrayEnded { pid, name } => {
                 self.record(run, EventKind::StrayEnded { pid, name });
             }
@@ -480,7 +483,7 @@ impl Machine {
         let Some(live) = self.runs[run.get()].live_mut() else { return };
         match event {
             RunEvent::Started(_) | RunEvent::QuotaLeft { .. } => {}
-            RunEvent::Answers | RunEvent::BacksOff { .. } => {}
+            RunEvent::Answers | RunEvent::BacksOff { .. } | RunEvent::ModelChanged(_) => {}
             RunEvent::ToolUsed(used) => self.show(run, used.line().into()),
             RunEvent::Progress(text) => self.show(run, text),
             RunEvent::StrayEnded { pid, name } => {

@@ -21,6 +21,7 @@ fn print(event: &RunEvent) {
         | RunEvent::Used { .. }
         | RunEvent::Answers
         | RunEvent::BacksOff { .. }
+        | RunEvent::ModelChanged(_)
         | RunEvent::QuotaLeft { .. }
         | RunEvent::StrayEnded { .. } => {}
     }

@@ -51,7 +51,8 @@ pub struct StatsPage {
     pub parallelism: Parallelism,
     /// Usage and cost by agent.
     pub agents: BTreeMap<String, Spent>,
-    /// The same by the model that was asked for; runs with the configured one are under `configured`.
+    /// The same by model. What the meter has counted is under the model of each request, and a run counts for each model that it has asked. Other runs are
+    /// under the model that answered last, or was asked for; those with the configured one are under `configured`.
     pub models: BTreeMap<String, Spent>,
     /// The same by depth.
     pub depths: BTreeMap<u32, Spent>,
@@ -109,6 +110,14 @@ pub struct Spent {
     pub usage: Usage,
     /// The money.
     pub cost: Cost,
+}
+
+impl Spent {
+    /// Counts a run that has used so much.
+    pub(super) fn add(&mut self, used: (Usage, Cost)) {
+        self.runs += 1;
+        (self.usage, self.cost) = (self.usage + used.0, self.cost + used.1);
+    }
 }
 
 impl Percentiles {

@@ -1,3 +1,6 @@
+use std::sync::Arc;
+
+use offshoot_model::{MicroUsd, RequestEnding, TokenCount};
 use offshoot_test_support::{Timed, scenario};
 
 use super::*;
@@ -159,4 +162,46 @@ fn the_last_words_of_runs_that_were_ended_are_no_causes() {
     let causes = stats.page(Timestamp::EPOCH).causes;
     assert_eq!(causes.iter().map(|cause| cause.runs).collect::<Vec<_>>(), [2]);
     assert!(causes[0].words.starts_with("timed out  after 5 s"), "{:?}", causes[0]);
+}
+
+/// Each request that the meter has counted is under the model that it asked; a runtime tells the sum alone.
+#[test]
+fn what_was_spent_is_under_the_model_that_was_asked() {
+    let models = |is_metered: bool| {
+        let (mut timed, run) = Timed::tree(1, Some("exec"));
+        let usage = |tokens| Usage { input: TokenCount::Known(tokens), ..Usage::default() };
+        let usd = |micros| Cost::metered(MicroUsd::from_micros(micros));
+        timed.start(0, run);
+        let mut ask = |request, model: &str, tokens, micros| {
+            if is_metered {
+                let (model, ending) = (Arc::from(model), RequestEnding::Answered);
+                let (usage, cost) = (usage(tokens), usd(micros));
+                timed.say(
+                    request,
+                    run,
+                    EventKind::RequestSettled { request, model, ending, usage, cost },
+                );
+            }
+        };
+        ask(1, "large", 10, 100);
+        ask(2, "small", 1, 5);
+        ask(3, "small", 2, 6);
+        timed.say(4, run, EventKind::ModelChanged { model: "small".into() });
+        let ending = Ending {
+            usage: usage(13),
+            cost: usd(111),
+            ..Ending::of(Reason::Completed { exit_code: Some(0) })
+        };
+        timed.say(5, run, EventKind::Ended(Box::new(ending)));
+        let mut stats = Stats::default();
+        timed.events.iter().for_each(|event| stats.apply(event));
+        let page = stats.page(Timestamp::EPOCH);
+        let spent = |(model, spent): (String, Spent)| {
+            (model, spent.runs, spent.usage.input.charged(), spent.cost.dollars().as_micros())
+        };
+        page.models.into_iter().map(spent).collect::<Vec<_>>()
+    };
+    let of = |model: &str, tokens, micros| (model.to_owned(), 1, tokens, micros);
+    assert_eq!(models(true), [of("large", 10, 100), of("small", 3, 11)]);
+    assert_eq!(models(false), [of("small", 13, 111)]);
 }

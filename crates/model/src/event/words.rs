@@ -43,6 +43,7 @@ table! {
         format!("uses {tool} with the same input for the {times}th time in a row");
     Self::BacksOff { why, until } => "backs_off", format!("{why}; asks again at {until}");
     Self::Answered => "answered", "";
+    Self::ModelChanged { model } => "model_changed", format!("goes on with the model {model}");
     Self::Used { usage, cost } => "used", number::used(usage, cost).unwrap_or_default();
     Self::Waiting => "waiting", "";
     Self::Returned => "returned", "";

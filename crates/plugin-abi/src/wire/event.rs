@@ -44,6 +44,10 @@ pub fn encode(told: &RunEvent) -> (u32, Cow<'_, str>) {
             let status = Status { why, wait_ms, is_pressure, ..Status::of(BACKS_OFF) };
             (event::STATUS, json(to_json(&status, "status")))
         }
+        RunEvent::ModelChanged(model) => {
+            let status = Status { model: Some(Arc::clone(model)), ..Status::of(MODEL_CHANGED) };
+            (event::STATUS, json(to_json(&status, "status")))
+        }
         RunEvent::Used { usage, cost } => {
             let used = Used { v: Version, must: Must, usage: *usage, cost: *cost };
             (event::USAGE, json(to_json(&used, "usage")))
@@ -94,6 +98,7 @@ pub fn decode_without(
                     let is_pressure = status.is_pressure.unwrap_or(true);
                     Some(RunEvent::BacksOff { why: why.into(), wait, is_pressure })
                 }
+                MODEL_CHANGED => status.model.map(RunEvent::ModelChanged),
                 _ => None,
             }
         }
@@ -118,6 +123,7 @@ pub fn decode_without(
 const STARTED: &str = "started";
 const ANSWERS: &str = "answers";
 const BACKS_OFF: &str = "backsOff";
+const MODEL_CHANGED: &str = "modelChanged";
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -134,6 +140,9 @@ struct Status {
     wait_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     is_pressure: Option<bool>,
+    /// The model that answers from here on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<Arc<str>>,
 }
 
 impl Status {
@@ -147,6 +156,7 @@ impl Status {
             why: None,
             wait_ms: None,
             is_pressure: None,
+            model: None,
         }
     }
 }

@@ -341,6 +341,8 @@ fn runs(files: &mut Files) {
     let (why, wait) = ("429 slow down".into(), Duration::from_millis(1_500));
     let backs_off = Some(RunEvent::BacksOff { why, wait, is_pressure: true });
     files.both_ways("status-backs-off", backs_off, write, told(kind::STATUS));
+    let changed = Some(RunEvent::ModelChanged("small".into()));
+    files.both_ways("status-model-changed", changed, write, told(kind::STATUS));
     // Those that are only ever read here.
     for (name, kind, line) in [
         ("tool-end", kind::TOOL_END, "grep has failed"),

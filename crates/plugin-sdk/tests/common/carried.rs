@@ -68,6 +68,7 @@ impl abi::RunHost for HostSide {
             Some(RunEvent::BacksOff { why, wait, is_pressure }) => {
                 self.0.backs_off(why, wait, is_pressure);
             }
+            Some(RunEvent::ModelChanged(model)) => self.0.model_changed(model),
             Some(RunEvent::StrayEnded { pid, name }) => self.0.stray_ended(pid, name),
             Some(RunEvent::QuotaLeft { window, left, until }) => {
                 self.0.quota_left(window, left, until);

@@ -159,6 +159,7 @@ pub(crate) fn progress(events: &[RunEvent]) -> Vec<&str> {
             | RunEvent::BacksOff { .. }
             | RunEvent::Used { .. }
             | RunEvent::StrayEnded { .. }
+            | RunEvent::ModelChanged(_)
             | RunEvent::QuotaLeft { .. } => None,
         }
     }

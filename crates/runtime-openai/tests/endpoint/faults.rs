@@ -338,6 +338,11 @@ async fn another_model_goes_on() {
     assert_eq!(asked, ["small", "busy", "busy", "busy", "large"]);
     let expected = "the service answered 404: no such model; goes on with busy";
     assert_eq!(progress(&events)[0], expected);
+    let changes = events.iter().filter_map(|event| match event {
+        RunEvent::ModelChanged(model) => Some(&**model),
+        _ => None,
+    });
+    assert_eq!(changes.collect::<Vec<_>>(), ["busy", "large"]);
     assert_eq!(finished.usage.expect("no usage was reported").total().known(), Some(15));
     // What is wrong with the request would be wrong with any model.
     let wrong = Place::with([Rule::always(Reply::invalid("bad"))], |options| {

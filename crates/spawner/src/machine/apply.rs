@@ -177,7 +177,7 @@ impl Machine {
                     live.reports.count(self.now);
                 }
             }
-            EventKind::ToolUsed(_) => {
+            EventKind::ToolUsed(_) | EventKind::ModelChanged { .. } => {
                 if let Some(live) = live {
                     live.tool_uses.count(self.now);
                 }

@@ -60,15 +60,22 @@ impl Machine {
         let Some(live) = self.runs[run.get()].live_mut() else { return };
         let repeated = Streak::of(&mut live.streak, live.attempt, &used);
         let is_over = live.under.on_repeat() == OnRepeat::Stop;
-        if live.tool_uses.has_room(self.now) {
-            self.record(run, EventKind::ToolUsed(Box::new(used)));
-        } else {
-            self.show(run, used.line().into());
-        }
+        self.record_or_show(run, EventKind::ToolUsed(Box::new(used)));
         let Some((tool, times)) = repeated else { return };
         self.record(run, EventKind::Repeats { tool: Arc::clone(&tool), times });
         if is_over {
             self.stop(run, Reason::Repeated { tool: tool.to_string(), times });
+        }
+    }
+
+    /// Records what a runtime tells as often as it likes, up to a rate; what is more is shown as progress.
+    pub(super) fn record_or_show(&mut self, run: RunIndex, kind: EventKind) {
+        let has_room =
+            self.runs[run.get()].live().is_some_and(|live| live.tool_uses.has_room(self.now));
+        match (has_room, kind) {
+            (true, kind) => drop(self.record(run, kind)),
+            (false, EventKind::ToolUsed(used)) => self.show(run, used.line().into()),
+            (false, kind) => self.show(run, kind.text().into()),
         }
     }
 

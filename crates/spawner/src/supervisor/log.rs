@@ -107,6 +107,7 @@ fn write(kind: &EventKind, ms: Option<u64>) {
         }
         EventKind::BacksOff { .. } => info!("the service of a run is asked again"),
         EventKind::Answered => debug!("the service of a run has answered again"),
+        EventKind::ModelChanged { model } => info!(%model, "another model answers"),
         EventKind::Repeats { times, .. } => warn!(times, "one tool is used again and again"),
         EventKind::Used { usage, cost } => {
             let Cost { metered_usd, known_usd, estimated_usd, unknown_runs: _ } = cost;

@@ -67,9 +67,10 @@ impl Host for AgentHost {
         let permit = match event {
             RunEvent::Progress(_)
             | RunEvent::ToolUsed(_)
+            | RunEvent::ModelChanged(_)
             | RunEvent::QuotaLeft { .. }
             | RunEvent::BacksOff { .. } => {
-                let is_line = !matches!(event, RunEvent::ToolUsed(_));
+                let is_line = !matches!(event, RunEvent::ToolUsed(_) | RunEvent::ModelChanged(_));
                 let places = if is_line { &self.tree.progress } else { &self.tools };
                 match Arc::clone(places).try_acquire_owned() {
                     Ok(permit) => Some(permit),

@@ -257,6 +257,7 @@ fn other_kind() -> impl Strategy<Value = EventKind> {
             EventKind::BacksOff { why: why.into(), until }
         }),
         Just(EventKind::Answered),
+        text().prop_map(|model| EventKind::ModelChanged { model: model.into() }),
         (any::<u32>(), text())
             .prop_map(|(pid, name)| EventKind::StrayEnded { pid, name: name.into() }),
         any::<u32>().prop_map(|number| {
