@@ -21,6 +21,7 @@ pub(crate) mod input_tokens;
 pub(crate) mod interrupt;
 pub(crate) mod job_log;
 pub(crate) mod junit;
+pub(crate) mod larger_budget;
 pub(crate) mod notify;
 mod operator_command;
 pub(crate) mod outcomes;

@@ -141,7 +141,7 @@ pub(crate) fn pieces(
             cx.output.error(&Complaint::new(FailureCode::BudgetUsedUp, used_up, None));
         }
     }
-    tell_how_to_go_on(answer, terms, interrupted, (tree.run_id, &ending.reason, spent.unit), cx);
+    tell_how_to_go_on(answer, terms, interrupted, (tree.run_id, &ending.reason, &spent), cx);
     other_way.iter().for_each(|hint| cx.output.hint(NoteCode::AnswerWithout, hint));
     Ok(exit)
 }

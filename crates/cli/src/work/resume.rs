@@ -8,9 +8,7 @@ use offshoot_display::number::count;
 use offshoot_host::runtimes::EXEC;
 use offshoot_host::{Abandoned, HostError};
 use offshoot_merge::OnFailure;
-use offshoot_model::{
-    Admitted, AgentId, BudgetGrant, EventKind, MicroUsd, Payload, PiecesAgain, RootId,
-};
+use offshoot_model::{Admitted, AgentId, BudgetGrant, EventKind, Payload, PiecesAgain, RootId};
 use offshoot_policy::budget::Unit;
 use offshoot_spawner::{NewLimits, NotReopened, Piece, RootSpec, RunSpec, SpawnerError};
 use offshoot_split::{Cut, Split};
@@ -20,6 +18,7 @@ use super::earlier;
 use super::engine::{self, Engine};
 use super::input;
 use super::interrupt::Interrupts;
+use super::larger_budget::{enough, option};
 use super::outcomes::Outcomes;
 use super::pieces::{self, AnswerRules, PieceRun};
 use super::plan::Plan;
@@ -78,7 +77,7 @@ pub(crate) fn resume(
         let engine = Engine::start(config, &prepared, cx).await?;
         let is_plain = *choice == ResumeChoice::default();
         let abandoned = match engine.host.abandoned(root).await {
-            Ok(_) if !is_plain => return Err(not_reopened(&NotReopened::Alive, root)),
+            Ok(_) if !is_plain => return Err(not_reopened(&NotReopened::Alive, root, 0)),
             Ok(tree) => Some(tree),
             Err(HostError::Spawner(SpawnerError::Over)) => None,
             Err(error) => return Err(error.into()),
@@ -98,7 +97,7 @@ pub(crate) fn resume(
                         limits.budget_tokens =
                             tokens.map(|tokens| tokens.to_string()).or(limits.budget_tokens.take());
                         let why = NotReopened::Agent { agent, runtime, status };
-                        Err(not_reopened(&why, root).hint(format_args!(
+                        Err(not_reopened(&why, root, 0).hint(format_args!(
                             "`offshoot show {root}` shows its answer and what it did; to begin anew: {}",
                             anew(&plan, &task)
                         )))
@@ -258,7 +257,7 @@ async fn reopened(
     };
     let ended = engine.host.ended(root, again).await;
     let mut tree = ended.map_err(|error| match error {
-        HostError::Spawner(SpawnerError::NotReopened(why)) => not_reopened(&why, root),
+        HostError::Spawner(SpawnerError::NotReopened(why)) => not_reopened(&why, root, 0),
         error => error.into(),
     })?;
     let unanswered = tree.unanswered(pieces.len());
@@ -290,17 +289,17 @@ async fn reopened(
         budget: BudgetGrant { tokens: budget_tokens, usd: budget_usd },
     };
     tree.give(limits).map_err(|error| match error {
-        SpawnerError::NotReopened(why) => not_reopened(&why, root),
+        SpawnerError::NotReopened(why) => not_reopened(&why, root, again),
         error => engine::broken(&error),
     })?;
     Ok(Ok(tree))
 }
 
-/// A tree that does not go on in this way, with what to type.
-fn not_reopened(why: &NotReopened, root: RootId) -> Failure {
+/// A tree of which `open` pieces would run again and that does not go on in this way, with what to type.
+fn not_reopened(why: &NotReopened, root: RootId, open: usize) -> Failure {
     let amount = |unit: Unit, amount: u64| match unit {
-        Unit::Tokens => format!("--budget-tokens {amount}"),
-        Unit::Usd => format!("--budget-usd {}", MicroUsd::from_micros(amount)),
+        Unit::Tokens => option(offshoot_audit::Unit::Tokens, amount),
+        Unit::Usd => option(offshoot_audit::Unit::MicroUsd, amount),
     };
     let hint = match *why {
         NotReopened::Alive => {
@@ -315,8 +314,7 @@ fn not_reopened(why: &NotReopened, root: RootId) -> Failure {
             format!("`offshoot resume {root} --deadline 2h` gives it two hours from now on")
         }
         NotReopened::OutOfBudget { unit, granted, used, each } => {
-            let more = granted.max(used).max(each.unwrap_or(0)).saturating_mul(2);
-            let more = amount(unit, more);
+            let more = amount(unit, enough(granted, used, each.or(Some(used)), open));
             format!(
                 "`offshoot resume {root} {more}` gives it so much in all, with what it has used"
             )

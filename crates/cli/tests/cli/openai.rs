@@ -322,7 +322,7 @@ fn pieces_share_a_budget_until_it_is_used_up() {
     assert!(text.contains("7 of 40 pieces completed"), "{text}");
     let why = "33 runs  not started: $1.89 of $2.00 are used, and $0.27 were to be reserved";
     assert!(text.contains(why), "{text}");
-    assert!(text.contains(" --budget-usd USD` goes on with the rest"), "{text}");
+    assert!(text.contains(" --budget-usd 11.00` goes on with the rest"), "{text}");
     assert!(text.lines().filter(|line| line.contains("not started")).count() < 3, "{text}");
     place.run(&["audit", "last"]).expect_code(0);
     let piece = place.run(&["list", "--tree", "last", "--status", "completed", "--json"]).json();
@@ -351,7 +351,7 @@ fn pieces_share_a_budget_until_it_is_used_up() {
              and its last pieces used 0.27 each"
         );
         assert!(refused.stderr.contains(&why), "{}", refused.stderr);
-        assert!(refused.stderr.contains(" --budget-usd 4."), "{}", refused.stderr);
+        assert!(refused.stderr.contains(" --budget-usd 11.00`"), "{}", refused.stderr);
     }
     assert_eq!(listed(), before);
     // More money: eleven in all, and what was paid for is kept.

@@ -31,13 +31,13 @@ fn an_answer_without_the_pieces_that_a_budget_stopped_says_so() {
     let outcome = place.run(&[&MAP[..], &words].concat()).expect_code(0);
     assert_eq!(outcome.stdout().matches("fruit").count(), 2);
     let (used_up, way_on) =
-        ("the budget is used up: $0.54 of $0.54 are used", " --budget-usd USD` goes on with");
+        ("the budget is used up: $0.54 of $0.54 are used", " --budget-usd 1.70` goes on with");
     says(&outcome, &["warning: ", used_up, way_on]);
     // The same end without an answer.
     let words = ["name a fruit", "--budget-usd", "0.54", "in"];
     let outcome = place.run(&[&MAP[..], &words].concat()).expect_code(4);
     says(&outcome, &["error: the budget is used up", used_up, way_on]);
-    let resumed = place.run(&["resume", "last", "--budget-usd", "2"]).expect_code(0);
+    let resumed = place.run(&["resume", "last", "--budget-usd", "1.7"]).expect_code(0);
     assert_eq!(resumed.stdout().matches("fruit").count(), 6);
     assert_eq!(api.requests().len(), 8, "no piece is paid for twice");
     assert!(!resumed.stderr.contains("used up"), "{}", resumed.stderr);

@@ -7,6 +7,7 @@ use offshoot_spawner::FanAnswer;
 
 use super::super::engine::Engine;
 use super::super::interrupt::Interrupted;
+use super::super::larger_budget::{enough, option};
 use super::super::pieces::AnswerRules;
 use super::is_stopped;
 use crate::code::NoteCode;
@@ -19,7 +20,7 @@ pub(super) fn tell_how_to_go_on(
     answer: &FanAnswer,
     terms: &AnswerRules,
     interrupted: Interrupted,
-    (id, reason, spent): (RunId, &Reason, Option<Unit>),
+    (id, reason, spent): (RunId, &Reason, &Spent),
     cx: &Invocation,
 ) {
     let (completed, total) = (answer.completed, answer.total);
@@ -53,7 +54,7 @@ pub(super) fn tell_how_to_go_on(
     } else if answer.is_success()
         && !answer.failed.is_empty()
         && not_paid(answer).is_none()
-        && spent.is_none()
+        && spent.unit.is_none()
     {
         let failed = answer.failed.keys().any(|code| !is_stopped(code));
         let stopped = answer.failed.keys().any(|code| is_stopped(code));
@@ -97,9 +98,8 @@ const fn is_of_merge(error: &MergeError) -> bool {
 }
 
 /// Returns the options with which a tree that ended for this reason goes on; none where its answer stands.
-fn options_to_go_on(answer: &FanAnswer, reason: &Reason, spent: Option<Unit>) -> Option<String> {
-    let not_paid = not_paid(answer);
-    let is_for_money = not_paid.is_some() || spent.is_some();
+fn options_to_go_on(answer: &FanAnswer, reason: &Reason, spent: &Spent) -> Option<String> {
+    let is_for_money = not_paid(answer).is_some() || spent.unit.is_some();
     let refused_unit = refused_unit(answer);
     // All pieces were refused, and would be again.
     let has_begun = answer.completed > 0 || !answer.failed.is_empty() || refused_unit.is_some();
@@ -128,25 +128,12 @@ fn options_to_go_on(answer: &FanAnswer, reason: &Reason, spent: Option<Unit>) ->
     {
         options.push_str(" --cancelled");
     }
-    options.push_str(match (reason, spent) {
-        (Reason::Deadline, _) => " --deadline 2h",
-        (_, Some(unit)) => larger(unit),
-        (_, None) => match not_paid {
-            // Amounts of money are written so, and tokens are not.
-            Some(message) if message.contains('$') => larger(Unit::MicroUsd),
-            Some(_) => larger(Unit::Tokens),
-            None => refused_unit.map_or("", larger),
-        },
-    });
-    Some(options)
-}
-
-/// Returns the option that gives a tree a larger budget.
-const fn larger(unit: Unit) -> &'static str {
-    match unit {
-        Unit::Tokens => " --budget-tokens N",
-        Unit::MicroUsd => " --budget-usd USD",
+    match (reason, &spent.larger) {
+        (Reason::Deadline, _) => options.push_str(" --deadline 2h"),
+        (_, Some(larger)) => options.extend([" ", larger]),
+        (_, None) => {}
     }
+    Some(options)
 }
 
 /// Returns what a piece says that was not started because too little was left of the budget that the pieces share.
@@ -164,12 +151,14 @@ fn refused_unit(answer: &FanAnswer) -> Option<Unit> {
 }
 
 /// The budgets of a tree that have ended it, or pieces of it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Spent {
     /// The one that is used up.
     pub(super) used_up: Option<Account>,
-    /// The unit in which the tree has a budget that is to be larger where it goes on.
-    pub(super) unit: Option<Unit>,
+    /// The unit of the budget that has ended the tree, or pieces of it.
+    unit: Option<Unit>,
+    /// The option that gives the tree a larger budget where it goes on.
+    larger: Option<String>,
 }
 
 /// Returns the unit of the budget that a piece had no more of, where one has ended for that.
@@ -177,6 +166,13 @@ fn unit_of_ends(answer: &FanAnswer) -> Option<Unit> {
     let mut errors = answer.failures.iter().filter_map(|(_, piece)| piece.error.as_ref());
     let message = &errors.find(|error| error.code == "budget")?.message;
     Some(if message.contains("(usd)") { Unit::MicroUsd } else { Unit::Tokens })
+}
+
+/// Returns the unit of the budget of which a piece was not given its part, and was not started.
+fn unit_of_unpaid(answer: &FanAnswer) -> Option<Unit> {
+    // Amounts of money are written so, and tokens are not.
+    let of = |message: &str| if message.contains('$') { Unit::MicroUsd } else { Unit::Tokens };
+    not_paid(answer).map(of).or_else(|| refused_unit(answer))
 }
 
 /// Returns the budgets that have ended a tree for this reason, or pieces of it.
@@ -187,30 +183,44 @@ pub(super) fn spent_budget(
     reason: &Reason,
 ) -> Result<Spent, Failure> {
     let of_piece = unit_of_ends(answer);
-    let unit = match reason {
-        Reason::Budget { unit } if unit == "usd" => Some(Unit::MicroUsd),
-        Reason::Budget { .. } => Some(Unit::Tokens),
-        // Pieces that a budget above them stopped were cancelled.
-        _ if answer.is_success() && answer.failed.contains_key("cancelled") => None,
-        _ if of_piece.is_some() => of_piece,
-        _ => return Ok(Spent::default()),
+    // Pieces that a budget above them stopped were cancelled.
+    let stands = answer.is_success() && answer.failed.contains_key("cancelled");
+    let (unit, ends_tree) = match reason {
+        Reason::Budget { unit } if unit == "usd" => (Some(Unit::MicroUsd), true),
+        Reason::Budget { .. } => (Some(Unit::Tokens), true),
+        _ => (of_piece.filter(|_| !stands), false),
     };
+    let unpaid = unit_of_unpaid(answer);
+    if unit.is_none() && unpaid.is_none() && !stands {
+        return Ok(Spent::default());
+    }
     let mut audit = Audit::new();
     for event in engine.store.events(root, 0) {
         audit.apply(&event?);
     }
     let accounts = audit.balance(root.run());
-    let ends_tree = matches!(reason, Reason::Budget { .. });
     let is_used_up = |account: &&Account| match unit {
         Some(unit) if ends_tree => account.unit == unit,
         Some(unit) => account.unit == unit && account.free == 0,
-        None => account.free == 0,
+        None => stands && account.free == 0,
     };
     let used_up = accounts.iter().find(is_used_up).copied();
     // A piece may have a budget of its own where the tree has none.
     let is_of_tree = |unit: &Unit| accounts.iter().any(|account| account.unit == *unit);
     let unit = used_up.map(|account| account.unit).or(of_piece.filter(is_of_tree));
-    Ok(Spent { used_up, unit })
+    let short = unit.or(unpaid);
+    let account = accounts.iter().find(|account| Some(account.unit) == short);
+    let larger = account.map(|account| larger_budget(account, answer));
+    Ok(Spent { used_up, unit, larger })
+}
+
+/// Returns the option with which a tree has enough for its pieces that have no answer.
+fn larger_budget(account: &Account, answer: &FanAnswer) -> String {
+    let Account { unit, granted, used, overrun, .. } = *account;
+    let used = u64::try_from(used + overrun).unwrap_or(u64::MAX);
+    // What failed pieces have used is counted with those that completed: the others may fail as well.
+    let each = used.checked_div(answer.completed.into());
+    option(unit, enough(granted, used, each, answer.missing() as usize))
 }
 
 /// Says what was granted and used of a budget that is used up.
