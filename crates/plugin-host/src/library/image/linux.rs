@@ -7,9 +7,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::io::Errno;
 
 /// The most bytes of a name that the kernel takes.
 const LONGEST_NAME: usize = 249;
+
+/// A library is sealed at the latest with this try.
+const TRIES: u32 = 10;
 
 /// A copy of a library, named after it: debuggers and `/proc/PID/maps` show the name.
 #[derive(Debug)]
@@ -36,7 +40,15 @@ impl Image {
     /// Seals it: that was all of it, and it stays as it is.
     pub(in super::super) fn seal(&mut self) -> io::Result<()> {
         let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
-        Ok(fcntl_add_seals(&self.file, seals)?)
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match fcntl_add_seals(&self.file, seals) {
+                // The kernel itself may use a page for a moment, such as to move it. It waits a tenth of a second for that in each try.
+                Err(Errno::BUSY) if tries < TRIES => {}
+                sealed => return Ok(sealed?),
+            }
+        }
     }
 
     /// Returns the file, to be read.
@@ -52,9 +64,34 @@ impl Image {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::io::Read;
+    use std::sync::mpsc;
+    use std::{fs, thread};
+
+    use rustix::pipe::{SpliceFlags, pipe, splice};
 
     use super::*;
+
+    /// A page that is in a pipe is used until it is read.
+    #[test]
+    fn a_page_that_is_used_for_a_moment_is_waited_for() {
+        let mut image = Image::new(Path::new("x")).expect("there is memory");
+        image.add(b"a library").expect("there is memory");
+        let (out, into) = pipe().expect("there is memory");
+        let mut from = 0;
+        let moved = splice(&image.file, Some(&mut from), &into, None, 9, SpliceFlags::empty());
+        assert_eq!(moved, Ok(9));
+        let busy = fcntl_add_seals(&image.file, SealFlags::WRITE);
+        assert_eq!(busy, Err(Errno::BUSY), "the page is used");
+        let (begins, begun) = mpsc::channel();
+        let reader = thread::spawn(move || {
+            begun.recv().expect("it is sealed");
+            File::from(out).read_exact(&mut [0; 9]).expect("nine bytes are in it");
+        });
+        begins.send(()).expect("it waits");
+        image.seal().expect("the page is read meanwhile");
+        reader.join().expect("no panic");
+    }
 
     #[test]
     fn what_is_sealed_cannot_be_changed() {
