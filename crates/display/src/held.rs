@@ -217,7 +217,10 @@ fn paused(since: Timestamp) -> String {
 
 /// Says that runs wait for memory.
 fn memory(since: Timestamp) -> String {
-    format!("held until memory is free, since {}", number::moment(since))
+    format!(
+        "held until more memory is available (host.memoryKeep), since {}",
+        number::moment(since)
+    )
 }
 
 /// Says that runs wait for a slot of the host.

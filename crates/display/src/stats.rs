@@ -52,6 +52,8 @@ struct Sums {
 struct Counted {
     name: String,
     agent: String,
+    /// The model that was asked for, and the one that answers.
+    asked_for: Option<String>,
     model: Option<String>,
     depth: u32,
     root: RootId,
@@ -162,12 +164,15 @@ impl Stats {
                 self.sums.back_off.extend(run.backs_off.take().map(|since| at.since(since)));
                 self.sums.cut_off += u64::from(after.is_none() && run.started.is_some());
                 run.status = RunStatus::Queued;
+                // A further attempt begins with the model that was asked for.
+                run.model.clone_from(&run.asked_for);
                 run.waited +=
                     run.waits_since.take().map_or(Duration::ZERO, |since| at.since(since));
                 run.left = run.started.map(|_| at);
             }
             EventKind::FellBack { runtime, model, .. } => {
-                run.model = Some(model.as_ref().unwrap_or(runtime).to_string());
+                run.asked_for = Some(model.as_ref().unwrap_or(runtime).to_string());
+                run.model.clone_from(&run.asked_for);
             }
             EventKind::ModelChanged { model } => run.model = Some(model.to_string()),
             // A model that the settings of a runtime name is known by what is asked.
@@ -291,10 +296,12 @@ impl Stats {
             self.sums.take_back(status, &cause, admitted.instead);
         }
         let particulars = admitted.particulars.as_deref();
+        let model = particulars.and_then(|particulars| particulars.model.clone());
         let run = Counted {
             name: name(&admitted.agent, admitted.label.as_deref()),
             agent: admitted.agent.to_string(),
-            model: particulars.and_then(|particulars| particulars.model.clone()),
+            asked_for: model.clone(),
+            model,
             depth: admitted.depth,
             root: event.root,
             status: RunStatus::Queued,

@@ -162,12 +162,39 @@ struct AddressWrong {
 ///
 /// Fails if an option is unknown, or has a value that does not fit.
 pub fn check_options(config: &Config) -> Result<(), HostError> {
+    if let Some((place, _)) = fallbacks(config).find(|(_, runtime)| runtime == EXEC.name) {
+        let hint = "name a runtime of models there, such as claude or openai, or leave it out";
+        return Err(RuntimeError::new(NoModel { place }, hint).into());
+    }
     claude::check_options(config)?;
     let options = openai::options(config)?;
     options.check_address().map_err(|source| {
         let hint = source.hint();
         RuntimeError::new(AddressWrong { source }, hint).into()
     })
+}
+
+/// A runtime that is to take runs over, and runs no model.
+#[derive(Debug, thiserror::Error)]
+#[error("{place}: the runtime `{}` runs no model", EXEC.name)]
+struct NoModel {
+    place: String,
+}
+
+/// Returns the runtimes that are to take runs over, with their places in the configuration.
+fn fallbacks(config: &Config) -> impl Iterator<Item = (String, String)> {
+    let of_model = |place: String, model: Option<&Valued<ModelChoice>>| {
+        let all = model.into_iter().flat_map(|model| model.value.runtimes());
+        all.map(|fallback| (place.clone(), fallback.runtime.clone())).collect::<Vec<_>>()
+    };
+    let of_agents = config.agents().flat_map(move |agent| {
+        let own =
+            of_model(format!("model.fallbacks of the agent {}", agent.id()), agent.model.as_ref());
+        let below = format!("subagents.model.fallbacks of the agent {}", agent.id());
+        [own, of_model(below, agent.subagents.model.as_ref())].concat()
+    });
+    let of_limits = config.settings(config.default_agent()).model;
+    of_agents.chain(of_model("subagents.model.fallbacks".to_owned(), of_limits.as_ref()))
 }
 
 /// A name of a runtime that is not built in, and is nearly the name of one that is. A plugin may have it.
@@ -191,17 +218,6 @@ pub fn misspelt(config: &Config) -> Vec<MisspeltRuntime> {
         let runtime = agent.runtime.as_ref()?.value.clone();
         Some((format!("runtime of the agent {}", agent.id()), runtime))
     });
-    let of_model = |place: String, model: Option<&Valued<ModelChoice>>| {
-        let all = model.into_iter().flat_map(|model| model.value.runtimes());
-        all.map(|fallback| (place.clone(), fallback.runtime.clone())).collect::<Vec<_>>()
-    };
-    let fallbacks = config.agents().flat_map(|agent| {
-        let place = format!("model.fallbacks of the agent {}", agent.id());
-        of_model(place, agent.model.as_ref())
-    });
-    let of_limits = config.settings(config.default_agent()).model;
-    let of_limits = of_model("subagents.model.fallbacks".to_owned(), of_limits.as_ref());
-    let fallbacks = fallbacks.chain(of_limits);
     let names: Vec<&str> = BuiltInRuntime::names().collect();
     let near = |(place, name): (String, String)| {
         let is_known = BuiltInRuntime::of(&name).is_some() || config.runtime(&name).is_some();
@@ -209,7 +225,7 @@ pub fn misspelt(config: &Config) -> Vec<MisspeltRuntime> {
         let near = nearest(&name, &names).filter(|_| is_named_first || !is_known)?;
         (near != name).then_some(MisspeltRuntime { place, name, near })
     };
-    settings.chain(agents).chain(fallbacks).filter_map(near).collect()
+    settings.chain(agents).chain(fallbacks(config)).filter_map(near).collect()
 }
 
 /// Builds the runtimes that can be used here. `wanted` is the one of the tree, in this folder.

@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use serde_with::{DeserializeFromStr, SerializeDisplay};
 
+use crate::on_failure::OnFailure;
+
 /// A way to merge, as written after `--merge` and `--strategy`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, SerializeDisplay, DeserializeFromStr)]
 pub enum Strategy {
@@ -59,6 +61,11 @@ impl ParseStrategyError {
 const NOT_HERE: [&str; 1] = ["custom"];
 
 impl Strategy {
+    /// True if a result that did not complete can be treated so: a sum has no place for the envelope of a failure.
+    pub const fn takes(self, on_failure: OnFailure) -> bool {
+        !matches!((self, on_failure), (Self::Sum, OnFailure::Include))
+    }
+
     /// True if the answer can stand before all results are in.
     pub const fn may_end_early(self) -> bool {
         match self {

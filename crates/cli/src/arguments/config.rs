@@ -46,12 +46,13 @@ pub(crate) struct ResolveArguments {
 /// `offshoot config check`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Example:
+Examples:
+  offshoot config check
   offshoot config check .offshoot/config.toml")]
 pub(crate) struct CheckArguments {
-    /// The file, TOML or JSON5
+    /// The file, TOML or JSON5 [default: the whole configuration that holds in this folder]
     #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    pub(crate) file: Option<PathBuf>,
 }
 
 /// `offshoot config init`.

@@ -62,6 +62,8 @@ pub(crate) enum FailureCode {
     NotWithStages,
     /// `--merge quorum:N` asks for more equal answers than there are tasks or pieces.
     QuorumTooLarge,
+    /// `--on-failure include` is given with a merge in which a failure can have no place.
+    FailuresNotMerged,
     /// `--merge patch` is given to runs that would work in the files of the user.
     PatchWithoutFolder,
     /// `merge` is given limits, and nothing runs that they could hold.

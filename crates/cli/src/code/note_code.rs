@@ -30,20 +30,6 @@ pub(crate) enum NoteCode {
     EventsStay,
     /// A command about all trees of this user finds none.
     NoTreeRuns,
-    /// `doctor` says how much memory the computer has, and how the memory of runs is bounded.
-    ///
-    /// Text: what is available, if standstills are counted, and by what `maxMemoryBytes` is held to
-    HostMemory,
-    /// `doctor` says how many slots of `host.maxConcurrent` the trees of the user hold.
-    ///
-    /// Text: how many are taken, by how many trees, and how many trees wait
-    HostSlots,
-    /// `doctor` says what the trees of the user have spent today of `host.usdPerDay` and `host.tokensPerDay`.
-    ///
-    /// Text: what is spent or reserved of each limit that is set
-    DayBudget,
-    /// `doctor` finds that programs are metered, which may pass the meter by.
-    ProgramsMetered,
     /// `prices show` finds no price.
     NoPrices,
     /// `prices update` has only said what would change.
@@ -192,6 +178,12 @@ pub(crate) enum NoteCode {
     FewerAtOnce,
     /// A paid runtime is used, and no budget is set.
     CostBounded,
+    /// The files of a project are trusted, and are no configuration that can be used.
+    TrustedUnusable,
+    /// A budget is given to a program whose own use nothing counts.
+    ProgramUncounted,
+    /// A run has used more than its budget.
+    Overrun,
     /// The record cannot be written, or can be again.
     RecordTrouble,
     /// A merge by a judge has chosen an answer.

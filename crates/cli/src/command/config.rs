@@ -32,7 +32,7 @@ pub(crate) fn run(command: ConfigCommand, cx: &Invocation) -> Result<(), Failure
     match command {
         ConfigCommand::Show => show(cx),
         ConfigCommand::Resolve(arguments) => resolve(&arguments, cx),
-        ConfigCommand::Check(arguments) => check(&arguments.file, cx),
+        ConfigCommand::Check(arguments) => check(arguments.file.as_deref(), cx),
         ConfigCommand::Schema => cx.output.json(&schema()),
         ConfigCommand::Init(arguments) => init(&arguments, cx),
     }
@@ -62,11 +62,15 @@ fn resolve(arguments: &ResolveArguments, cx: &Invocation) -> Result<(), Failure>
     cx.output.result(&values, || cx.output.values("", &values))
 }
 
-/// `config check`: reads the configuration and says what is wrong with it.
-fn check(file: &Path, cx: &Invocation) -> Result<(), Failure> {
+/// `config check`: reads a file, or the whole configuration that holds here, and says what is wrong with it.
+fn check(file: Option<&Path>, cx: &Invocation) -> Result<(), Failure> {
     let problem =
         |complaint: &Complaint| json!({ "message": complaint.message, "hint": complaint.hint });
-    let read = load::file(cx, file).and_then(|config| {
+    let read = match file {
+        Some(file) => load::file(cx, file),
+        None => load::config(cx, &LimitArguments::default()),
+    };
+    let read = read.and_then(|config| {
         check_options(&config)
             .map_err(|error| Failure { exit: Exit::BadInput, ..Failure::from(error) })?;
         Ok(config)
@@ -122,7 +126,7 @@ fn check(file: &Path, cx: &Invocation) -> Result<(), Failure> {
         cx.output.warning(NoteCode::SettingWithoutEffect, text);
     }
     let warnings = undefined.len() + without_effect.len() + misspelt.len() + usize::from(lone);
-    let file = file.display();
+    let file = file.map_or("the configuration".into(), Path::to_string_lossy);
     cx.output.note(
         NoteCode::ConfigurationFine,
         match warnings {

@@ -30,6 +30,8 @@ struct Page<'a> {
     #[serde(flatten)]
     found: found::Found,
     supervisors: &'a [Checked],
+    /// Lines for people about the limits of the computer and of money.
+    limits: Vec<String>,
 }
 
 /// A supervisor, and what would end its agents.
@@ -60,22 +62,22 @@ pub(crate) fn run(arguments: &DoctorArguments, cx: &Invocation) -> Result<Exit, 
     let mut supervisors = registry.supervisors();
     supervisors.sort_by_key(|supervisor| (supervisor.process.pid, supervisor.socket.clone()));
     let found: Vec<Checked> = supervisors.into_iter().map(look).collect();
-    let page = Page { found: found::look(cx)?, supervisors: &found };
+    let limits = [host_limits(cx), money_limits(cx)].concat();
+    let page = Page { found: found::look(cx)?, supervisors: &found, limits };
     cx.output.result(&page, || {
         page.found.lines().iter().try_for_each(|line| cx.output.line(line))?;
         if found.is_empty() {
             cx.output.note(NoteCode::NoTreeRuns, "no tree of this user is running");
         }
-        found.iter().try_for_each(|found| cx.output.line(describe(found)))
+        found.iter().try_for_each(|found| cx.output.line(describe(found)))?;
+        page.limits.iter().try_for_each(|line| cx.output.line(line))
     })?;
-    describe_host(cx);
-    describe_money(cx);
     let holds = found.iter().all(|found| found.keeper.state == HOLDS);
     Ok(if holds { Exit::Done } else { Exit::AgentFailed })
 }
 
-/// Says what is found for the limits that the kernel holds to.
-fn describe_host(cx: &Invocation) {
+/// Returns lines about the limits that the kernel and the trees of the user hold to together.
+fn host_limits(cx: &Invocation) -> Vec<String> {
     let memory = match HostMemory::read() {
         Ok(HostMemory { total, available, stalled }) => {
             let counted = if stalled.is_some() { "are counted" } else { "are not counted" };
@@ -90,61 +92,51 @@ fn describe_host(cx: &Invocation) {
         true => "by control groups",
         false => "by address space, since no control group gives a controller of memory here",
     };
-    let text = format_args!("memory: {memory}; maxMemoryBytes is held to {way}");
-    cx.output.note(NoteCode::HostMemory, text);
+    let mut lines = vec![format!("memory: {memory}; maxMemoryBytes is held to {way}")];
     let state_home = cx.environment.state_home.as_deref();
     let of_all = SlotsTaken::of_user(state_home).map(|taken| vec![(String::new(), taken)]);
     let of_accounts = SlotsTaken::of_accounts(state_home);
-    describe_slots(cx, "host.maxConcurrent", of_all);
-    describe_slots(
-        cx,
-        "host.maxConcurrentPerAccount",
-        of_accounts.map(|accounts| {
-            accounts.into_iter().map(|(name, taken)| (format!(" of {name}"), taken)).collect()
-        }),
-    );
+    lines.extend(slots_taken("host.maxConcurrent", of_all));
+    let of_accounts = of_accounts.map(|accounts| {
+        accounts.into_iter().map(|(name, taken)| (format!(" of {name}"), taken)).collect()
+    });
+    lines.extend(slots_taken("host.maxConcurrentPerAccount", of_accounts));
+    lines
 }
 
-/// Says how many slots of a key are taken, where trees count them.
-fn describe_slots(cx: &Invocation, key: &str, taken: io::Result<Vec<(String, SlotsTaken)>>) {
-    let taken = match taken {
-        Ok(taken) => taken,
-        Err(error) => {
-            let text = format_args!("{key}: what is taken cannot be read: {error}");
-            return cx.output.note(NoteCode::HostSlots, text);
-        }
-    };
-    for (of, SlotsTaken { max, slots, trees, waiting }) in taken {
-        // No tree counts.
-        if max == 0 {
-            continue;
-        }
-        let trees = if trees == 1 { "1 tree".to_owned() } else { format!("{trees} trees") };
-        let text = format_args!(
-            "{key}: {slots} of {max} slots{of} are taken by {trees}; trees that wait for one: {waiting}"
-        );
-        cx.output.note(NoteCode::HostSlots, text);
+/// Returns lines about the slots of a key that are taken, where trees count them.
+fn slots_taken(key: &str, taken: io::Result<Vec<(String, SlotsTaken)>>) -> Vec<String> {
+    match taken {
+        // No tree counts those without a bound.
+        Ok(taken) => taken
+            .iter()
+            .filter(|(_, taken)| taken.max > 0)
+            .map(|(of, SlotsTaken { max, slots, trees, waiting })| {
+                let trees =
+                    if *trees == 1 { "1 tree".to_owned() } else { format!("{trees} trees") };
+                format!("{key}: {slots} of {max} slots{of} are taken by {trees}; trees that wait for one: {waiting}")
+            })
+            .collect(),
+        Err(error) => vec![format!("{key}: what is taken cannot be read: {error}")],
     }
 }
 
-/// Says what is found for the limits on money.
-fn describe_money(cx: &Invocation) {
+/// Returns lines about the limits on money.
+fn money_limits(cx: &Invocation) -> Vec<String> {
     // What is wrong with the configuration is for other commands to say.
-    let Ok(config) = load::config(cx, &LimitArguments::default()) else { return };
+    let Ok(config) = load::config(cx, &LimitArguments::default()) else { return Vec::new() };
     let state_home = cx.environment.state_home.as_deref();
-    match DayBudget::lines(state_home, config.host(), SystemClock.now()) {
-        Ok(lines) => lines.iter().for_each(|line| cx.output.note(NoteCode::DayBudget, line)),
-        Err(error) => {
-            let text = format_args!("what trees spend in a day cannot be read: {error}");
-            cx.output.note(NoteCode::DayBudget, text);
-        }
-    }
-    let Some(exec) = config.runtime(EXEC.name) else { return };
+    let mut lines = match DayBudget::lines(state_home, config.host(), SystemClock.now()) {
+        Ok(lines) => lines,
+        Err(error) => vec![format!("what trees spend in a day cannot be read: {error}")],
+    };
+    let Some(exec) = config.runtime(EXEC.name) else { return lines };
     let is_metered = exec.meter.as_ref().is_some_and(|meter| meter.value == MeterMode::On);
     if is_metered && exec.cost.is_none() {
         let text = "meter: a program that ignores its base URL passes it by, and what it costs is not known; with runtimes.exec.cost = \"none\" it costs nothing";
-        cx.output.note(NoteCode::ProgramsMetered, text);
+        lines.push(text.to_owned());
     }
+    lines
 }
 
 const HOLDS: &str = "holds";

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use offshoot_model::{ContentHash, path_text};
 use serde::Serialize;
 
-use crate::arguments::TrustArguments;
+use crate::arguments::{LimitArguments, TrustArguments};
 use crate::code::{FailureCode, NoteCode};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -95,7 +95,15 @@ fn add(
             );
         }
         Ok(())
-    })
+    })?;
+    // What is trusted is read from now on, and what is wrong in it stops each command here.
+    let is_read = cx.environment.working_folder.starts_with(&added.folder);
+    if is_read && let Err(failure) = load::config(cx, &LimitArguments::default()) {
+        let wrong = failure.complaints.first().map_or("", |complaint| &complaint.message);
+        let text = format_args!("the configuration is trusted now, and cannot be used: {wrong}");
+        cx.output.warning(NoteCode::TrustedUnusable, text);
+    }
+    Ok(())
 }
 
 /// `trust --remove`: forgets a project.

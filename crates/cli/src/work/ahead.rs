@@ -178,7 +178,11 @@ impl Ahead {
             self.day_refusal.iter().map(|why| format!("day: refused before it starts: {why}")),
         );
         if let Some(Memory { available, kept }) = self.memory {
-            let is_short = if available < kept { "; one run starts after the other" } else { "" };
+            let is_short = if available < kept {
+                " (host.memoryKeep), so that only one run works at a time until there is more"
+            } else {
+                ""
+            };
             let [available, kept] = [available, kept].map(number::bytes);
             lines.push(format!("memory: {available} available, {kept} kept{is_short}"));
         }

@@ -79,6 +79,15 @@ impl AnswerRules {
                 .hint("offshoot fanout --isolation worktree --merge patch --check COMMAND"));
         }
         let (on_failure, max_fail) = (arguments.on_failure, arguments.max_fail);
+        if let Merging::Strategy(strategy) = &merging
+            && !strategy.takes(on_failure)
+        {
+            let message = format!(
+                "--merge {strategy} cannot have --on-failure {on_failure}: a failed piece has no number"
+            );
+            return Err(Failure::input(FailureCode::FailuresNotMerged, message)
+                .hint("take --on-failure skip, or --merge concatenate"));
+        }
         Ok(Self { merging, check, on_failure, max_fail, separator })
     }
 

@@ -21,7 +21,7 @@ use programs::{Programs, Run};
 use super::plan::Plan;
 use super::schema;
 use super::task::Task;
-use crate::arguments::WorkArguments;
+use crate::arguments::{LimitArguments, WorkArguments};
 use crate::code::{FailureCode, NoteCode};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -239,6 +239,9 @@ pub(crate) fn prepare_tasks(
     let mut config = config;
     for (runtime, cost) in costs {
         match cost {
+            CostKnowledge::None if is_uncounted(&config, &runtime, &arguments.limits) => {
+                cx.output.note(NoteCode::ProgramUncounted, UNCOUNTED);
+            }
             CostKnowledge::None => {}
             _ if is_said_to_be_free(&config, &runtime) => {}
             CostKnowledge::Metered | CostKnowledge::Reported | CostKnowledge::Bounded => {
@@ -391,6 +394,16 @@ fn of_the_day(config: Config, layers: Loader, agent: &AgentId) -> Result<Config,
         layers.set(format!("agents.defaults.subagents.budget.{unit}"), "0")
     };
     load::finish(units.fold(layers, set))
+}
+
+/// Said of a program under a budget that counts nothing of it.
+const UNCOUNTED: &str = "nothing counts what this program itself asks of models: its budget bounds the agents that it starts. With runtimes.exec.meter = \"on\" its own requests count too";
+
+/// True if a budget is given to a program whose own use nothing counts, and of which the configuration does not say that it costs nothing.
+fn is_uncounted(config: &Config, runtime: &str, limits: &LimitArguments) -> bool {
+    let has_budget = limits.budget_usd.is_some() || limits.budget_tokens.is_some();
+    let is_said = config.runtime(runtime).is_some_and(|settings| settings.cost.is_some());
+    has_budget && runtime == EXEC.name && !is_said
 }
 
 /// True if the configuration says that calls of a runtime cost nothing. Where the trees of a day are bounded together, each has a budget

@@ -6,11 +6,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use offshoot_display::json::Document;
-use offshoot_display::neutral;
+use offshoot_display::{neutral, number};
 use offshoot_merge::MergeError;
 use offshoot_model::{
-    AgentId, CancelledBy, Changes, Chosen, Cost, Envelope, EnvelopeError, Reason, Refusal,
-    RefusalCode, RootId, RunId, RunStatus, SessionKey, TreeNode, Usage,
+    AgentId, CancelledBy, Changes, Chosen, Cost, Envelope, EnvelopeError, EventKind, Reason,
+    Refusal, RefusalCode, RootId, RunId, RunStatus, SessionKey, TreeNode, Usage,
 };
 use offshoot_spawner::FanAnswer;
 use serde::Serialize;
@@ -202,6 +202,14 @@ pub(crate) fn run(
     } else if !printed {
         answer(engine, envelope, cx)?;
     }
+    // A record that cannot be read does not change how the run has ended.
+    if let Ok(Some((tokens, micro_usd))) = overrun(engine, root, envelope.run_id) {
+        let beyond = number::amounts(tokens, micro_usd);
+        cx.output.warning(
+            NoteCode::Overrun,
+            format_args!("it used {beyond} more than its budget: an answer under way when a budget is reached is paid for"),
+        );
+    }
     if let Some(changes) = envelope.changes.as_ref().filter(|changes| changes.patch.is_some()) {
         let run = envelope.run_id;
         cx.output.note(NoteCode::FilesChanged, format_args!(
@@ -219,6 +227,21 @@ pub(crate) fn run(
         (Interrupted::No, Some(error)) => exit_of(&error.code),
         (Interrupted::No, None) => Exit::Done,
     })
+}
+
+/// Returns the tokens and millionths of a dollar that a run has used beyond its budget, with all that was below it; none where it has not.
+fn overrun(engine: &Engine, root: RootId, run: RunId) -> Result<Option<(u64, u64)>, Failure> {
+    let mut found = None;
+    for event in engine.store.events(root, 0) {
+        let event = event?;
+        match event.kind {
+            EventKind::Overrun { tokens, micro_usd } if event.run == run => {
+                found = Some((tokens, micro_usd));
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
 }
 
 /// Prints the output of a run, where there is any or the run completed.
@@ -302,8 +325,8 @@ fn tell_what_failed(
     advice.take(ADVICE).for_each(|hint| cx.output.hint(NoteCode::AdviceOfEnd, hint));
     if answer.cut_short == Some(CancelledBy::MaxFail) {
         let most = terms.max_fail.unwrap_or(0);
-        let message =
-            format!("more than {most} pieces did not complete, so the rest was cancelled");
+        let pieces = number::many(most.into(), "piece");
+        let message = format!("more than {pieces} did not complete, so the rest was cancelled");
         let hint = "--max-fail N permits more; without it all pieces run".to_owned();
         cx.output.error(&Complaint::new(FailureCode::TooManyFailed, message, Some(hint)));
     }

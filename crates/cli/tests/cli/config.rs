@@ -34,6 +34,28 @@ fn a_runtime_whose_name_is_nearly_right_is_told() {
     }
 }
 
+/// A program cannot go on with the task of a model.
+#[test]
+fn a_fallback_that_runs_no_model_is_refused() {
+    let place = Place::new();
+    let fallbacks = "fallbacks = [\"small\", { runtime = \"exec\" }]\n";
+    let of_agent = format!("[[agents.list]]\nid = \"b\"\n[agents.list.model]\n{fallbacks}");
+    let of_those_below =
+        format!("[[agents.list]]\nid = \"b\"\n[agents.list.subagents.model]\n{fallbacks}");
+    let of_all = format!("[agents.defaults.subagents.model]\n{fallbacks}");
+    for (text, at) in [
+        (of_agent, "model.fallbacks of the agent b"),
+        (of_those_below, "subagents.model.fallbacks of the agent b"),
+        (of_all, "subagents.model.fallbacks"),
+    ] {
+        place.file("c.toml", text);
+        let said = format!("{at}: the runtime `exec` runs no model");
+        let checked = place.run(&["config", "check", "c.toml"]).expect_code(2).text();
+        assert!(checked.contains(&said), "{checked}");
+        assert!(checked.contains("hint: name a runtime of models"), "{checked}");
+    }
+}
+
 /// Keys of another system are accepted, so that its file can be used as it is. Where one is called as a limit is, that is said.
 #[test]
 fn a_limit_in_the_place_of_another_system_is_told() {

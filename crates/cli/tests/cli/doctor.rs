@@ -49,6 +49,9 @@ fn doctor_says_which_programs_there_are_and_how_they_log_in() {
     assert_eq!((&claude["name"], &claude["version"]), (&"claude".into(), &"9.8.7".into()));
     assert_eq!(claude["path"], other.to_str().expect("the path is text"));
     assert_eq!(page["dataFolder"]["trees"], serde_json::Value::Null);
+    let mut limits =
+        page["limits"].as_array().expect("lines").iter().filter_map(|line| line.as_str());
+    assert!(limits.any(|line| line.starts_with("memory: ")), "{page}");
     assert!(page["supervisors"].is_array(), "{page}");
     assert!(page["descriptors"]["now"].is_u64(), "{page}");
     // Each program has its own word for where its settings are.

@@ -166,3 +166,27 @@ fn a_quorum_has_as_many_answers_as_it_needs() {
     let printed = inside.stdout();
     assert!(printed.starts_with("2\n") && printed.lines().count() == 3, "{}", inside.text());
 }
+
+/// A failed piece has no number, so that each failure would lose the sum after all pieces were paid for.
+#[test]
+fn a_sum_takes_no_failures_in_place_of_numbers() {
+    let place = Place::new();
+    place.file("in", "1\n2\n");
+    let words = ["map", "--merge", "sum", "--split", "lines:1", "--on-failure"];
+    let refused = place.run(&[&words[..], &["include", "in", "--", "cat"]].concat()).expect_code(2);
+    for said in ["--merge sum cannot have --on-failure include", "--on-failure skip"] {
+        assert!(refused.stderr.contains(said), "{}", refused.stderr);
+    }
+    let none = place.run(&["list", "--all", "--json"]).json();
+    assert_eq!(none.as_array().map(Vec::len), Some(0), "nothing was started");
+    // One that asks from inside a tree is told the same.
+    let outcome = place.tree(
+        &[],
+        "printf '2\\n3\\n' > part\n\
+         \"$OFFSHOOT\" map --merge sum --on-failure include --split lines:1 part -- cat 2>&1 || true",
+    );
+    let said = outcome.expect_code(0).text();
+    assert!(said.contains("--merge sum cannot have --on-failure include"), "{said}");
+    let skips = place.run(&[&words[..], &["skip", "in", "--", "cat"]].concat()).expect_code(0);
+    assert_eq!(skips.stdout(), "3\n");
+}

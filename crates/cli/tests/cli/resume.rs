@@ -588,7 +588,8 @@ fn failures_before_the_supervisor_was_killed_count_at_once() {
         place.file("go", "");
         let resumed = place.run(&["resume"]).expect_code(1);
         let most = forged.unwrap_or(2);
-        let said = format!("more than {most} pieces did not complete");
+        let pieces = if most == 1 { "piece" } else { "pieces" };
+        let said = format!("more than {most} {pieces} did not complete");
         assert!(resumed.stderr.contains(&said), "{}", resumed.stderr);
         let ran = [1, 2, 3, 4, 5, 6].map(|line| ran(&place, line));
         assert_eq!(ran, [1, 1, 1 + ran_again, 0, 0, 0], "{}", resumed.stderr);

@@ -266,3 +266,17 @@ fn a_result_that_an_option_names_makes_no_other_project_of_it() {
     place.file("p/run.sh", "evil");
     assert!(!is_trusted());
 }
+
+/// Each command reads the files that are trusted, so one that cannot be used is named at once.
+#[test]
+fn a_file_that_is_no_configuration_is_named_as_it_is_trusted() {
+    let place = Place::new();
+    place.file(".offshoot/config.toml", "[agents.defaults.subagents]\nmaxDepht = 2\n");
+    let trusted = place.run(&["trust"]).expect_code(0);
+    let said = "the configuration is trusted now, and cannot be used";
+    assert!(trusted.stderr.contains(said), "{}", trusted.stderr);
+    assert!(trusted.stderr.contains("maxDepht"), "{}", trusted.stderr);
+    place.file(".offshoot/config.toml", "[agents.defaults.subagents]\nmaxDepth = 2\n");
+    let right = place.run(&["trust"]).expect_code(0);
+    assert!(!right.stderr.contains(said), "{}", right.stderr);
+}

@@ -40,6 +40,11 @@ impl TreeService {
             return Err(invalid("merge", message));
         }
         if let Merging::Strategy(ours) = merging {
+            if !ours.takes(on_failure) {
+                let message =
+                    format!("`{ours}` cannot have `{on_failure}`: a failed run has no number");
+                return Err(invalid("merge.onFailure", message));
+            }
             let gathering = Gathering::by_strategy(ours, on_failure, values);
             return Ok(match separator {
                 Some(separator) => gathering.separate_by(separator),

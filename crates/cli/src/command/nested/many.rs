@@ -123,8 +123,8 @@ impl Order {
         let spawned = SpawnedMany { children: answers, waited: Some(waited) };
         let exit = report(supervisor, spawned, printed, cx).await?;
         let Some(most) = self.terms.max_fail.filter(|_| cut_short) else { return Ok(exit) };
-        let message =
-            format!("more than {most} pieces did not complete, so the rest was cancelled");
+        let pieces = offshoot_display::number::many(most.into(), "piece");
+        let message = format!("more than {pieces} did not complete, so the rest was cancelled");
         let hint = "--max-fail N permits more; without it all pieces run".to_owned();
         cx.output.error(&Complaint::new(FailureCode::TooManyFailed, message, Some(hint)));
         Ok(if exit == Exit::Done { Exit::AgentFailed } else { exit })
