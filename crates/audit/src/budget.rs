@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use offshoot_model::{Cost, Ending, Grant, RunId, Usage};
+use offshoot_model::{Cost, Ending, Grant, MicroUsd, RunId, Usage, number};
 
 use crate::findings::{Account, Unit};
 
@@ -72,7 +72,7 @@ impl Books {
     pub(crate) fn open(&mut self, run: RunId, parent: Option<RunId>, grant: &Grant) -> Vec<String> {
         let Grant { budget: grant, pooled, .. } = grant;
         let pooled = [pooled.tokens, pooled.usd];
-        let amounts = [grant.tokens, grant.usd.map(offshoot_model::MicroUsd::as_micros)];
+        let amounts = [grant.tokens, grant.usd.map(MicroUsd::as_micros)];
         let mut broken = Vec::new();
         for (at, amount) in amounts.into_iter().enumerate() {
             let free = parent.and_then(|parent| self.accounts.get(&parent)?.sums[at].free());
@@ -296,8 +296,15 @@ impl Books {
             let unpriced = tokens.saturating_sub(entry.priced_tokens);
             let spent = (more * unpriced).checked_div(priced).unwrap_or(0);
             if spent > 0 && u128::from(micro_usd) + spent > free {
+                let dollars = |micros: u128| {
+                    let micros = u64::try_from(micros).unwrap_or(u64::MAX);
+                    number::exact_dollars(MicroUsd::from_micros(micros))
+                };
                 let message = format!(
-                    "was promised {micro_usd} millionths of a dollar of {free} that were free, and its parent had spent {spent} of these"
+                    "was promised {} of {} that were free, and its parent had spent {} of these",
+                    dollars(micro_usd.into()),
+                    dollars(free),
+                    dollars(spent)
                 );
                 self.belated.push((child, message));
             }

@@ -87,7 +87,7 @@ impl TreeMeter {
 impl MeterDesk {
     /// Lets a run in that is about to start; none where its runtime is not metered.
     pub(crate) fn admit(&self, order: MeterOrder<'_>) -> Result<Option<MeterPass>, String> {
-        let MeterOrder { run, runtime, left, allows_unknown_cost } = order;
+        let MeterOrder { run, runtime, left, allows_unknown_cost, pauses_at_cap } = order;
         let Some(metered) = self.metering.runtime(runtime) else { return Ok(None) };
         let metered = metered.as_ref().map_err(|error| format!("{error}; {}", error.hint()))?;
         // Without random numbers any ticket could be guessed.
@@ -100,6 +100,7 @@ impl MeterDesk {
             allow_unknown_cost: allows_unknown_cost,
             allow_server_tools: false,
             output_limit,
+            shortens: !pauses_at_cap,
             upstreams: metered.upstreams.clone(),
             plugin: metered.plugin_processes(),
         };
@@ -143,7 +144,9 @@ async fn decide(mut asks: mpsc::UnboundedReceiver<Ask>, agents: Agents) {
         };
         match ask {
             None => return,
-            Some(Ask::Reserve(Reserve { run, request, model, bound, is_last, answer, .. })) => {
+            Some(Ask::Reserve(reserve)) => {
+                let Reserve { run, request, model, bound, is_last, is_shortened, answer, .. } =
+                    reserve;
                 let asked = ModelRequest {
                     run,
                     request: request.0,
@@ -151,6 +154,7 @@ async fn decide(mut asks: mpsc::UnboundedReceiver<Ask>, agents: Agents) {
                     tokens: bound.tokens(),
                     usd: bound.dollars(),
                     is_last,
+                    is_shortened,
                 };
                 let verdict = agents.request_asked(asked);
                 waiting.spawn(async move {

@@ -47,6 +47,8 @@ pub struct Reserve {
     pub bound: Bound,
     /// True if it does not come again with a smaller bound.
     pub is_last: bool,
+    /// True if its answer may be shorter than it was to be, because the longer one was too much.
+    pub is_shortened: bool,
     /// For the verdict. It may come later, once others have settled: until then the request is held, and whatever is reserved for it has to be
     /// given back when its [`Ask::Settle`] comes.
     pub answer: oneshot::Sender<Verdict>,

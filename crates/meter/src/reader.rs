@@ -115,6 +115,7 @@ impl Reader {
                 while let Some(Ok(event)) = events.decoder.next(&mut end) {
                     read(self.protocol, &event, report);
                 }
+                report.all_came(self.protocol);
                 passing.extend(held.into_iter().flatten());
             }
         }

@@ -70,8 +70,9 @@ impl Reservation {
         }
     }
 
-    /// Asks the owner, whose answer may take a while; none where there is no owner any more. `is_last` says that no smaller bound follows.
-    pub(crate) async fn ask(&mut self, is_last: bool) -> Option<Verdict> {
+    /// Asks the owner, whose answer may take a while; none where there is no owner any more. `is_last` says that no smaller bound follows, and `is_shortened`
+    /// that a larger one was too much.
+    pub(crate) async fn ask(&mut self, is_last: bool, is_shortened: bool) -> Option<Verdict> {
         let (answer, verdict) = oneshot::channel();
         let reserve = Reserve {
             run: self.run,
@@ -80,6 +81,7 @@ impl Reservation {
             model: self.model.clone(),
             bound: self.bound.clone(),
             is_last,
+            is_shortened,
             answer,
         };
         self.open = true;

@@ -29,6 +29,9 @@ pub struct Terms {
     pub allow_server_tools: bool,
     /// The limit that is written into a request without one; none for what the price of the model says, or what is built in.
     pub output_limit: Option<u64>,
+    /// True if half of a limit that the meter has written is asked for where a request is too much, and half of that again. A run that is to wait
+    /// for more budget is given no shorter answers instead.
+    pub shortens: bool,
     /// The providers to which requests go, by the protocol that they speak.
     pub upstreams: HashMap<Provider, Upstream>,
     /// The plugin that asks for the run, beside the processes of the run itself. None where the runtime is built in.

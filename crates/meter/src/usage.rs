@@ -54,9 +54,14 @@ impl Report {
         }
     }
 
-    /// Takes the end of the answer: what it told so far is all that it used.
+    /// Takes the end of the answer, which it has told itself.
     pub(crate) fn end(&mut self, protocol: Protocol) {
         self.ended = true;
+        self.all_came(protocol);
+    }
+
+    /// Nothing more comes: the numbers that it told so far are those of all.
+    pub(crate) fn all_came(&mut self, protocol: Protocol) {
         if protocol == Protocol::Chat {
             self.output_known |= self.input_known;
         }

@@ -96,10 +96,13 @@ pub enum Reason {
     },
     /// The model's turns were used up.
     TurnLimit,
-    /// The budget of the run was used up.
+    /// The budget of the run was used up, or was too small for its next request to a model.
     Budget {
         /// `tokens` or `usd`.
         unit: String,
+        /// The request that was too large; none where the budget was used up.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<RequestShortage>,
     },
     /// The budget that the pieces of a tree share has too little left to start this one, and no other piece was running that
     /// could have left some of its part.
@@ -199,6 +202,23 @@ pub enum Reason {
     /// A root for a client from outside: the client closed its connection, or ended its server. Both look the same where
     /// the client had done its work and where it was killed.
     ClientGone,
+}
+
+/// A request to a model that may use more than its run has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RequestShortage {
+    /// The amount that the request may use, in tokens or millionths of a dollar.
+    pub bound: u64,
+    /// The amount that the run had left.
+    pub left: u64,
+}
+
+/// Returns an amount of tokens, or of millionths of a dollar where the unit is `usd`, as people read it.
+fn in_unit(unit: &str, amount: u64) -> String {
+    match unit {
+        "usd" => number::exact_dollars(MicroUsd::from_micros(amount)),
+        _ => number::tokens(TokenCount::Known(amount)),
+    }
 }
 
 /// The party that cancelled a run.
@@ -392,12 +412,14 @@ impl fmt::Display for Reason {
             Self::RuntimeError { message, .. } => write!(f, "runtime error: {message}"),
             Self::PluginPanic { message } => write!(f, "plugin panicked: {message}"),
             Self::TurnLimit => f.write_str("out of turns"),
-            Self::Budget { unit } => write!(f, "out of budget ({unit})"),
+            Self::Budget { unit, request } => {
+                write!(f, "out of budget ({unit})")?;
+                let Some(RequestShortage { bound, left }) = *request else { return Ok(()) };
+                let [bound, left] = [bound, left].map(|amount| in_unit(unit, amount));
+                write!(f, ": its next request to a model may cost {bound}, and it has {left} left")
+            }
             Self::BudgetPool { unit, granted, used, asked } => {
-                let amount = |amount: u64| match unit.as_str() {
-                    "usd" => number::exact_dollars(MicroUsd::from_micros(amount)),
-                    _ => number::tokens(TokenCount::Known(amount)),
-                };
+                let amount = |amount: u64| in_unit(unit, amount);
                 let [granted, used, asked] = [*granted, *used, *asked].map(amount);
                 write!(
                     f,
@@ -426,14 +448,17 @@ impl fmt::Display for Reason {
                 write!(f, "its answer does not match its schema: {path}{gap}{message}")
             }
             Self::Quota { window, until } => {
-                f.write_str("the quota of its account is used up, or down to what is kept")?;
+                f.write_str("its account has no quota left for it")?;
                 if let Some(window) = window {
                     write!(f, " ({window})")?;
                 }
                 until.map_or(Ok(()), |until| write!(f, ", until {}", number::moment(until)))
             }
             Self::ParkLimit { seconds } => {
-                write!(f, "the tree had waited for a quota for {seconds} s, and no longer it may")
+                write!(
+                    f,
+                    "its tree waited {seconds} s for the reset of a quota, which is the most that quota.maxParkSeconds allows"
+                )
             }
             Self::Deadline => f.write_str("the deadline has passed"),
             Self::Cancelled { by } => write!(f, "cancelled by {by}"),

@@ -71,7 +71,7 @@ pub use cost::{Cost, CostKnowledge, MicroUsd, ParseUsdError};
 pub use delegated::{Delegated, Directly, FitScore};
 pub use delegation_context::{DelegationContext, TraceStep, bounded_request};
 pub use duration_text::{parse_duration, parse_seconds};
-pub use ending::{CancelledBy, Ending, Reason};
+pub use ending::{CancelledBy, Ending, Reason, RequestShortage};
 pub use envelope::{Envelope, EnvelopeError};
 pub use event::{
     Admitted, BootId, Chosen, Event, EventClass, EventKind, InputRange, KeeperFault, MergeSummary,

@@ -63,6 +63,9 @@ impl Reason {
                 no(Some("the plugin has a defect: update it, or use another runtime"))
             }
             Self::TurnLimit => no(Some("raise maxTurns of the agent, or give it a smaller task")),
+            Self::Budget { request: Some(_), .. } => no(Some(
+                "raise the budget, or ask for less; where the program names the longest answer (max_tokens), a shorter one costs less",
+            )),
             Self::Budget { .. } => no(Some("raise the budget, or ask for less")),
             Self::BudgetPool { .. } => {
                 no(Some("`offshoot resume RUN` with a larger budget starts what was not started"))
@@ -93,7 +96,7 @@ impl Reason {
                 "run it again, or ask for a form that it can answer in; its answer is kept as it is",
             )),
             Self::Quota { .. } => yes(Some(
-                "run it again after the reset; `agents.defaults.subagents.quota.onWall: park` waits for it where the run can be continued or repeated",
+                "run it again after the reset; with `quota.onWall: park` a run waits for it that its runtime can continue, or that may be repeated (`onInterrupt: rerun`)",
             )),
             Self::ParkLimit { .. } => no(Some(
                 "`offshoot resume RUN` goes on after the reset; agents.defaults.subagents.quota.maxParkSeconds says how long a tree waits",
@@ -178,7 +181,7 @@ mod tests {
             (Reason::RuntimeError { message: text(), retryable: false }, false, None),
             (Reason::PluginPanic { message: text() }, false, Some("plugin")),
             (Reason::TurnLimit, false, Some("maxTurns")),
-            (Reason::Budget { unit: text() }, false, Some("budget")),
+            (Reason::Budget { unit: text(), request: None }, false, Some("budget")),
             (
                 Reason::BudgetPool { unit: text(), granted: 1, used: 1, asked: 1 },
                 false,

@@ -110,7 +110,7 @@ fn the_status_follows_from_the_reason() {
         (Reason::RuntimeError { message: text(), retryable: true }, RunStatus::Failed, true),
         (Reason::PluginPanic { message: text() }, RunStatus::Failed, true),
         (Reason::TurnLimit, RunStatus::Failed, false),
-        (Reason::Budget { unit: text() }, RunStatus::Failed, false),
+        (Reason::Budget { unit: text(), request: None }, RunStatus::Failed, false),
         (Reason::PiecesFailed { failed: 1, total: 2 }, RunStatus::Failed, false),
         (Reason::NotRecorded { message: text() }, RunStatus::Failed, false),
         (Reason::Isolation { message: text() }, RunStatus::Failed, false),
@@ -168,7 +168,7 @@ fn an_envelope_tells_the_answer_and_the_error_beside_it() {
     assert_eq!(json["error"]["message"], "exited with code 7: disk on fire");
     assert_eq!(json["error"]["parentCanRetry"], true);
     assert_eq!(json["error"]["said"], serde_json::Value::Null);
-    ending.reason = Reason::Budget { unit: "usd".into() };
+    ending.reason = Reason::Budget { unit: "usd".into(), request: None };
     let printed = "{\"error\": \"x\", \"parent_can_retry\": true}";
     ending.said = SaidError::read(printed).map(Box::new);
     let envelope = Envelope::of(&ending, key(), run(1), AgentId::main(), 1);

@@ -115,7 +115,7 @@ pub fn argv(parts: Parts<'_>) -> Result<Vec<OsString>, Reason> {
     }
     match launch.grant.budget.usd {
         Some(usd) if usd == MicroUsd::default() => {
-            return Err(Reason::Budget { unit: "usd".to_owned() });
+            return Err(Reason::Budget { unit: "usd".to_owned(), request: None });
         }
         Some(usd) => argv.pair("--max-budget-usd", usd.to_string()),
         None => {}

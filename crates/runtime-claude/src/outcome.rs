@@ -93,7 +93,7 @@ fn wall(quota: &Quota) -> Reason {
 fn of_result(result: &TurnResult, error: Option<&str>) -> Reason {
     match result.subtype.as_str() {
         "error_max_turns" => Reason::TurnLimit,
-        "error_max_budget_usd" => Reason::Budget { unit: "usd".to_owned() },
+        "error_max_budget_usd" => Reason::Budget { unit: "usd".to_owned(), request: None },
         "success" if !result.is_error => Reason::Completed { exit_code: None },
         subtype => {
             let said = result.result.as_deref().filter(|text| !text.is_empty());
@@ -176,7 +176,11 @@ mod tests {
         for (result, exit, expected) in [
             (result("success", false), 0, Reason::Completed { exit_code: None }),
             (result("error_max_turns", true), 1, Reason::TurnLimit),
-            (result("error_max_budget_usd", true), 1, Reason::Budget { unit: "usd".into() }),
+            (
+                result("error_max_budget_usd", true),
+                1,
+                Reason::Budget { unit: "usd".into(), request: None },
+            ),
             (said("Not logged in"), 1, error("Not logged in", false)),
             (said("Not logged in"), 0, error("Not logged in", false)),
             (failed, 1, error("a; b", false)),

@@ -344,13 +344,25 @@ impl Talk {
     }
 }
 
-/// Returns the name of a model without the date of its version and the size of its window: with or without them it is the same model.
+/// Returns the name of a model without what names differ in that mean the same: the date and number of its version, the size of its window, and
+/// the provider that serves it.
 fn family(model: &str) -> &str {
-    let model = model.split('[').next().unwrap_or(model);
+    let model = model.find("claude-").map_or(model, |at| &model[at..]);
+    let model = model.split(['[', '@']).next().unwrap_or(model);
+    let model = model
+        .rsplit_once("-v")
+        .filter(|(_, number)| is_number(number, ':'))
+        .map_or(model, |it| it.0);
     match model.rsplit_once('-') {
-        Some((name, date)) if date.len() == 8 && date.bytes().all(|it| it.is_ascii_digit()) => name,
+        Some((name, "latest")) => name,
+        Some((name, date)) if date.len() == 8 && is_number(date, '0') => name,
         _ => model,
     }
+}
+
+/// True for digits, among which this character may stand.
+fn is_number(text: &str, between: char) -> bool {
+    !text.is_empty() && text.chars().all(|it| it.is_ascii_digit() || it == between)
 }
 
 fn is_success(result: &TurnResult) -> bool {
@@ -496,6 +508,8 @@ mod tests {
         for (line, expected) in [
             (init("large-1[1m]"), None),
             (said("large-1-20250929"), None),
+            (said("large-1-latest"), None),
+            (said("large-1@20250929"), None),
             // One of the program itself, and one of an agent inside it.
             (said("<synthetic>"), None),
             (inner, None),
@@ -508,5 +522,22 @@ mod tests {
         ] {
             assert_eq!(hear(line.clone()).as_deref(), expected, "{line}");
         }
+    }
+
+    #[test]
+    fn one_model_has_many_names() {
+        for name in [
+            "claude-sonnet-4-5",
+            "claude-sonnet-4-5[1m]",
+            "claude-sonnet-4-5-latest",
+            "claude-sonnet-4-5-20250929",
+            "claude-sonnet-4-5@20250929",
+            "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+            "anthropic/claude-sonnet-4-5",
+        ] {
+            assert_eq!(family(name), "claude-sonnet-4-5", "{name}");
+        }
+        assert_eq!(family("sonnet"), "sonnet");
+        assert_ne!(family("claude-sonnet-4"), family("claude-sonnet-4-5"));
     }
 }

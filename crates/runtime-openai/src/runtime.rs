@@ -102,6 +102,7 @@ impl OpenAiRuntime {
             due: Due::new(compaction.limit()),
             meter: Meter::new(options.pricing(model)),
             models: options.fallback_models(&launch.agent).iter().cloned().collect(),
+            stand_in: None,
             chance: Pressure::chance(launch.run),
             said: String::new(),
             has_answered: false,

@@ -51,6 +51,8 @@ pub(crate) struct Session<'r> {
     pub(crate) meter: Meter,
     /// Models that stand in for the one that is asked, in this order.
     pub(crate) models: VecDeque<String>,
+    /// The one of them that is asked now, until it has answered.
+    pub(crate) stand_in: Option<String>,
     /// From 0 to 1; another one for each run.
     pub(crate) chance: f64,
     /// The last text: the answer once a turn has ended, and part of one before.
@@ -269,6 +271,9 @@ impl Session<'_> {
             let failure = match answer {
                 Ok(reply) => {
                     tracing::debug!(ms, bytes = self.came, calls = reply.calls.len(), "answer");
+                    if let Some(model) = self.stand_in.take() {
+                        self.host.model_changed(model);
+                    }
                     return Ok(reply);
                 }
                 Err(failure) => failure,
@@ -290,7 +295,7 @@ impl Session<'_> {
                 };
                 self.tell(format!("{}; goes on with {model}", error_chain(&failure)));
                 tracing::warn!(model, "goes on with another model");
-                self.host.model_changed(model.as_str());
+                self.stand_in = Some(model.clone());
                 self.meter.goes_on_with(self.options.pricing(&model));
                 self.fields.insert("model".to_owned(), model.into());
                 request = self.request(&messages, purpose);

@@ -58,7 +58,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use offshoot_config::Config;
+use offshoot_config::{Config, OnCap};
 use offshoot_model::{
     Account, AgentId, BudgetGrant, Cleanup, CostKnowledge, DelegationContext, Event, EventKind,
     RootId, RunId, Timestamp, TraceStep,
@@ -361,22 +361,21 @@ impl Machine {
         let (key, agent) = (live.key.clone(), run.agent.clone());
         let delegation = self.delegation_context(index);
         let grant = self.grant_of(index, live);
-        let left = self.left_at_launch(index, live);
         let inline_bytes = live.terms.result_inline_bytes();
         let (attempt, depth) = (live.attempt, run.depth());
         let may_retry = live.faults < live.under.retries_count(live.resumes)
             || wall::may_wait(live)
             || fallback::has_more(live);
         let needs = self.answers_for(index);
-        let allows_unknown_cost = live.under.budget.allow_unknown_cost();
         Some(Session {
-            allows_unknown_cost,
+            allows_unknown_cost: live.under.budget.allow_unknown_cost(),
+            pauses_at_cap: live.under.budget.on_cap() == OnCap::Pause,
             key,
             agent,
             depth,
             delegation,
             grant,
-            left,
+            left: self.left_at_launch(index, live),
             inline_bytes,
             attempt,
             may_retry,

@@ -20,6 +20,8 @@ pub struct ModelRequest {
     pub usd: Option<MicroUsd>,
     /// True if it does not come again with a smaller bound where it is too much: then it may wait for more budget.
     pub is_last: bool,
+    /// True if its answer may be shorter than it was to be, because the run has too little left for the longer one.
+    pub is_shortened: bool,
 }
 
 /// The charge of a request that is over.

@@ -183,8 +183,8 @@ fn metered(
     runtime: &str,
 ) -> Result<Option<MeterPass>, String> {
     let Some(ticket_issuer) = &tree.ticket_issuer else { return Ok(None) };
-    let &Session { left, allows_unknown_cost, .. } = session;
-    ticket_issuer.meter(MeterOrder { run, runtime, left, allows_unknown_cost })
+    let &Session { left, allows_unknown_cost, pauses_at_cap, .. } = session;
+    ticket_issuer.meter(MeterOrder { run, runtime, left, allows_unknown_cost, pauses_at_cap })
 }
 
 fn launch(

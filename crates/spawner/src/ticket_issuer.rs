@@ -15,6 +15,8 @@ pub struct MeterOrder<'a> {
     pub left: BudgetGrant,
     /// True if a request whose cost has no bound may leave under a budget in dollars.
     pub allows_unknown_cost: bool,
+    /// True if a request that is too much for the run waits for more budget.
+    pub pauses_at_cap: bool,
 }
 
 /// Issues a pass to each run, and learns which process shows which pass. The engine opens no door itself: what listens is

@@ -1,6 +1,6 @@
 //! The end of a run, and the runs that it takes along.
 
-use offshoot_model::{Cost, Ending, Event, Reason, RunId, Usage};
+use offshoot_model::{Cost, Ending, Event, MicroUsd, Reason, RunId, Usage, number};
 
 use super::Audit;
 use crate::faults;
@@ -60,10 +60,16 @@ impl Audit {
         self.check_promises(event);
         let booked = self.overruns.remove(&event.run).unwrap_or_default();
         if booked != beyond {
-            let [tokens, micros] = beyond;
+            // Exactly, since two amounts that are rounded may look the same.
+            let amounts = |[tokens, micro_usd]: [u128; 2]| {
+                let micro_usd = u64::try_from(micro_usd).unwrap_or(u64::MAX);
+                let dollars = number::exact_dollars(MicroUsd::from_micros(micro_usd));
+                format!("{tokens} tokens and {dollars}")
+            };
             let message = format!(
-                "used {tokens} tokens and {micros} millionths of a dollar more than was reserved, and {} and {} are booked",
-                booked[0], booked[1]
+                "used {} more than was reserved, and {} are booked",
+                amounts(beyond),
+                amounts(booked)
             );
             broken.push((Rule::Overrun, message));
         }

@@ -47,7 +47,8 @@ pub(crate) struct ResumeArguments {
 /// The choice of what runs again of a tree that is over, and its new limits.
 #[derive(Debug, Default, PartialEq, Args)]
 pub(crate) struct ResumeChoice {
-    /// Run the pieces again that failed or took too long, and those that were cancelled because too many had failed
+    /// Run the pieces again that failed or took too long, those that were cancelled because too many had failed, and those that were not started
+    /// because the budget or the time to wait for a quota was used up
     #[arg(long)]
     pub(crate) failed: bool,
 

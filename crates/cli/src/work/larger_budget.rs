@@ -3,10 +3,10 @@
 use offshoot_audit::Unit;
 use offshoot_model::MicroUsd;
 
-/// Returns an amount that is enough for a whole tree: twice what it had, or what it has used and as much for each of its `open` pieces as one of
-/// its pieces has used, whichever is more. Rounded up to two digits, which people can read and type.
-pub(crate) fn enough(granted: u64, used: u64, each: Option<u64>, open: usize) -> u64 {
-    let rest = each.unwrap_or(0).saturating_mul(open as u64);
+/// Returns an amount that is enough for a whole tree: twice what it had, or what it has used and `each` for each of its `open` pieces, and at
+/// least for one, whichever is more. Rounded up to two digits, which people can read and type.
+pub(crate) fn enough(granted: u64, used: u64, each: u64, open: usize) -> u64 {
+    let rest = each.saturating_mul(open.max(1) as u64);
     let enough = used.saturating_add(rest).max(granted.saturating_mul(2));
     let step = 10u64.pow(enough.checked_ilog10().unwrap_or(0).saturating_sub(1));
     enough.div_ceil(step).saturating_mul(step)
@@ -27,13 +27,15 @@ mod tests {
     #[test]
     fn a_budget_is_enough_for_the_pieces_that_are_open() {
         for (granted, used, each, open, expected) in [
-            (500_000, 480_000, Some(20_000), 1, 1_000_000),
-            (500_000, 480_000, Some(20_000), 90, 2_300_000),
-            (500_000, 600_000, None, 3, 1_000_000),
-            (1_000, 999, Some(101), 100, 12_000),
-            (1, 3, None, 0, 3),
-            (0, 0, None, 0, 0),
-            (u64::MAX, u64::MAX, Some(u64::MAX), usize::MAX, u64::MAX),
+            (500_000, 480_000, 20_000, 1, 1_000_000),
+            (500_000, 480_000, 20_000, 90, 2_300_000),
+            // The first piece has used more than all had.
+            (1_000_000, 1_070_000, 1_070_000, 5, 6_500_000),
+            // No piece is open, and the merge asks.
+            (1_000_000, 1_500_000, 600_000, 0, 2_100_000),
+            (1_000, 999, 101, 100, 12_000),
+            (0, 0, 0, 0, 0),
+            (u64::MAX, u64::MAX, u64::MAX, usize::MAX, u64::MAX),
         ] {
             assert_eq!(enough(granted, used, each, open), expected, "{granted} {used}");
         }

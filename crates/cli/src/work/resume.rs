@@ -314,7 +314,7 @@ fn not_reopened(why: &NotReopened, root: RootId, open: usize) -> Failure {
             format!("`offshoot resume {root} --deadline 2h` gives it two hours from now on")
         }
         NotReopened::OutOfBudget { unit, granted, used, each } => {
-            let more = amount(unit, enough(granted, used, each.or(Some(used)), open));
+            let more = amount(unit, enough(granted, used, each.unwrap_or(used), open));
             format!(
                 "`offshoot resume {root} {more}` gives it so much in all, with what it has used"
             )

@@ -55,6 +55,21 @@ fn pieces_that_are_refused_for_one_reason_are_told_in_one_line() {
     assert_eq!(api.requests().len(), 0);
 }
 
+/// A piece that was never started because of the budget is recorded as failed, so `--failed` runs it too.
+#[test]
+fn what_was_not_started_for_want_of_budget_is_among_what_failed() {
+    for choice in [&[][..], &["--failed"], &["--cancelled"]] {
+        let (place, api) = six_pieces(PRICE);
+        let words = ["name a fruit", "--budget-usd", "0.60", "in"];
+        place.run(&[&MAP[..], &words].concat()).expect_code(4);
+        assert_eq!(api.requests().len(), 2, "{choice:?}");
+        let resume = [&["resume", "last", "--budget-usd", "2"][..], choice].concat();
+        place.run(&resume).expect_code(0);
+        assert_eq!(api.requests().len(), 6, "{choice:?}");
+        place.run(&["audit", "last"]).expect_code(0);
+    }
+}
+
 #[test]
 fn where_no_piece_has_an_answer_none_can_be_left_out() {
     let (place, _api) = six_pieces("");
@@ -64,4 +79,30 @@ fn where_no_piece_has_an_answer_none_can_be_left_out() {
     says(&none, &["6 of 6 pieces did not complete", " --failed` goes on with the rest"]);
     assert!(!none.stderr.contains("--on-failure skip"), "{}", none.stderr);
     says(&failed(&["grep", "1"]), &["5 of 6 pieces did not complete", "--on-failure skip"]);
+}
+
+/// An answer that is under way when a budget is reached is paid for. Where the run completes with it, that is said.
+#[test]
+fn a_run_that_used_more_than_its_budget_says_so() {
+    let (place, _api) = six_pieces(PRICE);
+    let run = ["--config", "c.toml", "run", "--runtime", "openai", "--budget-usd"];
+    let outcome = place.run(&[&run[..], &["0.20", "name a fruit"]].concat());
+    says(&outcome, &["warning: it used $0.07 more than its budget"]);
+    let enough = place.run(&[&run[..], &["0.30", "name a fruit"]].concat()).expect_code(0);
+    assert!(!enough.stderr.contains("more than its budget"), "{}", enough.stderr);
+}
+
+/// A budget counts nothing of a program that is not metered, which a person who gives one would not guess.
+#[test]
+fn a_budget_of_a_program_says_what_it_counts() {
+    let place = Place::new();
+    let note = "nothing counts what this program itself asks of models";
+    let run = |words: &[&str]| place.run(&[words, &["x", "--", "true"]].concat()).expect_code(0);
+    assert!(run(&["run", "--budget-usd", "1"]).stderr.contains(note));
+    assert!(run(&["run", "--budget-tokens", "100"]).stderr.contains(note));
+    assert!(!run(&["run"]).stderr.contains(note), "no budget is given");
+    assert!(!run(&["-q", "run", "--budget-usd", "1"]).stderr.contains(note));
+    place.file("free.toml", "[runtimes.exec]\ncost = \"none\"\n");
+    let free = run(&["--config", "free.toml", "run", "--budget-usd", "1"]);
+    assert!(!free.stderr.contains(note), "the configuration says it: {}", free.stderr);
 }

@@ -272,7 +272,8 @@ impl Connection {
         // Where no limit can be written, the model itself is the limit.
         let limit = asked.limit.unwrap_or(if way.upstream.takes_limit { written } else { most });
         // A limit that the request names is its own, and none where none can be written.
-        let least = match asked.limit.is_none() && way.upstream.takes_limit {
+        let is_ours = asked.limit.is_none() && way.upstream.takes_limit;
+        let least = match is_ours && terms.shortens {
             true => limit.min(LEAST_OUTPUT_TOKENS),
             false => limit,
         };
@@ -342,13 +343,14 @@ impl Connection {
         (mut limit, least): (u64, u64),
     ) -> Result<u64, No> {
         let price = self.shared.prices.find(&asked.model);
+        let whole = limit;
         let hold = self.shared.hold(asked.protocol);
         let until = tokio::time::Instant::now() + hold;
         let mut counted = None;
         let mut countable = asked.count_question(&taken.plain);
         loop {
             let is_last = countable.is_none() && limit <= least;
-            let asked_for = reservation.ask(is_last);
+            let asked_for = reservation.ask(is_last, limit < whole);
             let Ok(verdict) = tokio::time::timeout_at(until, asked_for).await else {
                 let message = format!("there was no room for it within {} seconds", hold.as_secs());
                 let hint = "start it again when other agents have ended, or give a larger budget";

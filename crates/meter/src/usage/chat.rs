@@ -18,10 +18,11 @@ pub(super) fn take(report: &mut Report, piece: &Value) {
     report.output_known |= is_last(piece);
 }
 
-/// True if nothing is written after this piece. Some services tell the numbers so far with each piece.
+/// True if nothing is written after this piece: it is a whole answer, or holds the use alone. Some services tell the numbers so far with each
+/// piece of a stream, also with the one in which a choice ends, and others may go on behind it.
 fn is_last(piece: &Value) -> bool {
-    let goes_on = |choice: &Value| choice["message"].is_null() && choice["finish_reason"].is_null();
-    !piece["choices"].as_array().is_some_and(|choices| choices.iter().any(goes_on))
+    let is_piece = |choice: &Value| !choice["delta"].is_null();
+    !piece["choices"].as_array().is_some_and(|choices| choices.iter().any(is_piece))
 }
 
 /// True for the last event of a stream.

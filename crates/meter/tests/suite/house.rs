@@ -188,7 +188,7 @@ impl Drop for House {
 
 /// Terms under a budget in dollars.
 pub(crate) fn dollars() -> Terms {
-    Terms { dollars: true, ..Terms::default() }
+    Terms { dollars: true, shortens: true, ..Terms::default() }
 }
 
 /// A message of a few words, whose answer has at most 100 tokens.

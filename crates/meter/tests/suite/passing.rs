@@ -150,6 +150,7 @@ async fn a_limit_that_the_meter_writes_is_halved_until_it_fits() {
                 limits.len() + 1 == expected.len().max(refused),
                 "{limits:?}"
             );
+            assert_eq!(reserve.is_shortened, !limits.is_empty(), "{limits:?}");
             limits.push(reserve.bound.output);
             reserve.answer.send(too_much()).expect("the program waits");
         }

@@ -44,8 +44,8 @@ impl PiecesAgain {
             // The answer stood without it.
             Reason::Completed { .. } | Reason::Cancelled { by: CancelledBy::EarlyAnswer } => false,
             Reason::Cancelled { by: CancelledBy::MaxFail } => self.failed,
-            // Never started, for the state of its tree.
-            Reason::BudgetPool { .. } | Reason::ParkLimit { .. } => self.cancelled,
+            // Never started, for the state of its tree, and recorded as failed or timed out: both choices name it.
+            Reason::BudgetPool { .. } | Reason::ParkLimit { .. } => self.failed || self.cancelled,
             // A run that never started was not let.
             Reason::Quota { .. } if !has_started => self.failed || self.cancelled,
             Reason::Cancelled { .. } | Reason::Deadline | Reason::ClientGone => self.cancelled,

@@ -98,7 +98,12 @@ pub fn decode_without(
                     let is_pressure = status.is_pressure.unwrap_or(true);
                     Some(RunEvent::BacksOff { why: why.into(), wait, is_pressure })
                 }
-                MODEL_CHANGED => status.model.map(RunEvent::ModelChanged),
+                MODEL_CHANGED => status.model.map(|model| {
+                    let model = secrets.strike_out(&model);
+                    RunEvent::ModelChanged(
+                        model.chars().take(MODEL_CHARS).collect::<String>().into(),
+                    )
+                }),
                 _ => None,
             }
         }
@@ -124,6 +129,8 @@ const STARTED: &str = "started";
 const ANSWERS: &str = "answers";
 const BACKS_OFF: &str = "backsOff";
 const MODEL_CHANGED: &str = "modelChanged";
+/// The most characters of the name of a model that are kept.
+const MODEL_CHARS: usize = 200;
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -292,7 +292,7 @@ fn runs(files: &mut Files) {
         Reason::RuntimeError { message: message(), retryable: true },
         Reason::PluginPanic { message: message() },
         Reason::TurnLimit,
-        Reason::Budget { unit: "usd".into() },
+        Reason::Budget { unit: "usd".into(), request: None },
         Reason::Timeout { seconds: 1 },
         Reason::Idle { seconds: 1 },
         Reason::OutputLimit { bytes: 1 },

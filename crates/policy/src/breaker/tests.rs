@@ -40,7 +40,7 @@ fn only_runtime_faults_in_a_row_open_it() {
     let exit = Reason::ExitCode { code: 1 };
     let cancel = Reason::Cancelled { by: CancelledBy::Parent };
     let timeout = Reason::Timeout { seconds: 1 };
-    let budget = Reason::Budget { unit: "tokens".into() };
+    let budget = Reason::Budget { unit: "tokens".into(), request: None };
     let cannot_start = Reason::CannotStart { message: "not found".into() };
     let panic = Reason::PluginPanic { message: "index out of bounds".into() };
     check(&[fault(), fault()], false);

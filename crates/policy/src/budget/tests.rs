@@ -305,6 +305,22 @@ fn what_is_added_below_a_run_that_is_over_reaches_all_above_it() {
     check(&ledger, 0, [350, 0, 250, 500, 0]);
 }
 
+/// An attempt before has used a part, and a child holds another.
+#[test]
+fn within_reach_is_what_is_neither_used_nor_held() {
+    let mut ledger = family(1000, &[500]);
+    let most = BudgetGrant::default();
+    assert_eq!(ledger.within_reach(run(1), most), grant(500));
+    ledger.charge(run(1), &used(120), &Cost::NONE);
+    ledger.open(run(2), Some(run(1)), grant(80));
+    assert_eq!(ledger.reach(run(1), most), grant(500));
+    assert_eq!(ledger.within_reach(run(1), most), grant(300));
+    assert_eq!(ledger.within_reach(run(1), grant(250)), grant(50), "its own terms count too");
+    ledger.charge(run(1), &used(900), &Cost::NONE);
+    assert_eq!(ledger.within_reach(run(1), most), grant(0));
+    assert_eq!(ledger.within_reach(run(9), most), BudgetGrant::default());
+}
+
 #[test]
 fn no_budget_is_no_account() {
     let mut ledger = Ledger::default();

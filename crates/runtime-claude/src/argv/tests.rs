@@ -123,7 +123,7 @@ fn what_the_grant_says() {
     };
     check(&usd(250_000), Case::default(), &["--max-budget-usd=0.25"]);
     let refused = run(&usd(0), &Case::default());
-    assert_eq!(refused, Err(Reason::Budget { unit: "usd".into() }), "zero is zero");
+    assert_eq!(refused, Err(Reason::Budget { unit: "usd".into(), request: None }), "zero is zero");
     let only = |rights: &[&str]| Some(rights.iter().map(ToString::to_string).collect());
     let read =
         granted(|grant| grant.tools = Rights { allow: only(&["read"]), ..Rights::all() }.into());

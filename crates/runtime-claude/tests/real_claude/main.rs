@@ -211,7 +211,7 @@ async fn limits_are_reasons() {
     let usd = Some(MicroUsd::from_micros(200));
     let launch = stage.granted("x", |grant| grant.budget = BudgetGrant { tokens: None, usd });
     let (finished, _) = stage.place.run(launch).await;
-    assert_eq!(finished.reason, Reason::Budget { unit: "usd".into() });
+    assert_eq!(finished.reason, Reason::Budget { unit: "usd".into(), request: None });
 }
 
 #[tokio::test(flavor = "multi_thread")]

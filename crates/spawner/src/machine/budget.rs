@@ -150,7 +150,7 @@ impl Machine {
                 Mark::Limit => {
                     self.cancel(run, Reach::Below, CancelledBy::Budget);
                     let unit = notice.unit.as_str().to_owned();
-                    self.stop(run, Reason::Budget { unit });
+                    self.stop(run, Reason::Budget { unit, request: None });
                 }
             }
         }

@@ -70,6 +70,8 @@ pub(crate) struct Session {
     pub(crate) inline_bytes: u64,
     /// True if its requests to models may leave where their cost has no bound.
     pub(crate) allows_unknown_cost: bool,
+    /// True if a request that is too much for it waits for more budget.
+    pub(crate) pauses_at_cap: bool,
     /// The number of the attempt.
     pub(crate) attempt: u32,
     /// True if another attempt may follow a fault of the runtime.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use offshoot_config::OnCap;
 use offshoot_model::{
     BudgetGrant, Cost, CostKnowledge, Ending, EventKind, MicroUsd, Reason, Refusal, RefusalCode,
-    RequestEnding, Timestamp, TokenCount, Usage,
+    RequestEnding, RequestShortage, Timestamp, TokenCount, Usage,
 };
 use offshoot_policy::budget::Unit;
 
@@ -39,8 +39,8 @@ pub(super) struct Requests {
     last: u64,
     /// The charges of those that are over.
     charged: (Usage, Cost),
-    /// The unit in which the last refused request was too much; none where one was granted since.
-    too_much: Option<Unit>,
+    /// The unit in which the last refused request was too much, with the amounts where it was refused at once; none where one was granted since.
+    too_much: Option<(Unit, Option<RequestShortage>)>,
     /// The unit for which the last request that had to wait for others has waited.
     waits_for: Option<Unit>,
     /// The number of refusals of each code that are not on record; zero where the first one is.
@@ -74,6 +74,8 @@ pub(crate) struct RequestAsk {
     pub(crate) usd: Option<MicroUsd>,
     /// True if it may wait for more budget, where its run has that.
     pub(crate) is_last: bool,
+    /// True if the longer answer that it was to have is too much for its run.
+    pub(crate) is_shortened: bool,
 }
 
 /// A request to a model that is over.
@@ -113,7 +115,7 @@ enum Room {
     /// There is room once others are over.
     Later(Unit),
     /// There is never room.
-    Never(Unit, Refusal),
+    Never(Unit, RequestShortage),
 }
 
 impl RequestAsk {
@@ -216,7 +218,8 @@ impl Machine {
         }
         let requests = self.requests_of(run);
         if *code == *HELD_TOO_LONG {
-            requests.too_much = requests.waits_for.or(requests.too_much);
+            let waits_for = requests.waits_for.map(|unit| (unit, None));
+            requests.too_much = waits_for.or(requests.too_much);
         }
         if let Some(times) = requests.refused.get_mut(&code) {
             *times += 1;
@@ -425,7 +428,8 @@ impl Machine {
             let (window, until) = (window.as_deref().map(str::to_owned), Some(*until));
             return Some(Reason::Quota { window, until });
         }
-        Some(Reason::Budget { unit: requests.too_much?.as_str().to_owned() })
+        let (unit, request) = requests.too_much?;
+        Some(Reason::Budget { unit: unit.as_str().to_owned(), request })
     }
 
     /// Reserves, or refuses. Returns a request that has to wait.
@@ -443,22 +447,25 @@ impl Machine {
             }
             Room::Now => {
                 let micro_usd = ask.usd.map(MicroUsd::as_micros);
-                let RequestAsk { run, request, model, tokens, .. } = ask;
+                let RequestAsk { run, request, model, tokens, is_shortened, .. } = ask;
+                // A run whose answer was cut for want of budget, and that fails over that, has failed for its budget.
+                let too_much = self.requests_of(run).too_much.filter(|_| is_shortened);
                 self.record(run, EventKind::RequestReserved { request, model, tokens, micro_usd });
+                self.requests_of(run).too_much = too_much;
                 self.answer_request(request, RequestVerdict::Granted);
                 return None;
             }
-            Room::Never(unit, refusal) => {
+            Room::Never(unit, shortage) => {
                 let live = self.runs[ask.run.get()].live_mut().expect("it runs");
                 let pauses = ask.is_last && live.under.budget.on_cap() == OnCap::Pause;
-                live.requests.get_or_insert_default().too_much = Some(unit);
+                live.requests.get_or_insert_default().too_much = Some((unit, Some(shortage)));
                 if pauses {
                     // It waits for the operator, and no longer for others.
                     self.requests_of(ask.run).waits_for = None;
                     self.hold_request(&ask, false);
                     return Some(ask);
                 }
-                RequestVerdict::TooMuch(Box::new(refusal))
+                RequestVerdict::TooMuch(Box::new(too_much(unit, shortage)))
             }
         };
         self.answer_request(ask.request, verdict);
@@ -502,7 +509,7 @@ impl Machine {
                 later.get_or_insert(unit);
                 continue;
             }
-            return Room::Never(unit, too_much(unit, amount, left));
+            return Room::Never(unit, RequestShortage { bound: amount, left });
         }
         later.map_or(Room::Now, Room::Later)
     }
@@ -530,7 +537,7 @@ fn over() -> Refusal {
     Refusal::new(RefusalCode::CallerEnded, "the agent that sent it is over, or is to stop")
 }
 
-fn too_much(unit: Unit, asked: u64, left: u64) -> Refusal {
+fn too_much(unit: Unit, RequestShortage { bound, left }: RequestShortage) -> Refusal {
     let show = |amount: u64| match unit {
         Unit::Tokens => amount.to_string(),
         Unit::Usd => MicroUsd::from_micros(amount).to_string(),
@@ -538,7 +545,7 @@ fn too_much(unit: Unit, asked: u64, left: u64) -> Refusal {
     let word = unit.as_str();
     let message = format!(
         "this request to the model may cost up to {} {word}, and the agent has {} {word} left",
-        show(asked),
+        show(bound),
         show(left)
     );
     Refusal::new(RefusalCode::BudgetExhausted, message).with_hint(

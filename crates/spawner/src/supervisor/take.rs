@@ -182,11 +182,13 @@ impl Supervisor {
                 self.step(Input::Pause(paused));
             }
             Message::RequestAsked { asked, reply } => {
-                let ModelRequest { run, request, model, tokens, usd, is_last } = *asked;
+                let ModelRequest { run, request, model, tokens, usd, is_last, is_shortened } =
+                    *asked;
                 match self.machine.find_running(run) {
                     Some(run) => {
                         self.requests.insert(request, reply);
-                        let ask = RequestAsk { run, request, model, tokens, usd, is_last };
+                        let ask =
+                            RequestAsk { run, request, model, tokens, usd, is_last, is_shortened };
                         self.step(Input::RequestAsked(ask));
                     }
                     // The caller may have gone.

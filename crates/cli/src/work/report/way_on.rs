@@ -2,7 +2,7 @@
 
 use offshoot_audit::{Account, Audit, Unit};
 use offshoot_merge::MergeError;
-use offshoot_model::{CancelledBy, Reason, RefusalCode, RootId, RunId};
+use offshoot_model::{CancelledBy, EventKind, Reason, RefusalCode, RootId, RunId};
 use offshoot_spawner::FanAnswer;
 
 use super::super::engine::Engine;
@@ -115,17 +115,8 @@ fn options_to_go_on(answer: &FanAnswer, reason: &Reason, spent: &Spent) -> Optio
         options.push_str(" --failed");
     }
     let was_stopped = !too_many_failed
-        && answer
-            .failed
-            .keys()
-            .any(|code| matches!(&**code, "deadline" | "park_limit" | "cancelled" | "budget_pool"));
-    if has_failed
-        && (was_stopped
-            || matches!(
-                reason,
-                Reason::Deadline | Reason::ParkLimit { .. } | Reason::Budget { .. }
-            ))
-    {
+        && answer.failed.keys().any(|code| matches!(&**code, "deadline" | "cancelled"));
+    if has_failed && (was_stopped || matches!(reason, Reason::Deadline | Reason::Budget { .. })) {
         options.push_str(" --cancelled");
     }
     match (reason, &spent.larger) {
@@ -186,7 +177,7 @@ pub(super) fn spent_budget(
     // Pieces that a budget above them stopped were cancelled.
     let stands = answer.is_success() && answer.failed.contains_key("cancelled");
     let (unit, ends_tree) = match reason {
-        Reason::Budget { unit } if unit == "usd" => (Some(Unit::MicroUsd), true),
+        Reason::Budget { unit, .. } if unit == "usd" => (Some(Unit::MicroUsd), true),
         Reason::Budget { .. } => (Some(Unit::Tokens), true),
         _ => (of_piece.filter(|_| !stands), false),
     };
@@ -195,8 +186,17 @@ pub(super) fn spent_budget(
         return Ok(Spent::default());
     }
     let mut audit = Audit::new();
+    let mut asked = 0;
     for event in engine.store.events(root, 0) {
-        audit.apply(&event?);
+        let event = event?;
+        if let EventKind::Ended(ending) = &event.kind {
+            asked = asked.max(match &ending.reason {
+                Reason::Budget { request: Some(request), .. } => request.bound,
+                Reason::BudgetPool { asked, .. } => *asked,
+                _ => 0,
+            });
+        }
+        audit.apply(&event);
     }
     let accounts = audit.balance(root.run());
     let is_used_up = |account: &&Account| match unit {
@@ -210,16 +210,16 @@ pub(super) fn spent_budget(
     let unit = used_up.map(|account| account.unit).or(of_piece.filter(is_of_tree));
     let short = unit.or(unpaid);
     let account = accounts.iter().find(|account| Some(account.unit) == short);
-    let larger = account.map(|account| larger_budget(account, answer));
+    let larger = account.map(|account| larger_budget(account, answer, asked));
     Ok(Spent { used_up, unit, larger })
 }
 
-/// Returns the option with which a tree has enough for its pieces that have no answer.
-fn larger_budget(account: &Account, answer: &FanAnswer) -> String {
+/// Returns the option with which a tree has enough for its pieces that have no answer. One of them has `asked` for so much.
+fn larger_budget(account: &Account, answer: &FanAnswer, asked: u64) -> String {
     let Account { unit, granted, used, overrun, .. } = *account;
     let used = u64::try_from(used + overrun).unwrap_or(u64::MAX);
     // What failed pieces have used is counted with those that completed: the others may fail as well.
-    let each = used.checked_div(answer.completed.into());
+    let each = (used / u64::from(answer.completed.max(1))).max(asked);
     option(unit, enough(granted, used, each, answer.missing() as usize))
 }
 

@@ -1,9 +1,10 @@
-//! Requests of pieces that share a pool: each of them may cost more than its piece has taken.
+//! Requests of pieces that share a pool, each of which may cost more than its piece has taken; and runs that end for their budget.
 
 use std::sync::Arc;
 
 use offshoot_model::{
-    AgentId, Event, EventKind, MicroUsd, Origin, Reason, RequestEnding, SpawnRequest,
+    AgentId, Event, EventKind, MicroUsd, Origin, Reason, RequestEnding, RequestShortage, RunStatus,
+    SpawnRequest,
 };
 
 use super::super::{Input, RequestAsk, RunIndex};
@@ -89,7 +90,15 @@ fn a_request_that_fits_never_in_one_unit_does_not_wait_for_the_other() {
     let mut world = World::quiet(limits);
     let piece = world.spawn_piece();
     let (request, model, usd) = (1, Arc::from("model"), Some(MicroUsd::from_micros(2_000_000)));
-    let ask = RequestAsk { run: piece, request, model, tokens: 9_000, usd, is_last: true };
+    let ask = RequestAsk {
+        run: piece,
+        request,
+        model,
+        tokens: 9_000,
+        usd,
+        is_last: true,
+        is_shortened: false,
+    };
     world.requests.insert(request, Sent { run: piece, tokens: 9_000, granted: false });
     world.step(Input::RequestAsked(ask));
     assert_eq!(world.requests_of(piece), (0, 0), "it is refused");
@@ -163,7 +172,15 @@ fn held_too_long(other: Option<(u64, u64)>, last: (u64, u64)) -> Option<String> 
     let piece = world.spawn_piece();
     for (request, (tokens, micros)) in (1..).zip(other.into_iter().chain([last])) {
         let (model, usd) = (Arc::from("model"), Some(MicroUsd::from_micros(micros)));
-        let ask = RequestAsk { run: piece, request, model, tokens, usd, is_last: true };
+        let ask = RequestAsk {
+            run: piece,
+            request,
+            model,
+            tokens,
+            usd,
+            is_last: true,
+            is_shortened: false,
+        };
         world.requests.insert(request, Sent { run: piece, tokens, granted: false });
         world.step(Input::RequestAsked(ask));
     }
@@ -176,7 +193,7 @@ fn held_too_long(other: Option<(u64, u64)>, last: (u64, u64)) -> Option<String> 
     world.finish_because(piece, Reason::ExitCode { code: 1 });
     world.record.iter().rev().find_map(|event| match &event.kind {
         EventKind::Ended(ending) => match &ending.reason {
-            Reason::Budget { unit } => Some(unit.clone()),
+            Reason::Budget { unit, .. } => Some(unit.clone()),
             _ => None,
         },
         _ => None,
@@ -223,7 +240,15 @@ fn a_request_that_waits_for_the_operator_in_vain_names_its_own_unit() {
         }
         let (request, model, usd) =
             (9_999, Arc::from("model"), Some(MicroUsd::from_micros(2_000_000)));
-        let ask = RequestAsk { run: piece, request, model, tokens: 10, usd, is_last: true };
+        let ask = RequestAsk {
+            run: piece,
+            request,
+            model,
+            tokens: 10,
+            usd,
+            is_last: true,
+            is_shortened: false,
+        };
         world.requests.insert(request, Sent { run: piece, tokens: 10, granted: false });
         world.step(Input::RequestAsked(ask));
         assert_eq!(world.requests_of(piece), (0, 1), "it is held");
@@ -236,6 +261,77 @@ fn a_request_that_waits_for_the_operator_in_vain_names_its_own_unit() {
             EventKind::Ended(ending) => Some(ending.reason.clone()),
             _ => None,
         });
-        assert_eq!(ended, Some(Reason::Budget { unit: "usd".to_owned() }), "{waits_before}");
+        assert_eq!(
+            ended,
+            Some(Reason::Budget {
+                unit: "usd".to_owned(),
+                request: Some(RequestShortage { bound: 2_000_000, left: 500_000 })
+            }),
+            "{waits_before}"
+        );
     }
+}
+
+/// The meter has cut the answer of a run for want of budget: where the run fails over that, it has failed for its budget. With a whole answer after that
+/// it has not.
+#[test]
+fn a_run_that_fails_over_a_shortened_answer_failed_for_its_budget() {
+    for is_shortened in [true, false] {
+        let limits = Limits { budget_tokens: Some(1_000), metered: true, ..Limits::default() };
+        let mut world = World::quiet(limits);
+        let piece = world.spawn_piece();
+        let left = world.left(piece).expect("a budget");
+        let mut ask = |request, tokens, is_last, is_shortened| {
+            let model = Arc::from("model");
+            let ask =
+                RequestAsk { run: piece, request, model, tokens, usd: None, is_last, is_shortened };
+            world.requests.insert(request, Sent { run: piece, tokens, granted: false });
+            world.step(Input::RequestAsked(ask));
+        };
+        ask(1, left + 1, false, false);
+        ask(2, left / 4, true, is_shortened);
+        world.end_request(2, RequestEnding::Answered, 1);
+        world.finish_because(piece, Reason::ExitCode { code: 1 });
+        let ended = world.record.iter().rev().find_map(|event| match &event.kind {
+            EventKind::Ended(ending) => Some(ending.reason.clone()),
+            _ => None,
+        });
+        let request = Some(RequestShortage { bound: left + 1, left });
+        let expected = match is_shortened {
+            true => Reason::Budget { unit: "tokens".to_owned(), request },
+            false => Reason::ExitCode { code: 1 },
+        };
+        assert_eq!(ended, Some(expected));
+    }
+}
+
+#[test]
+fn what_asked_for_too_much_and_was_not_held_or_did_its_work_waits_for_no_budget() {
+    let limits = Limits {
+        budget_tokens: Some(1_000),
+        metered: true,
+        pauses_at_cap: true,
+        resumes: true,
+        ..Limits::default()
+    };
+    let mut world = World::quiet(limits);
+    let [piece, other] = [(); 2].map(|()| world.spawn_piece());
+    // The program was told so at once, and could have asked for less.
+    let (request, model) = (9_999, Arc::from("model"));
+    let ask = RequestAsk {
+        run: piece,
+        request,
+        model,
+        tokens: 50_000,
+        usd: None,
+        is_last: false,
+        is_shortened: false,
+    };
+    world.step(Input::RequestAsked(ask));
+    world.finish_because(piece, Reason::ExitCode { code: 1 });
+    assert_eq!(world.status(piece), Some(RunStatus::Failed));
+    world.ask_model(other, 5_000);
+    assert_eq!(world.requests_of(other), (0, 1));
+    world.finish(other);
+    assert_eq!(world.status(other), Some(RunStatus::Completed));
 }

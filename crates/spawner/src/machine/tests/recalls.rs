@@ -65,7 +65,7 @@ fn no_number_of_kills_makes_requests_free() {
         }
     }
     let reason = ending(&world, piece).map(|ending| &ending.reason);
-    assert_eq!(reason, Some(&Reason::Budget { unit: "tokens".into() }));
+    assert_eq!(reason, Some(&Reason::Budget { unit: "tokens".into(), request: None }));
     world.close();
     world.assert_ended();
 }
@@ -106,7 +106,7 @@ fn a_piece_that_is_at_its_limit_ends_and_nothing_of_it_runs() {
     world.crash();
     assert!(world.holding().is_empty());
     let reason = ending(&world, piece).map(|ending| &ending.reason);
-    assert_eq!(reason, Some(&Reason::Budget { unit: "tokens".into() }));
+    assert_eq!(reason, Some(&Reason::Budget { unit: "tokens".into(), request: None }));
     world.close();
     world.assert_ended();
 }

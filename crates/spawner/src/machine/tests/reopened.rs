@@ -116,7 +116,7 @@ fn each_way_to_end_runs_again_by_one_choice() {
     check(Reason::Completed { exit_code: None }, None, false, false);
     check(Reason::ExitCode { code: 1 }, None, true, false);
     check(Reason::Timeout { seconds: 1 }, None, true, false);
-    check(Reason::Budget { unit: "tokens".into() }, None, true, false);
+    check(Reason::Budget { unit: "tokens".into(), request: None }, None, true, false);
     check(Reason::Interrupted, None, true, false);
     check(Reason::NotRecorded { message: String::new() }, None, true, true);
     check(killed(), Some(CancelledBy::Operator), false, true);
@@ -140,7 +140,7 @@ fn a_run_of_a_merge_that_was_not_paid_for_runs_again_whatever_is_chosen() {
         world.reopen(again(false, false), AT_ONCE).expect("the root holds pieces");
         assert_eq!(world.again.len(), expected, "{reason} {by:?}");
     };
-    check(Reason::Budget { unit: "tokens".into() }, None, 1);
+    check(Reason::Budget { unit: "tokens".into(), request: None }, None, 1);
     check(killed(), Some(CancelledBy::Budget), 1);
     check(Reason::ExitCode { code: 1 }, None, 0);
     check(Reason::Completed { exit_code: None }, None, 0);

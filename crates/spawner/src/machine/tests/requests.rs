@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use offshoot_model::{
     CancelledBy, Cost, CostKnowledge, Ending, Event, EventKind, MicroUsd, Reason, RequestEnding,
-    RunStatus, TokenCount, Usage,
+    RequestShortage, RunStatus, TokenCount, Usage,
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_policy::budget::Unit;
@@ -29,7 +29,15 @@ impl World {
         let request = self.minted;
         self.requests.insert(request, Sent { run, tokens: most, granted: false });
         let model = Arc::from("model");
-        let ask = RequestAsk { run, request, model, tokens: most, usd: None, is_last: true };
+        let ask = RequestAsk {
+            run,
+            request,
+            model,
+            tokens: most,
+            usd: None,
+            is_last: true,
+            is_shortened: false,
+        };
         self.step(Input::RequestAsked(ask));
         if self.requests.get(&request).is_some_and(|sent| !sent.granted) {
             self.saw("request waits");
@@ -200,10 +208,19 @@ fn at_the_cap_a_request_waits_for_more_budget_where_the_run_pauses_there() {
         EventKind::Ended(ending) => Some(ending.reason.clone()),
         _ => None,
     });
-    assert_eq!(ended, Some(Reason::Budget { unit: "tokens".to_owned() }));
+    let request = Some(RequestShortage { bound: 50_000, left: 5_500 });
+    assert_eq!(ended, Some(Reason::Budget { unit: "tokens".to_owned(), request }));
     // One that comes again with a smaller bound is told so at once.
     let (request, model) = (9_999, Arc::from("model"));
-    let ask = RequestAsk { run: other, request, model, tokens: 50_000, usd: None, is_last: false };
+    let ask = RequestAsk {
+        run: other,
+        request,
+        model,
+        tokens: 50_000,
+        usd: None,
+        is_last: false,
+        is_shortened: false,
+    };
     world.step(Input::RequestAsked(ask));
     assert_eq!(held(&world), 2);
 }
@@ -256,7 +273,8 @@ fn a_run_that_gives_up_at_its_budget_failed_for_its_budget() {
     };
     world.ask_model(piece, 5_000);
     world.finish_because(piece, Reason::ExitCode { code: 1 });
-    assert_eq!(ended(&world), Some(Reason::Budget { unit: "tokens".to_owned() }));
+    let request = Some(RequestShortage { bound: 5_000, left: 500 });
+    assert_eq!(ended(&world), Some(Reason::Budget { unit: "tokens".to_owned(), request }));
     // One that did its work without that request is a success.
     world.ask_model(other, 5_000);
     world.finish(other);
@@ -524,7 +542,7 @@ fn an_attempt_that_is_lost_while_its_request_was_held_or_too_much_costs_nothing(
 #[test]
 fn a_request_that_has_waited_in_vain_fails_its_run_for_its_budget() {
     let fault = Reason::RuntimeError { message: "402".into(), retryable: false };
-    let budget = Reason::Budget { unit: "tokens".to_owned() };
+    let budget = Reason::Budget { unit: "tokens".to_owned(), request: None };
     for (code, expected) in [("held_too_long", budget), ("unpriced", fault.clone())] {
         let mut world = metered(1_000);
         let piece = world.spawn_piece();
@@ -545,29 +563,6 @@ fn a_request_that_has_waited_in_vain_fails_its_run_for_its_budget() {
         });
         assert_eq!(ended, Some(expected));
     }
-}
-
-#[test]
-fn what_asked_for_too_much_and_was_not_held_or_did_its_work_waits_for_no_budget() {
-    let limits = Limits {
-        budget_tokens: Some(1_000),
-        metered: true,
-        pauses_at_cap: true,
-        resumes: true,
-        ..Limits::default()
-    };
-    let mut world = World::quiet(limits);
-    let [piece, other] = [(); 2].map(|()| world.spawn_piece());
-    // The program was told so at once, and could have asked for less.
-    let (request, model) = (9_999, Arc::from("model"));
-    let ask = RequestAsk { run: piece, request, model, tokens: 50_000, usd: None, is_last: false };
-    world.step(Input::RequestAsked(ask));
-    world.finish_because(piece, Reason::ExitCode { code: 1 });
-    assert_eq!(world.status(piece), Some(RunStatus::Failed));
-    world.ask_model(other, 5_000);
-    assert_eq!(world.requests_of(other), (0, 1));
-    world.finish(other);
-    assert_eq!(world.status(other), Some(RunStatus::Completed));
 }
 
 #[test]
