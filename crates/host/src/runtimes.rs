@@ -193,7 +193,10 @@ fn fallbacks(config: &Config) -> impl Iterator<Item = (String, String)> {
         let below = format!("subagents.model.fallbacks of the agent {}", agent.id());
         [own, of_model(below, agent.subagents.model.as_ref())].concat()
     });
-    let of_limits = config.settings(config.default_agent()).model;
+    // Those of the default agent are named with it.
+    let is_own =
+        config.agent(config.default_agent()).is_some_and(|it| it.subagents.model.is_some());
+    let of_limits = config.settings(config.default_agent()).model.filter(|_| !is_own);
     of_agents.chain(of_model("subagents.model.fallbacks".to_owned(), of_limits.as_ref()))
 }
 

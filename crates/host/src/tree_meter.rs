@@ -191,7 +191,7 @@ fn verdict_of(told: RequestVerdict) -> Verdict {
 }
 
 fn charge_of(settle: Settle) -> ModelCharge {
-    let Settle { run, request, model, ending, charge } = settle;
+    let Settle { run, request, model, ending, charge, is_cut } = settle;
     let Charge { tokens, dollars, is_reported, .. } = charge;
     let Tokens { input, cache_read, cache_write, cache_write_hour, output } = tokens;
     let usage = Usage {
@@ -212,7 +212,8 @@ fn charge_of(settle: Settle) -> ModelCharge {
     // What was not reported is charged at its bound, and those dollars are none that the meter has counted.
     let known = if is_reported { Cost::metered } else { Cost::estimated };
     let cost = dollars.map_or_else(Cost::unknown, known);
-    ModelCharge { run, request: request.0, model: model.into(), ending, usage, cost, is_pressure }
+    let (request, model) = (request.0, model.into());
+    ModelCharge { run, request, model, ending, usage, cost, is_pressure, is_cut }
 }
 
 /// The quotas that an answer speaks of, with their resets: one that is used up, or what is left of each.
@@ -266,7 +267,7 @@ mod tests {
             let charge = Charge::NOTHING;
             let run = RunId::from_bytes([1; 16]);
             let (request, model) = (RequestId(1), "m".to_owned());
-            charge_of(Settle { run, request, model, ending, charge }).is_pressure
+            charge_of(Settle { run, request, model, ending, charge, is_cut: false }).is_pressure
         };
         let declined = [400, 401, 429, 500, 503, 529];
         let found = declined.map(|status| is_pressure(Ending::Declined(status)));

@@ -79,6 +79,8 @@ pub struct Settle {
     pub ending: Ending,
     /// The charge. All else that was reserved is free again.
     pub charge: Charge,
+    /// True if the answer has reached a limit that was shortened because a longer one was too much.
+    pub is_cut: bool,
 }
 
 /// A refusal that a run was told.

@@ -31,6 +31,8 @@ pub(crate) struct Reservation {
     pub(crate) ending: Ending,
     /// The use that was reported so far.
     pub(crate) report: Report,
+    /// The limit of the answer, where it was shortened.
+    pub(crate) shortened: Option<u64>,
     lesson: Option<Lesson>,
     /// The end of the run waits for this.
     _open: TaskTrackerToken,
@@ -65,6 +67,7 @@ impl Reservation {
             open: false,
             ending,
             report,
+            shortened: None,
             lesson,
             _open,
         }
@@ -139,8 +142,10 @@ impl Drop for Reservation {
             lesson.known.lock().learn(&self.model, &lesson.parts, report.tokens.read());
         }
         let (run, request, ending) = (self.run, self.request, self.ending);
+        let is_cut = ending == Ending::Answered
+            && self.shortened.is_some_and(|limit| report.tokens.output >= limit);
         // Without an owner nothing is counted any more.
         let model = std::mem::take(&mut self.model);
-        let _ = self.asks.send(Ask::Settle(Settle { run, request, model, ending, charge }));
+        let _ = self.asks.send(Ask::Settle(Settle { run, request, model, ending, charge, is_cut }));
     }
 }

@@ -351,7 +351,7 @@ fn family(model: &str) -> &str {
     let model = model.split(['[', '@']).next().unwrap_or(model);
     let model = model
         .rsplit_once("-v")
-        .filter(|(_, number)| is_number(number, ':'))
+        .filter(|(_, number)| number.contains(':') && is_number(number, ':'))
         .map_or(model, |it| it.0);
     match model.rsplit_once('-') {
         Some((name, "latest")) => name,

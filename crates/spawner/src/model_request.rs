@@ -41,6 +41,8 @@ pub struct ModelCharge {
     pub cost: Cost,
     /// True if the provider declined it with the status of one that has too much to do. Where a quota is used up, that is told before.
     pub is_pressure: bool,
+    /// True if the answer was cut at a limit that was shortened because the run had too little left.
+    pub is_cut: bool,
 }
 
 /// A request that the meter has refused.

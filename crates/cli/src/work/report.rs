@@ -238,6 +238,8 @@ fn overrun(engine: &Engine, root: RootId, run: RunId) -> Result<Option<(u64, u64
             EventKind::Overrun { tokens, micro_usd } if event.run == run => {
                 found = Some((tokens, micro_usd));
             }
+            // It may have been given more since.
+            EventKind::RootReopened(_) => found = None,
             _ => {}
         }
     }

@@ -371,6 +371,7 @@ impl Connection {
                     return Err(refusal.into());
                 }
                 limit = (limit / 2).max(least);
+                reservation.shortened = Some(limit);
                 reservation.rebound(match counted {
                     Some(tokens) => Bound::counted(asked, tokens, price, limit),
                     None => Bound::of(asked, &known.lock(), price, limit),

@@ -1,6 +1,6 @@
 //! Requests that pass: what leaves, what comes back, what they are charged.
 
-use offshoot_fake_model_api::{Reply, Rule};
+use offshoot_fake_model_api::{Reply, Rule, Usage};
 use offshoot_meter::{Ending, Refusal, Verdict};
 use serde_json::json;
 
@@ -158,11 +158,32 @@ async fn a_limit_that_the_meter_writes_is_halved_until_it_fits() {
             limits.push(house.grant().await.bound.output);
             answer.await.expect("no panic");
             assert_eq!(api.requests()[0].body["max_tokens"], *expected.last().expect("one"));
+            assert!(!house.settle().await.is_cut, "five tokens are fewer");
         } else {
             assert_eq!(answer.await.expect("no panic").status, 402);
             assert!(api.requests().is_empty());
         }
         assert_eq!(limits, expected);
+    }
+}
+
+/// An answer that reaches a shortened limit was cut by it; one that reaches the limit of its program was not.
+#[tokio::test]
+async fn an_answer_that_reaches_its_shortened_limit_is_cut() {
+    let chat = r#"{"model":"priced","messages":[{"role":"user","content":"greet"}]}"#;
+    for (is_too_much, limit) in [(true, 16_000), (false, 32_000)] {
+        let used = Usage { input: 10, output: limit, ..Usage::default() };
+        let rule = Rule::always(Reply::text("hello")).usage(used);
+        let (mut house, _api) = House::with_rules([rule]).await;
+        let answer = house.send("POST", "/v1/chat/completions", chat);
+        if is_too_much {
+            let (code, message) = ("budget_exhausted".into(), "no".into());
+            let refusal = Verdict::TooMuch(Refusal { code, message, hint: None });
+            house.reserve().await.answer.send(refusal).expect("the program waits");
+        }
+        house.grant().await;
+        assert_eq!(house.settle().await.is_cut, is_too_much);
+        answer.await.expect("no panic");
     }
 }
 

@@ -57,6 +57,8 @@ pub(super) struct Requests {
 struct Open {
     model: Arc<str>,
     held: BudgetGrant,
+    /// The longer request that was too much, where this one was shortened.
+    instead_of: Option<(Unit, Option<RequestShortage>)>,
 }
 
 /// A request to a model that wants to leave.
@@ -95,6 +97,8 @@ pub(crate) struct RequestOver {
     pub(crate) cost: Cost,
     /// True if the provider declined it with the status of one that has too much to do. Where a quota is used up, that was told before.
     pub(crate) is_pressure: bool,
+    /// True if the answer was cut at a shortened limit.
+    pub(crate) is_cut: bool,
 }
 
 /// The answer to a request that wants to leave.
@@ -148,7 +152,7 @@ impl Requests {
     pub(super) fn reserved(&mut self, request: u64, model: &Arc<str>, held: BudgetGrant) {
         (self.too_much, self.has_asked) = (None, true);
         self.last = self.last.max(request);
-        self.open.insert(request, Open { model: Arc::clone(model), held });
+        self.open.insert(request, Open { model: Arc::clone(model), held, instead_of: None });
     }
 
     /// A request is charged. Returns what was held for it.
@@ -179,19 +183,21 @@ impl Machine {
 
     /// A request is over, or its sender has gone before it was answered.
     pub(super) fn request_over(&mut self, over: RequestOver) {
-        let RequestOver { run, request, model, ending, usage, cost, is_pressure } = over;
+        let RequestOver { run, request, model, ending, usage, cost, is_pressure, is_cut } = over;
         let Some(live) = self.runs[run.get()].live_mut() else { return };
         if let Some(requests) = &mut live.requests {
             requests.waiting.retain(|waits| waits.request != request);
         }
         live.clock.sign(self.now);
-        let is_open =
-            live.requests.as_ref().is_some_and(|requests| requests.open.contains_key(&request));
+        let open = live.requests.as_ref().and_then(|requests| requests.open.get(&request));
         // One that was never granted held nothing; one of an attempt that is over was charged with its end.
-        if !is_open {
-            return;
-        }
+        let Some(instead_of) = open.map(|open| open.instead_of) else { return };
         self.settle_request(run, request, model, ending, usage, cost);
+        let live = self.runs[run.get()].live_mut();
+        if let (true, Some(requests)) = (is_cut, live.and_then(|live| live.requests.as_mut())) {
+            // A run that fails over an answer that was cut for want of budget has failed for its budget.
+            requests.too_much = instead_of.or(requests.too_much);
+        }
         if ending.is_answered() {
             if let Some(requests) =
                 self.runs[run.get()].live_mut().and_then(|live| live.requests.as_mut())
@@ -277,7 +283,7 @@ impl Machine {
         self.record_refused_requests(run);
         let open = self.runs[run.get()].live()?.requests.as_ref()?.open.clone();
         let mut sum: Option<(Usage, Cost)> = None;
-        for (request, Open { model, held }) in open {
+        for (request, Open { model, held, .. }) in open {
             let tokens = TokenCount::Known(held.tokens.unwrap_or(0));
             let usage = Usage { input: tokens, ..Usage::default() };
             let cost = held.usd.map_or_else(Cost::unknown, Cost::estimated);
@@ -448,10 +454,11 @@ impl Machine {
             Room::Now => {
                 let micro_usd = ask.usd.map(MicroUsd::as_micros);
                 let RequestAsk { run, request, model, tokens, is_shortened, .. } = ask;
-                // A run whose answer was cut for want of budget, and that fails over that, has failed for its budget.
                 let too_much = self.requests_of(run).too_much.filter(|_| is_shortened);
                 self.record(run, EventKind::RequestReserved { request, model, tokens, micro_usd });
-                self.requests_of(run).too_much = too_much;
+                if let Some(open) = self.requests_of(run).open.get_mut(&request) {
+                    open.instead_of = too_much;
+                }
                 self.answer_request(request, RequestVerdict::Granted);
                 return None;
             }

@@ -196,11 +196,20 @@ impl Supervisor {
                 }
             }
             Message::RequestOver { charge } => {
-                let ModelCharge { run, request, model, ending, usage, cost, is_pressure } = *charge;
+                let ModelCharge { run, request, model, ending, usage, cost, is_pressure, is_cut } =
+                    *charge;
                 self.requests.remove(&request);
                 if let Some(run) = self.machine.find(run) {
-                    let over =
-                        RequestOver { run, request, model, ending, usage, cost, is_pressure };
+                    let over = RequestOver {
+                        run,
+                        request,
+                        model,
+                        ending,
+                        usage,
+                        cost,
+                        is_pressure,
+                        is_cut,
+                    };
                     self.step(Input::RequestOver(over));
                 }
             }

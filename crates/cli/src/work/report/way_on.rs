@@ -1,5 +1,7 @@
 //! The way on with a map or a fanout whose answer is not whole: what is kept, what to type, and the budget that is used up.
 
+use std::collections::BTreeMap;
+
 use offshoot_audit::{Account, Audit, Unit};
 use offshoot_merge::MergeError;
 use offshoot_model::{CancelledBy, EventKind, Reason, RefusalCode, RootId, RunId};
@@ -186,15 +188,24 @@ pub(super) fn spent_budget(
         return Ok(Spent::default());
     }
     let mut audit = Audit::new();
-    let mut asked = 0;
+    // By unit, of the ends since the tree was last opened.
+    let mut asked = BTreeMap::<String, u64>::new();
     for event in engine.store.events(root, 0) {
         let event = event?;
-        if let EventKind::Ended(ending) = &event.kind {
-            asked = asked.max(match &ending.reason {
-                Reason::Budget { request: Some(request), .. } => request.bound,
-                Reason::BudgetPool { asked, .. } => *asked,
-                _ => 0,
-            });
+        match &event.kind {
+            EventKind::RootReopened(_) => asked.clear(),
+            EventKind::Ended(ending) => {
+                let amount = match &ending.reason {
+                    Reason::Budget { unit, request: Some(request) } => Some((unit, request.bound)),
+                    Reason::BudgetPool { unit, asked, .. } => Some((unit, *asked)),
+                    _ => None,
+                };
+                if let Some((unit, amount)) = amount {
+                    let most = asked.entry(unit.clone()).or_default();
+                    *most = (*most).max(amount);
+                }
+            }
+            _ => {}
         }
         audit.apply(&event);
     }
@@ -210,7 +221,13 @@ pub(super) fn spent_budget(
     let unit = used_up.map(|account| account.unit).or(of_piece.filter(is_of_tree));
     let short = unit.or(unpaid);
     let account = accounts.iter().find(|account| Some(account.unit) == short);
-    let larger = account.map(|account| larger_budget(account, answer, asked));
+    let larger = account.map(|account| {
+        let unit = match account.unit {
+            Unit::Tokens => "tokens",
+            Unit::MicroUsd => "usd",
+        };
+        larger_budget(account, answer, asked.get(unit).copied().unwrap_or(0))
+    });
     Ok(Spent { used_up, unit, larger })
 }
 
@@ -218,8 +235,10 @@ pub(super) fn spent_budget(
 fn larger_budget(account: &Account, answer: &FanAnswer, asked: u64) -> String {
     let Account { unit, granted, used, overrun, .. } = *account;
     let used = u64::try_from(used + overrun).unwrap_or(u64::MAX);
-    // What failed pieces have used is counted with those that completed: the others may fail as well.
-    let each = (used / u64::from(answer.completed.max(1))).max(asked);
+    // Those that failed are counted with those that completed, since the others may fail as well. What was stopped may not have begun.
+    let failed = answer.failed.iter().filter(|(code, _)| !is_stopped(code));
+    let have_run = answer.completed + failed.map(|(_, count)| count).sum::<u32>();
+    let each = used.checked_div(have_run.into()).unwrap_or(0).max(asked);
     option(unit, enough(granted, used, each, answer.missing() as usize))
 }
 

@@ -66,6 +66,7 @@ impl Image {
 mod tests {
     use std::io::Read;
     use std::sync::mpsc;
+    use std::time::Duration;
     use std::{fs, thread};
 
     use rustix::pipe::{SpliceFlags, pipe, splice};
@@ -86,6 +87,11 @@ mod tests {
         let (begins, begun) = mpsc::channel();
         let reader = thread::spawn(move || {
             begun.recv().expect("it is sealed");
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "longer than one try of the kernel waits"
+            )]
+            thread::sleep(Duration::from_millis(400));
             File::from(out).read_exact(&mut [0; 9]).expect("nine bytes are in it");
         });
         begins.send(()).expect("it waits");

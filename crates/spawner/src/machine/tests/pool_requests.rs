@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use offshoot_model::{
-    AgentId, Event, EventKind, MicroUsd, Origin, Reason, RequestEnding, RequestShortage, RunStatus,
-    SpawnRequest,
+    AgentId, Cost, Event, EventKind, MicroUsd, Origin, Reason, RequestEnding, RequestShortage,
+    RunStatus, SpawnRequest, Usage,
 };
 
-use super::super::{Input, RequestAsk, RunIndex};
+use super::super::{Input, RequestAsk, RequestOver, RunIndex};
 use super::limits::{Limits, Own};
 use super::requests::Sent;
 use super::world::World;
@@ -272,11 +272,15 @@ fn a_request_that_waits_for_the_operator_in_vain_names_its_own_unit() {
     }
 }
 
-/// The meter has cut the answer of a run for want of budget: where the run fails over that, it has failed for its budget. With a whole answer after that
-/// it has not.
+/// The meter has cut the answer of a run for want of budget: where the run fails over that, it has failed for its budget. Where the shortened answer was
+/// whole, or did not come, the run has failed for its own reason.
 #[test]
-fn a_run_that_fails_over_a_shortened_answer_failed_for_its_budget() {
-    for is_shortened in [true, false] {
+fn a_run_that_fails_over_an_answer_that_was_cut_failed_for_its_budget() {
+    for (is_cut, ending) in [
+        (true, RequestEnding::Answered),
+        (false, RequestEnding::Answered),
+        (false, RequestEnding::Declined),
+    ] {
         let limits = Limits { budget_tokens: Some(1_000), metered: true, ..Limits::default() };
         let mut world = World::quiet(limits);
         let piece = world.spawn_piece();
@@ -289,15 +293,27 @@ fn a_run_that_fails_over_a_shortened_answer_failed_for_its_budget() {
             world.step(Input::RequestAsked(ask));
         };
         ask(1, left + 1, false, false);
-        ask(2, left / 4, true, is_shortened);
-        world.end_request(2, RequestEnding::Answered, 1);
+        ask(2, left / 4, true, true);
+        world.requests.clear();
+        let (model, usage, cost) = (Arc::from("model"), Usage::default(), Cost::NONE);
+        let over = RequestOver {
+            run: piece,
+            request: 2,
+            model,
+            ending,
+            usage,
+            cost,
+            is_pressure: false,
+            is_cut,
+        };
+        world.step(Input::RequestOver(over));
         world.finish_because(piece, Reason::ExitCode { code: 1 });
         let ended = world.record.iter().rev().find_map(|event| match &event.kind {
             EventKind::Ended(ending) => Some(ending.reason.clone()),
             _ => None,
         });
         let request = Some(RequestShortage { bound: left + 1, left });
-        let expected = match is_shortened {
+        let expected = match is_cut {
             true => Reason::Budget { unit: "tokens".to_owned(), request },
             false => Reason::ExitCode { code: 1 },
         };

@@ -78,7 +78,8 @@ impl World {
         let Sent { run, .. } = self.requests.remove(&request).expect("it is not over");
         let (usage, cost, model) = (tokens(used), Cost::NONE, Arc::from("model"));
         let is_pressure = ending == RequestEnding::Declined;
-        let over = RequestOver { run, request, model, ending, usage, cost, is_pressure };
+        let over =
+            RequestOver { run, request, model, ending, usage, cost, is_pressure, is_cut: false };
         self.step(Input::RequestOver(over));
     }
 
@@ -421,8 +422,16 @@ fn metered_use(charges: &[(u64, Cost)], reason: Reason, said: (u64, Cost)) -> (U
         world.requests.clear();
         let (model, ending) = (Arc::from("model"), RequestEnding::Answered);
         let usage = tokens(used);
-        let over =
-            RequestOver { run: piece, request, model, ending, usage, cost, is_pressure: false };
+        let over = RequestOver {
+            run: piece,
+            request,
+            model,
+            ending,
+            usage,
+            cost,
+            is_pressure: false,
+            is_cut: false,
+        };
         world.step(Input::RequestOver(over));
     }
     world.actors.remove(&piece).expect("it runs");
