@@ -183,6 +183,8 @@ pub(crate) async fn supervisor_of(run: RunId, cx: &Invocation) -> Result<Client,
                     return Ok(client);
                 }
             }
+            // A supervisor that ends leaves the registry before it closes its socket: another tree is not held up by that.
+            Err(ClientError::Stranger { .. }) if !is_registered(&registry, &socket) => {}
             // This supervisor may be the one that is meant.
             Err(
                 error @ (ClientError::Stranger { .. }
@@ -201,6 +203,11 @@ pub(crate) async fn supervisor_of(run: RunId, cx: &Invocation) -> Result<Client,
         format_args!("no supervisor runs the tree of run {run} any more"),
     )
     .hint("where it is not over, `offshoot resume RUN` goes on with it; `offshoot show RUN` says which"))
+}
+
+/// True if a supervisor with this socket is in the registry now.
+fn is_registered(registry: &Registry, socket: &Path) -> bool {
+    registry.supervisors().iter().any(|supervisor| supervisor.socket == socket)
 }
 
 /// A tree that is not over.
