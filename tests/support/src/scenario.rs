@@ -224,6 +224,7 @@ fn delegating(script: &mut Script, parent: RunId) {
     let until = Timestamp::from_micros(1_767_276_300_000_000);
     script.say(first, EventKind::BacksOff { why: "529 \u{1b}[2Joverloaded".into(), until });
     script.say(first, EventKind::Answered);
+    script.say(first, EventKind::ModelChanged { model: "small\u{1b}[1m".into() });
     let usage = Usage {
         input: TokenCount::Known(11_000),
         output: TokenCount::Known(1_300),

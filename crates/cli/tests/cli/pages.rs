@@ -355,7 +355,8 @@ fn the_settings_of_the_pages_are_right() {
         let Some(name) = text.strip_prefix("name = \"").and_then(|rest| rest.split('"').next())
         else {
             // Bounds of the computer stand in the file of the user.
-            let checked = match text.starts_with("[host]") {
+            let is_of_user = text.starts_with("[host]") || text.starts_with("[ceiling]");
+            let checked = match is_of_user {
                 true => {
                     place.file("home/.config/offshoot/config.toml", &text);
                     place.run(&["config", "show"])

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::cause::Cause;
 use super::held::HeldTree;
 use crate::opportunities::Opportunities;
-use crate::{number, used};
+use crate::{neutral, number, used};
 
 /// The numbers, for people and programs. Shown as a page of text, without a newline at its end.
 #[derive(Clone, Debug, Serialize)]
@@ -206,7 +206,11 @@ impl fmt::Display for StatsPage {
         spent(f, "by agent", agents)?;
         let known = self.models.keys().any(|model| model != "configured");
         let models = self.models.iter().filter(|_| known);
-        spent(f, "by model", models.map(|(model, spent)| (model.clone(), spent)))?;
+        spent(
+            f,
+            "by model",
+            models.map(|(model, spent)| (neutral::line(model).into_owned(), spent)),
+        )?;
         let depths = self.depths.iter().map(|(depth, spent)| (format!("depth {depth}"), spent));
         spent(f, "by depth", depths.filter(|_| self.depths.len() > 1))?;
         for (at, (code, times)) in self.refusals.iter().enumerate() {

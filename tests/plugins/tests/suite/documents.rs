@@ -24,6 +24,7 @@ const DOCUMENTS: &[(Read, &str)] = &[
     ),
     (|json| event::decode(kind::STATUS, json).map(|read| format!("{read:?}")), "4711"),
     (|json| event::decode(kind::STATUS, json).map(|read| format!("{read:?}")), "429 slow down"),
+    (|json| event::decode(kind::STATUS, json).map(|read| format!("{read:?}")), "small"),
     (|json| event::decode(kind::USAGE, json).map(|read| format!("{read:?}")), "Known(12)"),
     (|json| spawn::decode(json).map(|read| format!("{read:?}")), "count the words"),
     (|json| delegate::decode(json).map(|read| format!("{read:?}")), "format the commit"),
