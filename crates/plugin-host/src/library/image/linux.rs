@@ -40,15 +40,7 @@ impl Image {
     /// Seals it: that was all of it, and it stays as it is.
     pub(in super::super) fn seal(&mut self) -> io::Result<()> {
         let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            match fcntl_add_seals(&self.file, seals) {
-                // The kernel itself may use a page for a moment, such as to move it. It waits a tenth of a second for that in each try.
-                Err(Errno::BUSY) if tries < TRIES => {}
-                sealed => return Ok(sealed?),
-            }
-        }
+        Ok(unless_busy(|| fcntl_add_seals(&self.file, seals))?)
     }
 
     /// Returns the file, to be read.
@@ -62,12 +54,21 @@ impl Image {
     }
 }
 
+/// Seals again while the kernel itself uses a page for a moment, such as to move it. It waits a tenth of a second for that in each try.
+fn unless_busy(mut seal: impl FnMut() -> Result<(), Errno>) -> Result<(), Errno> {
+    for _ in 1..TRIES {
+        match seal() {
+            Err(Errno::BUSY) => {}
+            sealed => return sealed,
+        }
+    }
+    seal()
+}
+
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::io::Read;
-    use std::sync::mpsc;
-    use std::time::Duration;
-    use std::{fs, thread};
 
     use rustix::pipe::{SpliceFlags, pipe, splice};
 
@@ -75,7 +76,7 @@ mod tests {
 
     /// A page that is in a pipe is used until it is read.
     #[test]
-    fn a_page_that_is_used_for_a_moment_is_waited_for() {
+    fn a_page_that_is_used_keeps_a_library_from_being_sealed() {
         let mut image = Image::new(Path::new("x")).expect("there is memory");
         image.add(b"a library").expect("there is memory");
         let (out, into) = pipe().expect("there is memory");
@@ -84,19 +85,26 @@ mod tests {
         assert_eq!(moved, Ok(9));
         let busy = fcntl_add_seals(&image.file, SealFlags::WRITE);
         assert_eq!(busy, Err(Errno::BUSY), "the page is used");
-        let (begins, begun) = mpsc::channel();
-        let reader = thread::spawn(move || {
-            begun.recv().expect("it is sealed");
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "longer than one try of the kernel waits"
-            )]
-            thread::sleep(Duration::from_millis(400));
-            File::from(out).read_exact(&mut [0; 9]).expect("nine bytes are in it");
-        });
-        begins.send(()).expect("it waits");
-        image.seal().expect("the page is read meanwhile");
-        reader.join().expect("no panic");
+        File::from(out).read_exact(&mut [0; 9]).expect("nine bytes are in it");
+        image.seal().expect("the page was read");
+    }
+
+    #[test]
+    fn sealing_is_tried_again_while_a_page_is_used() {
+        for (busy, then, tries, expected) in [
+            (0, Ok(()), 1, Ok(())),
+            (3, Ok(()), 4, Ok(())),
+            (TRIES - 1, Ok(()), TRIES, Ok(())),
+            (TRIES, Ok(()), TRIES, Err(Errno::BUSY)),
+            (2, Err(Errno::PERM), 3, Err(Errno::PERM)),
+        ] {
+            let mut tried = 0;
+            let sealed = unless_busy(|| {
+                tried += 1;
+                if tried <= busy { Err(Errno::BUSY) } else { then }
+            });
+            assert_eq!((sealed, tried), (expected, tries));
+        }
     }
 
     #[test]
