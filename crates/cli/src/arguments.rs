@@ -132,7 +132,7 @@ Exit codes:
   1    an agent failed, timed out, was cancelled or lost
   2    bad usage, bad configuration, bad input, invalid request
   3    refused by policy
-  4    a budget, a deadline or a breaker stopped what was running
+  4    a budget, a deadline, a quota, a limit of the day or a breaker stopped it
   5    a runtime or a plugin cannot be used
   130  interrupted
 

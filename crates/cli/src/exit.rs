@@ -12,7 +12,7 @@ pub(crate) enum Exit {
     BadInput = 2,
     /// Refused by policy.
     Refused = 3,
-    /// A budget, a deadline or a breaker stopped what was running.
+    /// A budget, a deadline, a quota, a limit of the day or a breaker stopped what was running, or what would have been opened.
     Stopped = 4,
     /// A runtime cannot be used.
     NoRuntime = 5,

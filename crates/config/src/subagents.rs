@@ -171,9 +171,9 @@ impl SubagentSettings {
 section! {
     /// The amounts that a tree may use up, and how spawns divide them.
     pub struct BudgetSettings, foreign &[] => {
-        /// Tokens of all four kinds together; 0 is none at all.
+        /// Tokens of all four kinds together. 0 permits nothing that uses any; not set, there is no limit.
         pub tokens: Option<Valued<u64>> = "tokens", limit count();
-        /// Dollars; 0 is none at all.
+        /// Dollars. 0 permits nothing that costs; not set, there is no limit.
         pub usd: Option<Valued<MicroUsd>> = "usd", limit count();
         /// The part of the budget of its parent that a child gets when it asks for no amount: with 0.5 the half of what is left. `pool`: the
         /// children have no parts of their own, and each takes as much as it uses. Where it is not set, the pieces of a map or a fanout

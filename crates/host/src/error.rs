@@ -89,6 +89,9 @@ pub enum HostError {
     /// The meter cannot listen.
     #[error("the meter between agents and their models cannot listen on this machine")]
     Meter(#[source] io::Error),
+    /// A folder for the proof of limits cannot be made.
+    #[error("a folder for the proof of limits cannot be made")]
+    Proof(#[source] io::Error),
     /// The system has no threads left.
     #[error("the system has no threads left for us")]
     Threads(#[source] io::Error),
@@ -129,6 +132,7 @@ impl HostError {
                 "`ulimit -n` may be too low; runtimes.NAME.meter = \"off\" does without it"
                     .to_owned(),
             ),
+            Self::Proof(_) => Some("set TMPDIR to a folder that can be written".to_owned()),
             Self::Process(_) | Self::Serve(_) | Self::Trust(_) => None,
         }
     }

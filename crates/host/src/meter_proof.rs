@@ -24,21 +24,9 @@ use offshoot_store::{MemoryStore, Store};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::error::HostError;
+use crate::limit_proof::LimitProof;
 use crate::metering::{Metered, Metering};
 use crate::tree_meter::{MeterDesk, TreeMeter};
-
-/// The result of the proof.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MeterProof {
-    /// The requests that the agent wanted to send.
-    pub asked: String,
-    /// The requests that left, and what they were charged.
-    pub got: String,
-    /// The code with which the first of the others was refused.
-    pub answer: Option<String>,
-    /// The difference to what should be; none where the meter holds.
-    pub broken: Option<String>,
-}
 
 const RUNTIME: &str = "probe";
 /// The budget of the agent.
@@ -56,7 +44,7 @@ const ANSWER: &str = r#"{"type":"message","usage":{"input_tokens":10,"output_tok
 /// # Errors
 ///
 /// Fails if no port can be had, or the tree of the probe cannot be opened or recorded.
-pub async fn prove_meter() -> Result<MeterProof, HostError> {
+pub async fn prove_meter() -> Result<LimitProof, HostError> {
     let reached = Arc::new(AtomicU64::new(0));
     let provider = TcpListener::bind("127.0.0.1:0").await.map_err(HostError::Meter)?;
     let address = provider.local_addr().map_err(HostError::Meter)?;
@@ -68,7 +56,7 @@ pub async fn prove_meter() -> Result<MeterProof, HostError> {
     proof
 }
 
-async fn try_it(provider: SocketAddr, reached: &AtomicU64) -> Result<MeterProof, HostError> {
+async fn try_it(provider: SocketAddr, reached: &AtomicU64) -> Result<LimitProof, HostError> {
     let key = Credential::new(KeySource::Text("the-key-of-the-probe".into()));
     let login = Login::Key(key, Scheme::ApiKey);
     let upstream =
@@ -115,7 +103,7 @@ async fn try_it(provider: SocketAddr, reached: &AtomicU64) -> Result<MeterProof,
     Ok(judge(count.parse().unwrap_or(0), answer, reached.load(Ordering::Relaxed), &events))
 }
 
-fn judge(told: u64, answer: &str, reached: u64, events: &[Event]) -> MeterProof {
+fn judge(told: u64, answer: &str, reached: u64, events: &[Event]) -> LimitProof {
     let budget: MicroUsd = BUDGET.parse().expect("an amount");
     let charged = |event: &Event| match &event.kind {
         EventKind::RequestSettled { cost, .. } => Some(cost.dollars()),
@@ -137,7 +125,7 @@ fn judge(told: u64, answer: &str, reached: u64, events: &[Event]) -> MeterProof 
         () => breach.map(|breach| format!("the audit of its record: {breach}")),
     };
     let each = MicroUsd::from_micros(EACH);
-    MeterProof {
+    LimitProof {
         asked: format!("{REQUESTS} requests of {each} usd"),
         got: format!("{reached} requests, {charged} usd"),
         answer: Some(answer.to_owned()).filter(|answer| !answer.is_empty()),

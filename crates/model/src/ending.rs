@@ -192,6 +192,12 @@ pub enum Reason {
         /// Of how many.
         total: u32,
     },
+    /// A root that holds pieces: their results could not be merged into one answer, or do not agree as the merge asks. The results are
+    /// kept.
+    MergeFailed {
+        /// The message of the merge.
+        message: String,
+    },
     /// The answer could not be kept: the store refused it. Or the piece with its header could not be written into the data folder.
     NotRecorded {
         /// The message of the store.
@@ -338,6 +344,7 @@ impl Reason {
             | Self::BudgetPool { .. }
             | Self::Quota { .. }
             | Self::PiecesFailed { .. }
+            | Self::MergeFailed { .. }
             | Self::Repeated { .. }
             | Self::OutOfMemory { .. }
             | Self::CpuLimit { .. }
@@ -468,6 +475,7 @@ impl fmt::Display for Reason {
             Self::PiecesFailed { failed, total } => {
                 write!(f, "{failed} of {total} pieces did not complete")
             }
+            Self::MergeFailed { message } => write!(f, "cannot be merged: {message}"),
             Self::NotRecorded { message } => write!(f, "cannot be recorded: {message}"),
             Self::Interrupted => f.write_str("interrupted with its supervisor"),
             Self::ClientGone => f.write_str("its client has gone"),

@@ -121,6 +121,9 @@ impl Reason {
             Self::PiecesFailed { .. } => yes(Some(
                 "`offshoot resume RUN --failed --cancelled` runs those pieces again, and needs a larger --budget-usd or --budget-tokens where a budget is used up; with --on-failure skip, `map` and `fanout` answer without them, with --on-failure include they name them in the answer",
             )),
+            Self::MergeFailed { .. } => no(Some(
+                "the results are kept: `offshoot merge --children RUN --strategy STRATEGY` merges them in another way",
+            )),
             Self::NotRecorded { .. } => yes(Some(
                 "see what could not be written, free space there if it is full, then run it again",
             )),
@@ -180,6 +183,7 @@ mod tests {
             (Reason::RuntimeError { message: text(), retryable: true }, true, Some("later")),
             (Reason::RuntimeError { message: text(), retryable: false }, false, None),
             (Reason::PluginPanic { message: text() }, false, Some("plugin")),
+            (Reason::MergeFailed { message: text() }, false, Some("--strategy")),
             (Reason::TurnLimit, false, Some("maxTurns")),
             (Reason::Budget { unit: text(), request: None }, false, Some("budget")),
             (

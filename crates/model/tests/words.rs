@@ -112,6 +112,7 @@ fn the_status_follows_from_the_reason() {
         (Reason::TurnLimit, RunStatus::Failed, false),
         (Reason::Budget { unit: text(), request: None }, RunStatus::Failed, false),
         (Reason::PiecesFailed { failed: 1, total: 2 }, RunStatus::Failed, false),
+        (Reason::MergeFailed { message: text() }, RunStatus::Failed, false),
         (Reason::NotRecorded { message: text() }, RunStatus::Failed, false),
         (Reason::Isolation { message: text() }, RunStatus::Failed, false),
         (Reason::Timeout { seconds: 1 }, RunStatus::TimedOut, false),

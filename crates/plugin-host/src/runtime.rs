@@ -223,6 +223,7 @@ fn as_it_may_say(reason: Reason) -> Reason {
         | Reason::Isolation { .. }
         | Reason::NeedFailed { .. }
         | Reason::PiecesFailed { .. }
+        | Reason::MergeFailed { .. }
         | Reason::Interrupted
         | Reason::ClientGone => {
             let said = "the plugin says of its run what only the supervisor can know";

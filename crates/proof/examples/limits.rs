@@ -13,24 +13,24 @@ Made by `cargo xtask regenerate` from the table of limits. Keys stand below `age
 agent; along a chain of agents the strictest value holds. Those of `host` stand in the user's or the system's file alone. `offshoot config resolve` shows the values that hold and where each was set, those of `host` too;
 [refusals.md](refusals.md) says what to do about a refusal.
 
-Each limit is proved in three ways: from outside, by built-in agents that ask for more than it allows, under your own configuration
-and at any time:
+Each limit is proved in three ways. From outside, under your own configuration and at any time, by built-in agents that ask for more than it allows:
 
 ```sh
 offshoot doctor --prove
 ```
 
 A limit that is not set has nothing to prove. `allowCycles` is tried where there are two agents, and `maxIdenticalDelegations` where it lies
-below `maxDepth`; where one cannot be tried, the result says why.
+below `maxDepth`; where one cannot be tried, the result says why. Those of `host` are tried by two trees that count apart from all others, but for
+`host.memoryKeep`.
 
-after the fact, from the record of a tree, by code that shares nothing with the engine (the column *audit* names its rule):
+After the fact, from the record of a tree, by code that shares nothing with the engine (the column *audit* names its rule):
 
 ```sh
 offshoot run \"a task\" -- true
 offshoot audit last
 ```
 
-and by tests, of which the last column names one where no probe can try the limit.
+And by tests, of which the last column names one where no probe can try the limit.
 
 | key | what it limits | built in | at the limit | audit | proof |
 |---|---|---|---|---|---|
@@ -54,7 +54,7 @@ fn row(schema: &Value, limit: &Limit) -> String {
     };
     let audit = limit.audited.map_or_else(String::new, |rule| format!("`{rule}`"));
     let proof = match limit.proof {
-        Proof::Probe(_) => "`doctor --prove`".to_owned(),
+        Proof::Probe(_) | Proof::Trees => "`doctor --prove`".to_owned(),
         Proof::Test(test) => link(test),
     };
     format!("| `{}` | {words} | {built_in} | {at} | {audit} | {proof} |", limit.key)

@@ -40,6 +40,8 @@ pub enum AtLimit {
 pub enum Proof {
     /// A probe of this crate.
     Probe(Try),
+    /// A probe with two trees of a user, which the crate `host` makes.
+    Trees,
     /// A test of this name.
     Test(&'static str),
 }
@@ -251,7 +253,7 @@ pub const LIMITS: &[Limit] = &[
     ),
     limit(
         "budget.onCap",
-        AtLimit::Waits,
+        AtLimit::Manner("the request is refused, or waits for the operator"),
         Some(Rule::Budget),
         Proof::Test(
             "crates/cli/tests/cli/metered.rs::at_the_cap_a_program_waits_until_it_is_given_more",
@@ -339,31 +341,19 @@ pub const LIMITS: &[Limit] = &[
         Some(Rule::Memory),
         Proof::Test("crates/cli/tests/cli/memory.rs::memory_waits_and_never_refuses_the_only_run"),
     ),
-    limit(
-        "host.maxConcurrent",
-        AtLimit::Waits,
-        Some(Rule::Concurrency),
-        Proof::Test("crates/cli/tests/cli/host_slots.rs::host_caps_hold_over_two_trees"),
-    ),
-    limit(
-        "host.maxConcurrentPerAccount",
-        AtLimit::Waits,
-        Some(Rule::Concurrency),
-        Proof::Test(
-            "crates/cli/tests/cli/account_slots.rs::runs_of_one_account_hold_no_more_slots_over_two_trees",
-        ),
-    ),
+    limit("host.maxConcurrent", AtLimit::Waits, Some(Rule::Concurrency), Proof::Trees),
+    limit("host.maxConcurrentPerAccount", AtLimit::Waits, Some(Rule::Concurrency), Proof::Trees),
     limit(
         "host.usdPerDay",
         AtLimit::Manner("a tree whose budget is more than the day has left is not opened"),
         None,
-        Proof::Test("crates/cli/tests/cli/day.rs::trees_share_the_dollars_of_a_day"),
+        Proof::Trees,
     ),
     limit(
         "host.tokensPerDay",
         AtLimit::Manner("a tree whose budget is more than the day has left is not opened"),
         None,
-        Proof::Test("crates/cli/tests/cli/day.rs::tokens_of_a_day_are_shared_in_the_same_way"),
+        Proof::Trees,
     ),
 ];
 

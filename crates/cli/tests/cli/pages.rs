@@ -34,6 +34,11 @@ const BLOCKS: &[(&str, &str, Way)] = &[
     ("README.md", "offshoot run --allow-recursive-spawn", Here),
     ("README.md", "offshoot init", After("")),
     ("README.md", "# the same task for pieces", After(FILES)),
+    (
+        "README.md",
+        "offshoot map --runtime openai",
+        Cannot("it asks a chat endpoint; openai.rs runs one on loopback"),
+    ),
     ("README.md", "offshoot tree  ", After(RAN)),
     ("README.md", "offshoot watch", Cannot("it needs a terminal; watch.rs gives it one")),
     ("README.md", "offshoot pause last", After(RUNS)),

@@ -1,8 +1,13 @@
 //! `offshoot doctor --prove`: the limits of a configuration, each asked for more than it allows.
 
+use std::fs;
+
+use offshoot_proof::{LIMITS, Proof};
+use offshoot_test_support::named_pipe;
 use serde_json::Value;
 
 use crate::command::Place;
+use crate::walls::followed_until;
 
 const STRICT: &str = r#"
 [agents.defaults.subagents]
@@ -54,6 +59,50 @@ fn a_strict_configuration_is_tried_as_it_stands() {
     let proved = proved.expect_code(0).json();
     assert_eq!(proved["holds"], true);
     insta::assert_snapshot!(verdicts(&proved).join("\n"));
+}
+
+/// The limits over all trees stand in the user's file. Trees of the user that run neither count in the proof nor wait for it.
+#[test]
+fn limits_over_all_trees_are_tried_apart_from_other_trees() {
+    let place = Place::new();
+    let user = "[host]\nmaxConcurrent = 1\nmaxConcurrentPerAccount = 2\nusdPerDay = 3\n";
+    place.file("home/.config/offshoot/config.toml", user);
+    let proved = || {
+        let proved = place.run(&["doctor", "--prove", "--json"]).expect_code(0).json();
+        assert_eq!(proved["holds"], true);
+        let of_host = verdicts(&proved).into_iter().filter(|word| word.starts_with("host."));
+        of_host.collect::<Vec<_>>()
+    };
+    let held = [
+        "host.maxConcurrent holds",
+        "host.maxConcurrentPerAccount holds",
+        "host.usdPerDay holds",
+        "host.tokensPerDay notSet",
+    ];
+    assert_eq!(proved(), held);
+    // A tree holds the only slot, and has reserved all of the day.
+    named_pipe(place.path().join("pipe"));
+    place.file("in", "piece\n");
+    let words = ["-q", "map", "--budget-usd", "3", "in", "--", "sh", "-c", "read go < pipe"];
+    let mut command = place.command(&words);
+    let mut tree = command.spawn().expect("the program was built for this test");
+    followed_until(&place, "  host_bound  ");
+    place.wait_for_starts(1);
+    assert_eq!(proved(), held);
+    fs::write(place.path().join("pipe"), "go\n").expect("the agent reads it");
+    assert!(tree.wait().expect("it was started here").success());
+}
+
+/// Each row of the table of limits says how it is proved: by this command, or by a test.
+#[test]
+fn each_limit_that_the_command_proves_has_its_row() {
+    let place = Place::new();
+    let proved = place.run(&["doctor", "--prove", "--json"]).expect_code(0).json();
+    let rows: Vec<String> = verdicts(&proved);
+    for limit in LIMITS.iter().filter(|limit| !matches!(limit.proof, Proof::Test(_))) {
+        let row = format!("{} ", limit.key);
+        assert_eq!(rows.iter().filter(|word| word.starts_with(&row)).count(), 1, "{row}");
+    }
 }
 
 #[test]

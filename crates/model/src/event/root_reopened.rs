@@ -74,6 +74,7 @@ impl PiecesAgain {
             | Reason::OutputLimit { .. }
             | Reason::SchemaMismatch { .. }
             | Reason::PiecesFailed { .. }
+            | Reason::MergeFailed { .. }
             // With what it needs.
             | Reason::NeedFailed { .. } => self.failed,
         };

@@ -420,7 +420,7 @@ impl FanAnswer {
         } else if let Err(error) = &self.verdict
             && !matches!(error, MergeError::PiecesFailed { .. } | MergeError::Missing { .. })
         {
-            Reason::RuntimeError { message: error.to_string(), retryable: false }
+            Reason::MergeFailed { message: error.to_string() }
         } else {
             Reason::PiecesFailed { failed: self.missing(), total: self.total }
         };

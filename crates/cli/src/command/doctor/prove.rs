@@ -1,6 +1,7 @@
 //! `offshoot doctor --prove`.
 
-use offshoot_host::{MeterProof, prove_meter};
+use offshoot_config::Config;
+use offshoot_host::{HostProof, LimitProof, prove_host, prove_meter};
 use offshoot_model::error_chain;
 use offshoot_proof::{Probe, Verdict, prove};
 use serde::Serialize;
@@ -26,7 +27,7 @@ struct Proved {
 pub(super) fn run(cx: &Invocation) -> Result<Exit, Failure> {
     let loader = load::layers(cx, &LimitArguments::default())?;
     // What is wrong in a file is said as for every other command.
-    load::finish(loader.clone())?;
+    let config: Config = load::finish(loader.clone())?;
     let cannot = |error: &dyn std::error::Error| {
         Failure::new(
             FailureCode::NotProved,
@@ -36,6 +37,8 @@ pub(super) fn run(cx: &Invocation) -> Result<Exit, Failure> {
     };
     let probes = block_on(async {
         let mut probes = prove(&loader).await.map_err(|error| cannot(&error))?;
+        let of_host = prove_host(config.host()).await.map_err(|error| cannot(&error))?;
+        probes.extend(of_host.into_iter().map(self::of_host));
         probes.push(of_meter(prove_meter().await.map_err(|error| cannot(&error))?));
         Ok::<_, Failure>(probes)
     })?;
@@ -45,12 +48,41 @@ pub(super) fn run(cx: &Invocation) -> Result<Exit, Failure> {
     Ok(if holds { Exit::Done } else { Exit::AgentFailed })
 }
 
+/// The proof of a limit over all trees.
+fn of_host(proof: HostProof) -> Probe {
+    let HostProof { limit, value, origin, with, proof } = proof;
+    let too_much = format!("more than {} would be asked for", HostProof::MOST);
+    let untried = match value {
+        None => Verdict::NotSet,
+        Some(_) => Verdict::NotTried { why: too_much },
+    };
+    let nothing = || "–".to_owned();
+    let untried = Tried { asked: nothing(), got: nothing(), answer: None, verdict: untried };
+    let Tried { asked, got, answer, verdict } = proof.map_or(untried, Tried::from);
+    Probe { limit, value, origin, with, asked, got, answer, verdict }
+}
+
 /// The proof of the meter, which is no key of the limits: what stands before the provider of a metered runtime.
-fn of_meter(proof: MeterProof) -> Probe {
-    let MeterProof { asked, got, answer, broken } = proof;
-    let verdict = broken.map_or(Verdict::Holds, |why| Verdict::Broken { why });
+fn of_meter(proof: LimitProof) -> Probe {
+    let Tried { asked, got, answer, verdict } = Tried::from(proof);
     let with = vec!["budget.usd=0.1, a provider on this machine".to_owned()];
     Probe { limit: "meter", value: None, origin: None, with, asked, got, answer, verdict }
+}
+
+/// A probe without its limit.
+struct Tried {
+    asked: String,
+    got: String,
+    answer: Option<String>,
+    verdict: Verdict,
+}
+
+impl From<LimitProof> for Tried {
+    fn from(proof: LimitProof) -> Self {
+        let LimitProof { asked, got, answer, broken } = proof;
+        let verdict = broken.map_or(Verdict::Holds, |why| Verdict::Broken { why });
+        Self { asked, got, answer, verdict }
+    }
 }
 
 fn print(proved: &Proved, cx: &Invocation) -> Result<(), Failure> {
