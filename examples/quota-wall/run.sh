@@ -6,6 +6,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 offshoot=${OFFSHOOT:-offshoot}
 folder=$(mktemp -d)
 cd "$folder"
+# The user's own configuration says nothing about this example.
+export XDG_CONFIG_HOME="$folder"
 
 mkfifo said events
 python3 "$here/service.py" 5 > said &

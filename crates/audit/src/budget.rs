@@ -16,6 +16,10 @@ const UNITS: [Unit; 2] = [Unit::Tokens, Unit::MicroUsd];
 #[derive(Default)]
 pub(crate) struct Books {
     accounts: HashMap<RunId, Entry>,
+    /// The dollars of runs that have a part of what the tree may cost where no budget bounds it.
+    by_default: Carried,
+    /// The dollars that were added to these from outside.
+    added_by_default: u64,
     /// Promises that were found to be made of dollars that were spent by then.
     belated: Vec<(RunId, String)>,
 }
@@ -23,6 +27,8 @@ pub(crate) struct Books {
 struct Entry {
     parent: Option<RunId>,
     is_over: bool,
+    /// True if its dollars are a part of what the tree may cost where no budget bounds it.
+    is_by_default: bool,
     sums: [Sum; 2],
     /// Reserved for its requests to models that are not over, by their numbers.
     requests: HashMap<u64, [u64; 2]>,
@@ -67,10 +73,19 @@ struct Carried {
     held: u128,
 }
 
+impl Carried {
+    /// Takes in the change of one of the accounts that these amounts are the sum of.
+    fn replace(&mut self, before: Self, now: Self) {
+        self.within = self.within - before.within + now.within;
+        self.above = self.above - before.above + now.above;
+        self.held = self.held - before.held + now.held;
+    }
+}
+
 impl Books {
     /// Opens an account; in words what its parent could not promise.
     pub(crate) fn open(&mut self, run: RunId, parent: Option<RunId>, grant: &Grant) -> Vec<String> {
-        let Grant { budget: grant, pooled, .. } = grant;
+        let Grant { budget: grant, pooled, default_usd, .. } = grant;
         let pooled = [pooled.tokens, pooled.usd];
         let amounts = [grant.tokens, grant.usd.map(MicroUsd::as_micros)];
         let mut broken = Vec::new();
@@ -87,6 +102,9 @@ impl Books {
                 _ => {}
             }
         }
+        if let Some(most) = default_usd {
+            broken.extend(self.beyond_default(*most, parent, amounts[1]));
+        }
         let above = parent.and_then(|parent| self.accounts.get_mut(&parent));
         if let Some(above) = above
             && let [tokens, usd] = &above.sums
@@ -101,10 +119,35 @@ impl Books {
         }
         let (priced_tokens, promises) = (0, Vec::new());
         let requests = HashMap::new();
-        let entry = Entry { parent, is_over: false, sums, requests, priced_tokens, promises };
+        let (is_over, is_by_default) = (false, default_usd.is_some());
+        let entry =
+            Entry { parent, is_over, is_by_default, sums, requests, priced_tokens, promises };
         self.accounts.insert(run, entry);
         self.carry(run);
         broken
+    }
+
+    /// Returns in words why a run cannot have so many dollars of what its tree may cost where no budget bounds it.
+    fn beyond_default(
+        &self,
+        most: MicroUsd,
+        parent: Option<RunId>,
+        amount: Option<u64>,
+    ) -> Option<String> {
+        let above = parent.and_then(|parent| self.accounts.get(&parent));
+        if above.is_some_and(|above| above.sums[1].granted.is_some()) {
+            return Some("has dollars by default below a run that a budget bounds".to_owned());
+        }
+        let Carried { within, above, held } = self.by_default;
+        let most = u128::from(most.as_micros()) + u128::from(self.added_by_default);
+        let free = most.saturating_sub(within + above + held);
+        let Some(amount) = amount else {
+            return Some("has no limit of dollars where no budget bounds them".to_owned());
+        };
+        (u128::from(amount) > free).then(|| {
+            let unit = Unit::MicroUsd.as_str();
+            format!("was promised {amount} {unit} of {free} that the tree may cost by default")
+        })
     }
 
     /// Takes in what the operator has added from outside: to a run, and to every run above it.
@@ -115,6 +158,9 @@ impl Books {
                 sum.granted = sum.granted.map(|granted| granted.saturating_add(more));
             }
             at = entry.parent;
+            if entry.is_by_default {
+                self.added_by_default = self.added_by_default.saturating_add(more[1]);
+            }
         }
         self.carry(run);
     }
@@ -323,11 +369,13 @@ impl Books {
                 (std::mem::replace(&mut sum.carried, now), now)
             });
             at = entry.parent;
+            if entry.is_by_default {
+                let [_, (before, now)] = changes;
+                self.by_default.replace(before, now);
+            }
             let Some(parent) = at.and_then(|parent| self.accounts.get_mut(&parent)) else { return };
             for (sum, (before, now)) in parent.sums.iter_mut().zip(changes) {
-                sum.below.within = sum.below.within - before.within + now.within;
-                sum.below.above = sum.below.above - before.above + now.above;
-                sum.below.held = sum.below.held - before.held + now.held;
+                sum.below.replace(before, now);
             }
         }
     }

@@ -17,7 +17,8 @@ section! {
         pub env: Option<Valued<Vec<String>>> = "env";
         /// A command to run its command with: another user, a sandbox, a container.
         pub wrap: Option<Valued<Command>> = "wrap";
-        /// Dollars that a tree may cost when it has no budget of its own.
+        /// Dollars that a tree may cost when it has no budget of its own. In a tree whose root costs nothing, or holds pieces that cost
+        /// nothing, they bound all paid agents below it together.
         pub default_usd: Option<Valued<MicroUsd>> = "defaultUsd",
             built_in built_in::RUNTIME_DEFAULT_USD;
         /// The treatment of an agent that waits for its children.

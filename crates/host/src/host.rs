@@ -6,6 +6,7 @@ use std::sync::Arc;
 use offshoot_config::Config;
 use offshoot_model::{AgentId, BudgetGrant, Cost, PiecesAgain, RootId, Usage};
 use offshoot_plugin_host::{Place, PlaceOrigin, Search};
+use offshoot_runtime::Runtime;
 use offshoot_spawner::{
     Clock, FanAnswer, FanOut, HostMemory, RootSpec, RunSpec, Spawner, StoredValues, SystemClock,
 };
@@ -266,6 +267,12 @@ impl HostBuilder {
             builder = builder.metered(metering.built_in());
             builder = builder.metered_if_asked(metering.of_plugins());
         }
+        let names = runtimes::BUILT_IN.iter().map(|runtime| runtime.name);
+        let names = names.chain(plugins.runtimes().iter().map(|runtime| runtime.name()));
+        let paid = names.filter(|name| !runtimes::is_said_to_be_free(&config, name));
+        let paid: Vec<_> =
+            paid.map(|name| (name.to_owned(), runtimes::default_usd(&config, name))).collect();
+        builder = builder.default_usd(paid);
         let day = DayBudget::of_user(environment.state_home.as_deref(), config.host());
         let folder = Arc::new(folder);
         let shared: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);

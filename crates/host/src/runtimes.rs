@@ -261,6 +261,15 @@ pub fn default_usd(config: &Config, runtime: &str) -> MicroUsd {
     configured.map_or(built_in::RUNTIME_DEFAULT_USD, |usd| usd.value)
 }
 
+/// True if the configuration says that calls of a runtime cost nothing. Where the trees of a day are bounded together, each has a budget
+/// nevertheless.
+pub fn is_said_to_be_free(config: &Config, runtime: &str) -> bool {
+    let said = config.runtime(runtime).and_then(|settings| settings.cost.as_ref());
+    said.is_some_and(|cost| cost.value == CostKnowledge::None)
+        && runtime != CLAUDE.name
+        && config.host().usd_per_day.is_none()
+}
+
 /// Reads settings of a runtime.
 fn settings<T: DeserializeOwned>(name: &str, table: &Valued<FreeForm>) -> Result<T, HostError> {
     let value = Value::Object((*table.value).clone());

@@ -215,7 +215,7 @@ pub enum Reason {
 pub struct RequestShortage {
     /// The amount that the request may use, in tokens or millionths of a dollar.
     pub bound: u64,
-    /// The amount that the run had left.
+    /// The amount that the run had left at most; of a piece, with what is left of the pool that it draws from.
     pub left: u64,
 }
 

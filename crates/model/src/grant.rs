@@ -53,6 +53,10 @@ pub struct Grant {
     pub tools: Arc<Rights>,
     /// The reserved budget.
     pub budget: BudgetGrant,
+    /// The dollars that all runs of the tree may cost together whose dollars no budget bounds: those of `budget` are a part of them. None
+    /// where a budget bounds the run, and in records that do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_usd: Option<MicroUsd>,
     /// The units that it draws from its parent's budget as it starts; none in records that do not say it.
     #[serde(default, skip_serializing_if = "Pooled::is_none")]
     pub pooled: Pooled,
@@ -89,6 +93,7 @@ impl Grant {
             agents: Vec::new(),
             tools: Arc::default(),
             budget: BudgetGrant::default(),
+            default_usd: None,
             pooled: Pooled::default(),
             run_timeout_seconds: 0,
             idle_timeout_seconds: 0,

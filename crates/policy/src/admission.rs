@@ -36,6 +36,8 @@ use offshoot_model::{
 
 use crate::{Books, Lineage, RuntimeFacts, Terms};
 
+use reservation::Reserved;
+
 pub use chain::may_follow;
 pub use fallback::check_fallback;
 pub use lowered::lowered;
@@ -154,12 +156,14 @@ pub fn admit(
     let terms = caller.terms.child(config, target);
     let max_depth = max_depth(caller, &terms, request);
     let may_spawn = may_spawn(&terms, max_depth, caller.depth + 1, &rights);
-    let (budget, pooled) = reservation::check(&question, &terms, may_spawn)?;
+    let Reserved { budget, pooled, default_usd } =
+        reservation::check(&question, &terms, may_spawn)?;
     moment::check(&question)?;
 
     let agents = may_name(config, &terms, may_spawn);
     let grant = Grant {
         agents,
+        default_usd,
         pooled,
         max_depth,
         run_timeout_seconds: run_timeout_seconds(caller, request),
@@ -238,6 +242,7 @@ fn grant(
         agents: Vec::new(),
         tools,
         budget,
+        default_usd: None,
         pooled: Pooled::default(),
         run_timeout_seconds: shorter(over.run_timeout_seconds(), request.run_timeout_seconds),
         idle_timeout_seconds: over.idle_timeout_seconds(),

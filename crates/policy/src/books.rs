@@ -50,7 +50,10 @@ impl Books {
             self.spawns = self.spawns.saturating_add(1);
             self.window.record(now);
         }
-        self.ledger.open(run, parent, admission.grant.budget);
+        match admission.grant.default_usd {
+            Some(_) => self.ledger.open_by_default(run, parent, admission.grant.budget),
+            None => self.ledger.open(run, parent, admission.grant.budget),
+        }
         self.ledger.pool(run, admission.grant.pooled);
     }
 }

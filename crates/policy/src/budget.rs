@@ -19,6 +19,7 @@
 //! zero: an account without a grant in one unit bounds nothing there.
 
 mod account;
+mod by_default;
 mod divide;
 mod pool;
 #[cfg(test)]
@@ -33,11 +34,13 @@ pub use divide::{Claim, divide, parts};
 pub use pool::{Draw, Shortage, first_part, first_pieces, plausible_usd};
 
 use account::Account;
+use by_default::ByDefault;
 
 /// The accounts of one tree.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     accounts: HashMap<RunId, Account>,
+    by_default: ByDefault,
 }
 
 /// A quantity that a budget counts.
@@ -120,6 +123,30 @@ impl Ledger {
     ///
     /// When the parent has not that much left: admission asks first, in the same step.
     pub fn open(&mut self, run: RunId, parent: Option<RunId>, grant: BudgetGrant) {
+        self.open_account(run, parent, grant, false);
+    }
+
+    /// Opens the account of a run whose dollars are a part of what its tree may cost where no budget bounds it.
+    ///
+    /// # Panics
+    ///
+    /// As [`open`](Self::open).
+    pub fn open_by_default(&mut self, run: RunId, parent: Option<RunId>, grant: BudgetGrant) {
+        self.open_account(run, parent, grant, true);
+    }
+
+    /// Returns the millionths of a dollar that are left of what the runs may cost together whose dollars no budget bounds.
+    pub fn left_by_default(&self, most: MicroUsd) -> u64 {
+        self.by_default.left_of(most)
+    }
+
+    fn open_account(
+        &mut self,
+        run: RunId,
+        parent: Option<RunId>,
+        grant: BudgetGrant,
+        by_default: bool,
+    ) {
         let left = parent.map_or_else(BudgetGrant::default, |parent| self.left(parent));
         for unit in Unit::ALL {
             let fits = match (unit.of(left), unit.of(grant)) {
@@ -137,7 +164,8 @@ impl Ledger {
         if let Some(parent) = parent {
             self.account(parent).children += 1;
         }
-        let before = self.accounts.insert(run, Account::new(parent, is_root, grant));
+        let account = Account { by_default, ..Account::new(parent, is_root, grant) };
+        let before = self.accounts.insert(run, account);
         assert!(before.is_none(), "run ids are minted once");
         self.carry_up(run, &mut Vec::new());
     }
@@ -154,6 +182,9 @@ impl Ledger {
                 book.added = book.added.saturating_add(more);
             }
             at = account.parent;
+            if account.by_default {
+                self.by_default.add(Unit::Usd.of(more).unwrap_or(0));
+            }
             // From each: above one that is over, and holds nothing for those below it, none of the others is felt.
             self.carry_up(run, &mut Vec::new());
         }
@@ -283,6 +314,10 @@ impl Ledger {
                 }
             }
             at = account.parent;
+            if account.by_default {
+                let [_, (before, after)] = changes;
+                self.by_default.replace(before, after);
+            }
             if changes.iter().all(|(before, after)| before == after) {
                 return;
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use offshoot_model::{Account, CostKnowledge};
+use offshoot_model::{Account, CostKnowledge, MicroUsd};
 
 /// The runtime that would run a child, as far as limits are concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +14,9 @@ pub struct RuntimeFacts {
     pub cost: CostKnowledge,
     /// The knowledge of the cost of a metered run that has asked no model through the meter: it may have asked in another way.
     pub unasked_cost: CostKnowledge,
+    /// The dollars that the runs of a tree may cost together which no budget bounds, where one of this runtime costs something. None:
+    /// nothing bounds them.
+    pub default_usd: Option<MicroUsd>,
     /// The rights that it can keep from a session; `None` where it can keep any.
     pub enforces: Option<BTreeSet<String>>,
     /// True if it can take a further turn after it has answered, and so reads messages.
@@ -60,6 +63,14 @@ impl OtherRuntime {
 }
 
 impl RuntimeFacts {
+    /// True if its runs cost an amount that will be known.
+    pub(crate) const fn is_paid(&self) -> bool {
+        match self.cost {
+            CostKnowledge::Metered | CostKnowledge::Reported | CostKnowledge::Bounded => true,
+            CostKnowledge::None | CostKnowledge::Unknown => false,
+        }
+    }
+
     /// The memory of an ordinary command: that of a small interpreter.
     const COMMAND_MEMORY: u64 = 32 << 20;
 
@@ -71,6 +82,7 @@ impl RuntimeFacts {
             name,
             cost: CostKnowledge::None,
             unasked_cost: CostKnowledge::None,
+            default_usd: None,
             enforces: Some(BTreeSet::new()),
             turns: false,
             resumes: false,

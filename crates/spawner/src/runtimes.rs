@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use offshoot_config::{AgentDefinition, Config, RuntimeFallback};
-use offshoot_model::{Account, AgentId, CostKnowledge};
+use offshoot_model::{Account, AgentId, CostKnowledge, MicroUsd};
 use offshoot_policy::{Fallback, OtherRuntime, RuntimeFacts};
 use offshoot_runtime::{Abilities, EXEC, Runtime};
 
@@ -65,6 +65,13 @@ impl Runtimes {
                 if costs_nothing { CostKnowledge::None } else { CostKnowledge::Unknown };
             let facts = Arc::make_mut(facts);
             (facts.cost, facts.unasked_cost) = (CostKnowledge::Metered, unasked_cost);
+        }
+    }
+
+    /// Bounds what the paid runs of a tree cost together where no budget does.
+    pub(crate) fn bound_by_default(&mut self, name: &str, usd: MicroUsd) {
+        if let Some(Known { facts, .. }) = self.by_name.get_mut(name) {
+            Arc::make_mut(facts).default_usd = Some(usd);
         }
     }
 
@@ -141,6 +148,7 @@ fn facts(name: &Arc<str>, runtime: &dyn Runtime) -> RuntimeFacts {
         name: Arc::clone(name),
         cost,
         unasked_cost: CostKnowledge::None,
+        default_usd: None,
         enforces,
         turns,
         resumes,

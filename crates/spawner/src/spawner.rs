@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use offshoot_config::Config;
 use offshoot_model::{
-    AgentId, ContextEntry, Isolation, JsonText, Origin, RootId, SpawnRequest, Tree,
+    AgentId, ContextEntry, Isolation, JsonText, MicroUsd, Origin, RootId, SpawnRequest, Tree,
 };
 use offshoot_policy::memory::HostMemory;
 use offshoot_runtime::Runtime;
@@ -64,6 +64,7 @@ pub struct SpawnerBuilder {
     account_board: Option<Arc<dyn AccountBoard>>,
     account_key: Option<[u8; 32]>,
     metered_if_asked: Vec<String>,
+    default_usd: Vec<(String, MicroUsd)>,
     host_memory: Option<HostMemorySource>,
     host_slots: Option<Arc<dyn HostSlots>>,
 }
@@ -431,12 +432,26 @@ impl SpawnerBuilder {
         self
     }
 
+    /// Sets the dollars that the runs below a root may cost together which no budget bounds, where a run of one of these runtimes is to
+    /// start. Of a runtime that is not named here nothing bounds them.
+    #[must_use]
+    pub fn default_usd(
+        mut self,
+        runtimes: impl IntoIterator<Item = (impl Into<String>, MicroUsd)>,
+    ) -> Self {
+        self.default_usd.extend(runtimes.into_iter().map(|(name, usd)| (name.into(), usd)));
+        self
+    }
+
     /// The spawner. Fails where a temporary folder is needed and cannot be made.
     pub fn build(self) -> Result<Spawner, SpawnerError> {
         let Self { config, store, folder, mut runtimes, clock, .. } = self;
         let Self { ticket_issuer, workspaces, account_board, account_key, .. } = self;
-        let Self { host_memory, host_slots, metered_if_asked, .. } = self;
+        let Self { host_memory, host_slots, metered_if_asked, default_usd, .. } = self;
         metered_if_asked.iter().for_each(|name| runtimes.meter_if_asked(name, &config));
+        for (name, usd) in default_usd {
+            runtimes.bound_by_default(&name, usd);
+        }
         if let Some(key) = account_key {
             runtimes.tell_accounts(&key);
         }

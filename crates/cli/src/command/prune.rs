@@ -113,7 +113,7 @@ fn one(text: &str, dry_run: bool, cx: &Invocation) -> Result<(), Failure> {
     let runs = subtree(&tree, run);
     let open = [root.run()].into_iter().chain(runs.iter().copied());
     if let Some(open) = open.filter_map(|run| tree.get(run)).find(|node| node.ended_at.is_none()) {
-        return Err(not_over(open, run));
+        return Err(not_over(open, run, record.is_abandoned(root)?));
     }
     let now = SystemClock.now();
     let mut pruned = Pruned { dry_run, ..Pruned::default() };
@@ -141,8 +141,8 @@ fn subtree(tree: &Tree, run: RunId) -> Vec<RunId> {
     runs
 }
 
-/// Refuses to delete where this run is not over.
-fn not_over(open: &Node, asked: RunId) -> Failure {
+/// Refuses to delete where this run is not over. `is_abandoned` where its tree has lost its supervisor, so that nothing can be asked to end it.
+fn not_over(open: &Node, asked: RunId, is_abandoned: bool) -> Failure {
     let (open, of) = (
         open.run,
         if open.run == asked {
@@ -151,9 +151,18 @@ fn not_over(open: &Node, asked: RunId) -> Failure {
             ", and its tree is deleted whole or by runs that are over"
         },
     );
-    Failure::new(FailureCode::RunNotOver, Exit::Refused, format_args!("the run {open} is not over{of}")).hint(format_args!(
-        "`offshoot cancel {open}` ends it; `offshoot resume {open}` goes on with a tree that lost its supervisor"
-    ))
+    let hint = match is_abandoned {
+        true => format!(
+            "its tree has lost its supervisor: `offshoot resume {open}` goes on with it, and `offshoot cancel {open}` ends it then; `offshoot prune --older-than 1d` deletes such trees as well, a day after their last event"
+        ),
+        false => format!("`offshoot cancel {open}` ends it"),
+    };
+    Failure::new(
+        FailureCode::RunNotOver,
+        Exit::Refused,
+        format_args!("the run {open} is not over{of}"),
+    )
+    .hint(hint)
 }
 
 impl Pruned {

@@ -79,6 +79,10 @@ struct Shown {
     last_said_at: Option<Timestamp>,
     usage: Usage,
     cost: Cost,
+    /// The tokens of the run with all below it.
+    subtree_usage: Usage,
+    /// The cost of the run with all below it.
+    subtree_cost: Cost,
     children: Vec<RunId>,
 }
 
@@ -114,7 +118,10 @@ pub(crate) fn run(arguments: &ShowArguments, cx: &Invocation) -> Result<(), Fail
     let delegation = DelegationContext::new(tree.trace(node), request);
     let admitted = admitted.ok_or_else(missing)?;
     let shown = shown(&record, node, admitted, delegation, ending, children)?;
+    let (subtree_usage, subtree_cost) = tree.subtree(node);
     let shown = Shown {
+        subtree_usage,
+        subtree_cost,
         holds: HeldRun::of(&tree, node),
         silent_ms: at_work.silence.map(|silence| silence.as_millis() as u64),
         last_lines: at_work.lines,
@@ -211,6 +218,8 @@ fn shown(
         last_said_at: None,
         usage: node.usage,
         cost: node.cost,
+        subtree_usage: node.usage,
+        subtree_cost: node.cost,
         children,
     })
 }

@@ -365,7 +365,8 @@ impl DryRun<'_> {
             return format!("cost: none, as runtimes.{}.cost says", self.plan.runtime);
         }
         match (self.may_cost(), self.most_usd()) {
-            (false, _) => "cost: none that is known, because the program is yours".to_owned(),
+            (false, None) => "cost: none that is known, because the program is yours; paid agents that it starts: what runtimes.NAME.defaultUsd allows, together".to_owned(),
+            (false, Some(most)) => format!("cost: none that is known, because the program is yours; paid agents that it starts: at most {} together", number::dollars(most)),
             (true, Some(most)) if self.is_metered() => {
                 format!("cost: not known before; at most {}", number::dollars(most))
             }
@@ -373,7 +374,7 @@ impl DryRun<'_> {
                 "cost: not known before; at most {}, and beyond it what the calls cost that are under way when it is reached",
                 number::dollars(most)
             ),
-            (true, None) => "cost: not known before, and no budget in dollars bounds it".to_owned(),
+            (true, None) => "cost: not known before, and no budget in dollars is set: paid agents may cost what runtimes.NAME.defaultUsd allows, together".to_owned(),
         }
     }
 }

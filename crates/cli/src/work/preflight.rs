@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use offshoot_config::{AgentDefinition, Config, Loader};
 use offshoot_host::Plugins;
-use offshoot_host::runtimes::{BuiltInRuntime, CLAUDE, EXEC, default_usd, runtime_of};
+use offshoot_host::runtimes::{
+    BuiltInRuntime, CLAUDE, EXEC, default_usd, is_said_to_be_free, runtime_of,
+};
 use offshoot_model::{AgentId, Isolation, JsonText};
 use offshoot_policy::Terms;
 use offshoot_process::make_room;
@@ -404,15 +406,6 @@ fn is_uncounted(config: &Config, runtime: &str, limits: &LimitArguments) -> bool
     let has_budget = limits.budget_usd.is_some() || limits.budget_tokens.is_some();
     let is_said = config.runtime(runtime).is_some_and(|settings| settings.cost.is_some());
     has_budget && runtime == EXEC.name && !is_said
-}
-
-/// True if the configuration says that calls of a runtime cost nothing. Where the trees of a day are bounded together, each has a budget
-/// nevertheless.
-fn is_said_to_be_free(config: &Config, runtime: &str) -> bool {
-    let said = config.runtime(runtime).and_then(|settings| settings.cost.as_ref());
-    said.is_some_and(|cost| cost.value == CostKnowledge::None)
-        && runtime != CLAUDE.name
-        && config.host().usd_per_day.is_none()
 }
 
 /// The configuration with a budget in dollars: where none is set, the runtime's own, which is then reported.

@@ -1,5 +1,6 @@
 //! The report of a tree: the answer on standard output, failures on standard error, and the exit code.
 
+mod ended;
 mod way_on;
 
 use std::collections::HashSet;
@@ -16,6 +17,7 @@ use offshoot_spawner::FanAnswer;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+pub(crate) use self::ended::{Unanswered, unanswered};
 use self::way_on::{budget_used_up, spent_budget, tell_how_to_go_on};
 use super::data::Data;
 use super::engine::Engine;

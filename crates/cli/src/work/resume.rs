@@ -24,6 +24,7 @@ use super::pieces::{self, AnswerRules, PieceRun};
 use super::plan::Plan;
 use super::preflight::{self, Prepared};
 use super::recorded_settings;
+use super::report::Unanswered;
 use super::resume_dry_run::{nothing_would_run, would_go_on, would_run};
 use super::single;
 use super::task;
@@ -447,6 +448,10 @@ fn finished(
         NoteCode::NothingToResume,
         format_args!("tree {root} is over: nothing is left to resume{missing}{answered}"),
     );
+    let unanswered = match missing.is_empty() {
+        true => Unanswered::default(),
+        false => super::report::unanswered(engine, root)?,
+    };
     if !missing.is_empty() {
         let choice = ResumeChoice {
             failed: failed > 0,
@@ -454,7 +459,8 @@ fn finished(
             only,
             ..ResumeChoice::default()
         };
-        let options = choice.typed();
+        let mut options = choice.typed();
+        options.extend(unanswered.larger.iter().flat_map(|larger| [" ", larger]));
         let pieces = if failed + cancelled == 1 { "it" } else { "them" };
         cx.output.hint(
             NoteCode::RunMissing,
@@ -464,11 +470,18 @@ fn finished(
     if dry_run {
         return nothing_would_run(root, failed + cancelled, cx);
     }
-    let envelope = single::recorded(engine, root)?.ok_or_else(|| {
+    let mut envelope = single::recorded(engine, root)?.ok_or_else(|| {
         Failure::input(FailureCode::NoTreeRecord, format_args!("tree {root} has no record"))
             .hint("`offshoot list --all` shows what is recorded")
     })?;
-    super::report::run(engine, root, &envelope, false, interrupts.interrupted(), cx)
+    let is_of_pieces = envelope.error.as_ref().is_some_and(|error| error.code == "pieces_failed");
+    if is_of_pieces && !cx.output.wants_json() {
+        // What to type was said, with what it needs.
+        envelope.error.iter_mut().for_each(|error| error.recovery_suggestion = None);
+    }
+    let exit = super::report::run(engine, root, &envelope, false, interrupts.interrupted(), cx)?;
+    // The end of the whole tree does not say why its pieces have no answer.
+    Ok(unanswered.exit.filter(|_| is_of_pieces && exit == Exit::AgentFailed).unwrap_or(exit))
 }
 
 fn cut_again(

@@ -9,6 +9,7 @@ mod agents;
 mod asking_merges;
 mod attacks;
 mod audit;
+mod by_default;
 mod causes;
 mod claude;
 mod cleanup;

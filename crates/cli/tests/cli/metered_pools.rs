@@ -83,6 +83,11 @@ fn pieces_of_a_pool_do_not_wait_for_each_other_at_the_meter() {
     ends.sort_unstable();
     assert_eq!(ends, ["budget", "completed", "completed"], "its budget, and no fault: {list}");
     place.run(&["audit", "last"]).expect_code(0);
+    // A tree of which nothing goes on without an option says the same, with the same exit code.
+    let resume = ["--config", "c.toml", "resume", "last"];
+    let again = place.outcome(command(&place, &resume), &[]).expect_code(4).stderr;
+    assert!(again.contains(&format!(" --failed --budget-usd {more}` runs it again")), "{again}");
+    assert_eq!(again.matches("--failed").count(), 1, "{again}");
     let words = ["--config", "c.toml", "resume", "last", "--failed", "--budget-usd", more];
     place.outcome(command(&place, &words), &[]).expect_code(0);
     assert_eq!(api.conversations().len(), 1 + 3, "no piece is paid for twice");

@@ -107,9 +107,14 @@ fn tokens(grant: &Grant) -> Option<String> {
 
 fn dollars(grant: &Grant) -> Option<String> {
     let usd = grant.budget.usd?;
-    Some(match grant.pooled.usd {
-        true => "dollars out of the pool of its parent".to_owned(),
-        false => number::dollars(usd),
+    Some(match (grant.pooled.usd, grant.default_usd) {
+        (true, _) => "dollars out of the pool of its parent".to_owned(),
+        (false, None) => number::dollars(usd),
+        (false, Some(most)) => format!(
+            "{} of the {} that paid agents of a tree without a budget share (runtimes.NAME.defaultUsd)",
+            number::dollars(usd),
+            number::dollars(most)
+        ),
     })
 }
 

@@ -102,7 +102,7 @@ enum Format {
 mod terms {
     use std::sync::Arc;
 
-    use offshoot_model::{AgentId, BudgetGrant, Grant, Pooled, Rights};
+    use offshoot_model::{AgentId, BudgetGrant, Grant, MicroUsd, Pooled, Rights};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     #[derive(Serialize, Deserialize)]
@@ -117,6 +117,8 @@ mod terms {
         #[serde(default, skip_serializing_if = "bounds_nothing")]
         budget: BudgetGrant,
         /// A launch says what the run may use: where that comes from is the supervisor's.
+        #[serde(skip)]
+        default_usd: Option<MicroUsd>,
         #[serde(skip)]
         pooled: Pooled,
         #[serde(default, skip_serializing_if = "is_none")]

@@ -1,4 +1,7 @@
 //! The share of the budget that a child gets.
+//!
+//! Where no budget bounds the dollars of a run that costs something, it gets a share of what its tree may cost by default
+//! (`runtimes.NAME.defaultUsd`).
 
 use offshoot_model::{
     BudgetGrant, BudgetRequest, CostKnowledge, MicroUsd, Origin, Pooled, Refusal, RefusalCode,
@@ -9,29 +12,46 @@ use super::Question;
 use crate::budget::Unit;
 use crate::{RuntimeFacts, Terms};
 
+/// The amounts that are reserved for a child and everything below it.
+pub(super) struct Reserved {
+    pub(super) budget: BudgetGrant,
+    pub(super) pooled: Pooled,
+    /// The most dollars that the tree may cost where no budget bounds it, where those of the child are a part of them.
+    pub(super) default_usd: Option<MicroUsd>,
+}
+
 /// Returns the reservation for the child and everything below it: the amount that was asked for, else a share of what the caller
 /// has left; never more than the child's own budget. A piece that asks for nothing draws its part when it starts.
 pub(super) fn check(
     question: &Question<'_>,
     terms: &Terms,
     may_spawn: bool,
-) -> Result<(BudgetGrant, Pooled), Refusal> {
+) -> Result<Reserved, Refusal> {
     let Question { caller, load, request, origin, runtime, .. } = *question;
-    let left = load.books.ledger.left(caller.run);
+    let of_caller = load.books.ledger.left(caller.run);
     let most = most(question, terms);
+    let is_bounded = of_caller.usd.is_some() || most.usd.is_some();
+    let default_usd = runtime.default_usd.filter(|_| runtime.is_paid() && !is_bounded);
+    let by_default = default_usd.map(|most| load.books.ledger.left_by_default(most));
+    let left =
+        BudgetGrant { usd: by_default.map(MicroUsd::from_micros).or(of_caller.usd), ..of_caller };
     let part = caller.terms.spawn_part();
     // A run that costs nothing and cannot pass a budget on needs no reservation.
     let is_free = runtime.cost == CostKnowledge::None && !may_spawn;
     let pools = origin == Origin::Piece && caller.terms.pools_pieces() && !is_free;
     let pooled = |unit: Unit| {
-        let is_bounded = unit.of(left).is_some() && unit.of(most) != Some(0);
+        let is_bounded = unit.of(of_caller).is_some() && unit.of(most) != Some(0);
         pools && is_bounded && asked(request, unit).is_none()
+    };
+    let exhausted = |unit: Unit, asked: u64, left: u64| match default_usd {
+        Some(most) if unit == Unit::Usd => default_exhausted(&runtime.name, most, asked, left),
+        _ => exhausted(caller.terms, unit, asked, left),
     };
     let reserve = |unit: Unit| -> Result<Option<u64>, Refusal> {
         let (left, asked) = (unit.of(left), asked(request, unit));
         let amount = match (asked, left) {
             (Some(asked), Some(left)) if asked > left => {
-                return Err(exhausted(caller.terms, unit, asked, left));
+                return Err(exhausted(unit, asked, left));
             }
             (Some(asked), _) => Some(asked),
             (None, Some(_)) if is_free || pooled(unit) => Some(0),
@@ -41,14 +61,15 @@ pub(super) fn check(
         let amount = least(amount, unit.of(most));
         match amount {
             Some(0) if runtime.cost != CostKnowledge::None && !pooled(unit) => {
-                Err(exhausted(caller.terms, unit, asked.unwrap_or(0), left.unwrap_or(0)))
+                Err(exhausted(unit, asked.unwrap_or(0), left.unwrap_or(0)))
             }
             _ => Ok(amount),
         }
     };
-    let grant = grant(reserve(Unit::Tokens)?, reserve(Unit::Usd)?);
-    check_bounded(&grant, terms, runtime)?;
-    Ok((grant, Pooled { tokens: pooled(Unit::Tokens), usd: pooled(Unit::Usd) }))
+    let budget = grant(reserve(Unit::Tokens)?, reserve(Unit::Usd)?);
+    check_bounded(&budget, terms, runtime)?;
+    let pooled = Pooled { tokens: pooled(Unit::Tokens), usd: pooled(Unit::Usd) };
+    Ok(Reserved { budget, pooled, default_usd })
 }
 
 /// Returns the most that the terms of the child allow it. What they have from above was raised where the budget above was; what its
@@ -110,7 +131,7 @@ pub(super) fn check_bounded(
         runtime.name
     );
     let mut refusal = Refusal::new(RefusalCode::CostUnbounded, message).with_hint(
-        "use a runtime that reports its cost; the operator can set agents.defaults.subagents.budget.allowUnknownCost = true",
+        "use a runtime that reports its cost; the operator can set agents.defaults.subagents.budget.allowUnknownCost = true, or runtimes.NAME.cost = \"none\" for a runtime that costs nothing",
     );
     refusal.governed_by = terms.governing("budget.allowUnknownCost");
     Err(refusal)
@@ -131,6 +152,22 @@ fn exhausted(terms: &Terms, unit: Unit, asked: u64, left: u64) -> Refusal {
         Unit::Usd => "budget.usd",
     });
     refusal
+}
+
+/// The refusal where all that a tree may cost without a budget is used or reserved.
+fn default_exhausted(runtime: &str, most: MicroUsd, asked: u64, left: u64) -> Refusal {
+    let [asked_text, left_text] = [asked, left].map(|amount| Unit::Usd.show(amount));
+    let wanted = if asked > 0 {
+        format!("{asked_text} cannot be reserved")
+    } else {
+        "nothing can be reserved".to_owned()
+    };
+    let message = format!(
+        "{wanted}: no budget in dollars is set, and of the {most} usd that all paid agents of the tree may cost then, {left_text} are left"
+    );
+    Refusal::new(RefusalCode::BudgetExhausted, message).with_hint(format!(
+        "ask for less, wait for a child to return its rest, or do the work in this session; the operator can set a budget with --budget-usd, or runtimes.{runtime}.defaultUsd"
+    ))
 }
 
 pub(super) fn asked(request: &SpawnRequest, unit: Unit) -> Option<u64> {

@@ -13,6 +13,8 @@ pub(super) struct Account {
     pub(super) is_root: bool,
     /// Accounts directly below this one.
     pub(super) children: u32,
+    /// True if its dollars are a part of what the tree may cost where no budget bounds it.
+    pub(super) by_default: bool,
     /// The run is over: what it has free is its parent's.
     pub(super) ended: bool,
     /// The pool that its children draw from, once one has.
@@ -58,6 +60,20 @@ pub(super) struct Passed {
     pub(super) held: u128,
 }
 
+impl Passed {
+    /// Takes in the change of one of the accounts that these amounts are the sum of.
+    pub(super) fn replace(&mut self, before: Self, after: Self) {
+        self.within = self.within - before.within + after.within;
+        self.above = self.above - before.above + after.above;
+        self.held = self.held - before.held + after.held;
+    }
+
+    /// Returns the amount that is used or held.
+    pub(super) fn taken(&self) -> u128 {
+        self.within + self.above + self.held
+    }
+}
+
 /// The last mark that was told.
 pub(super) type Level = Option<Mark>;
 
@@ -83,8 +99,20 @@ impl Account {
         let book = |unit: Unit| Book::new(unit.of(grant));
         let (tokens, usd) = (book(Unit::Tokens), book(Unit::Usd));
         let (pool, has_drawn, has_lost, plausible) = (None, false, false, None);
-        let (children, ended) = (0, false);
-        Self { parent, is_root, children, ended, pool, has_drawn, has_lost, plausible, tokens, usd }
+        let (children, by_default, ended) = (0, false, false);
+        Self {
+            parent,
+            is_root,
+            children,
+            by_default,
+            ended,
+            pool,
+            has_drawn,
+            has_lost,
+            plausible,
+            tokens,
+            usd,
+        }
     }
 
     pub(super) fn book(&self, unit: Unit) -> &Book {
@@ -210,9 +238,7 @@ impl Book {
 
     /// One account below has changed.
     pub(super) fn replace(&mut self, before: Passed, after: Passed) {
-        self.below.within = self.below.within - before.within + after.within;
-        self.below.above = self.below.above - before.above + after.above;
-        self.below.held = self.below.held - before.held + after.held;
+        self.below.replace(before, after);
     }
 
     /// The highest mark that is reached and was not told.

@@ -1,6 +1,7 @@
 //! Whole questions: a configuration, sessions in a tree, requests, and the answers.
 
 mod budgets;
+mod by_default;
 mod capabilities;
 mod chains;
 mod lowered;

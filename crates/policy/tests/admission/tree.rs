@@ -110,6 +110,7 @@ pub(crate) fn paid(cost: CostKnowledge) -> RuntimeFacts {
         name,
         cost,
         unasked_cost: CostKnowledge::None,
+        default_usd: None,
         enforces: None,
         turns: true,
         resumes: true,

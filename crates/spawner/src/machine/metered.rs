@@ -512,10 +512,13 @@ impl Machine {
                 continue;
             }
             let most = unit.of(most);
-            if u128::from(amount) <= self.books.ledger.once_others_are_over(id, unit, most) {
+            let at_most = self.books.ledger.once_others_are_over(id, unit, most);
+            if u128::from(amount) <= at_most {
                 later.get_or_insert(unit);
                 continue;
             }
+            // A piece has little of its pool by itself, and more is not given for less than the request needs.
+            let left = left.max(u64::try_from(at_most).unwrap_or(u64::MAX));
             return Room::Never(unit, RequestShortage { bound: amount, left });
         }
         later.map_or(Room::Now, Room::Later)
