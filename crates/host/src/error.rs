@@ -89,8 +89,8 @@ pub enum HostError {
     /// The meter cannot listen.
     #[error("the meter between agents and their models cannot listen on this machine")]
     Meter(#[source] io::Error),
-    /// A folder for the proof of limits cannot be made.
-    #[error("a folder for the proof of limits cannot be made")]
+    /// A limit cannot be tried for a fault of the system: a folder of the proof cannot be made, or a run of it failed.
+    #[error("the limit cannot be tried")]
     Proof(#[source] io::Error),
     /// The system has no threads left.
     #[error("the system has no threads left for us")]

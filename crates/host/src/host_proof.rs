@@ -1,15 +1,17 @@
-//! Proof of the limits over all trees of a user: two trees together ask for more than each limit allows.
+//! Proof of the limits over all trees of a user: two trees together ask for more slots than there are, and more is reserved than a day
+//! allows.
 //!
-//! The trees share a folder of their own, so that other trees of the user neither count nor wait. Nothing is started and nothing is paid.
+//! All of it is counted in folders of its own, so that trees of the user neither count nor wait. Nothing is started and nothing is paid.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use offshoot_audit::{HostAudit, HostFindings, HostTree};
-use offshoot_config::{Config, HostSettings, Loader, Source, SourceKind};
-use offshoot_model::{BudgetGrant, Cost, EventKind, MicroUsd, Usage};
+use offshoot_config::{Config, HostSettings, Loader, Source, SourceKind, Valued};
+use offshoot_model::{BudgetGrant, Cost, EventKind, MicroUsd, Usage, error_chain};
 use offshoot_runtime::{Finished, FnRuntime};
 use offshoot_spawner::{
     Clock, Fan, FanOut, Piece, RootSpec, RunSpec, Session, Spawner, SystemClock,
@@ -33,14 +35,26 @@ pub struct HostProof {
     pub origin: Option<String>,
     /// The settings of the two trees, as `key=value`.
     pub with: Vec<String>,
-    /// The result; none where the limit is not set, or is more runs than are started for a proof.
-    pub proof: Option<LimitProof>,
+    /// The result.
+    pub result: HostResult,
 }
 
-impl HostProof {
-    /// The most runs at once that are started for a proof.
-    pub const MOST: u32 = 1_000;
+/// The result of a proof over all trees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostResult {
+    /// The limit is not set.
+    NotSet,
+    /// The limit cannot be tried here.
+    NotTried {
+        /// The reason.
+        why: String,
+    },
+    /// The limit was tried.
+    Tried(LimitProof),
 }
+
+/// The most runs at once that are started for a proof.
+const MOST: u32 = 1_000;
 
 const RUNTIME: &str = "probe";
 
@@ -51,69 +65,76 @@ const TREES: usize = 2;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Tries each limit over all trees that is set. A free slot that no run takes is waited for 20 seconds.
-///
-/// # Errors
-///
-/// Fails if a folder cannot be made, or a tree of the proof cannot be opened or recorded.
-pub async fn prove_host(settings: &HostSettings) -> Result<Vec<HostProof>, HostError> {
+pub async fn prove_host(settings: &HostSettings) -> Vec<HostProof> {
     let HostSettings { max_concurrent, max_concurrent_per_account, .. } = settings;
-    let pools = [
-        ("host.maxConcurrent", "maxConcurrent", max_concurrent),
-        ("host.maxConcurrentPerAccount", "maxConcurrentPerAccount", max_concurrent_per_account),
-    ];
-    let mut proofs = Vec::new();
-    for (limit, key, most) in pools {
-        let set = most.as_ref().map(|most| (most.value.to_string(), most.origin.to_string()));
-        let most = most.as_ref().map(|most| most.value.get());
-        let most = most.filter(|most| *most <= HostProof::MOST);
-        let with = most.map_or_else(Vec::new, |most| with(format!("maxConcurrent={}", most + 1)));
-        let proof = match most {
-            Some(most) => Some(slots(key, most).await?),
-            None => None,
-        };
-        proofs.push(HostProof::new(limit, set, with, proof));
-    }
     let HostSettings { usd_per_day, tokens_per_day, .. } = settings;
-    let usd = |usd| BudgetGrant { usd: Some(usd), tokens: None };
-    let tokens = |tokens| BudgetGrant { usd: None, tokens: Some(tokens) };
-    let of_usd = usd_per_day.as_ref().map(|most| {
-        let settings = HostSettings { usd_per_day: Some(most.clone()), ..HostSettings::default() };
-        let more = MicroUsd::from_micros(1);
-        let words = [format!("${}", most.value), format!("${more} more")];
-        let proof = day(&settings, [usd(most.value), usd(more)], words);
-        (most.value.to_string(), most.origin.to_string(), proof)
-    });
-    let of_tokens = tokens_per_day.as_ref().map(|most| {
-        let settings =
-            HostSettings { tokens_per_day: Some(most.clone()), ..HostSettings::default() };
-        let words = [format!("{} tokens", most.value), "one more".to_owned()];
-        let proof = day(&settings, [tokens(most.value), tokens(1)], words);
-        (most.value.to_string(), most.origin.to_string(), proof)
-    });
-    for (limit, of_day) in [("host.usdPerDay", of_usd), ("host.tokensPerDay", of_tokens)] {
-        let Some((value, origin, proof)) = of_day else {
-            proofs.push(HostProof::new(limit, None, Vec::new(), None));
+    let mut proofs = Vec::new();
+    for (limit, most) in [
+        ("host.maxConcurrent", max_concurrent),
+        ("host.maxConcurrentPerAccount", max_concurrent_per_account),
+    ] {
+        let Some(Valued { value, origin }) = most else {
+            proofs.push(HostProof::not_set(limit));
             continue;
         };
-        let with = with("a day without other trees".to_owned());
-        proofs.push(HostProof::new(limit, Some((value, origin)), with, Some(proof?)));
+        let most = value.get();
+        let result = match most {
+            ..=MOST => HostResult::of(slots(limit, most).await),
+            _ => HostResult::NotTried { why: format!("more than {MOST} would be asked for") },
+        };
+        let with = vec![format!("maxConcurrent={}", most + 1), format!("{TREES} trees")];
+        proofs.push(HostProof::new(limit, value, origin, with, result));
     }
-    Ok(proofs)
-}
-
-fn with(setting: String) -> Vec<String> {
-    vec![setting, format!("{TREES} trees")]
+    let of_day = || vec!["a day without other trees".to_owned()];
+    proofs.push(match usd_per_day {
+        None => HostProof::not_set("host.usdPerDay"),
+        Some(most) => {
+            let Valued { value, origin } = most;
+            let settings =
+                HostSettings { usd_per_day: Some(most.clone()), ..HostSettings::default() };
+            let more = MicroUsd::from_micros(1);
+            let usd = |usd| BudgetGrant { usd: Some(usd), tokens: None };
+            let words = [format!("${value}"), format!("${more} more")];
+            let result = HostResult::of(day(&settings, [usd(*value), usd(more)], words));
+            HostProof::new("host.usdPerDay", value, origin, of_day(), result)
+        }
+    });
+    proofs.push(match tokens_per_day {
+        None => HostProof::not_set("host.tokensPerDay"),
+        Some(most) => {
+            let Valued { value, origin } = most;
+            let settings =
+                HostSettings { tokens_per_day: Some(most.clone()), ..HostSettings::default() };
+            let tokens = |tokens| BudgetGrant { usd: None, tokens: Some(tokens) };
+            let words = [format!("{value} tokens"), "one more".to_owned()];
+            let result = HostResult::of(day(&settings, [tokens(*value), tokens(1)], words));
+            HostProof::new("host.tokensPerDay", value, origin, of_day(), result)
+        }
+    });
+    proofs
 }
 
 impl HostProof {
     fn new(
         limit: &'static str,
-        set: Option<(String, String)>,
+        value: &impl ToString,
+        origin: &impl ToString,
         with: Vec<String>,
-        proof: Option<LimitProof>,
+        result: HostResult,
     ) -> Self {
-        let (value, origin) = set.unzip();
-        Self { limit, value, origin, with, proof }
+        let (value, origin) = (Some(value.to_string()), Some(origin.to_string()));
+        Self { limit, value, origin, with, result }
+    }
+
+    fn not_set(limit: &'static str) -> Self {
+        let result = HostResult::NotSet;
+        Self { limit, value: None, origin: None, with: Vec::new(), result }
+    }
+}
+
+impl HostResult {
+    fn of(tried: Result<LimitProof, HostError>) -> Self {
+        tried.map_or_else(|error| Self::NotTried { why: error_chain(&error) }, Self::Tried)
     }
 }
 
@@ -160,17 +181,19 @@ impl ProbeTree {
         Ok(())
     }
 
-    /// Ends the tree once all its runs have ended, and returns the slots that it held.
-    async fn close(self, audit: &mut HostAudit) -> Result<(), HostError> {
+    /// Ends the tree once all its runs have ended, and adds the slots that it held. Returns why one of its runs has failed.
+    async fn close(self, audit: &mut HostAudit) -> Result<Option<String>, HostError> {
         let root = self.session.root();
         let answer = self.fan.answer().await?;
+        let failure = answer.failures.iter().find_map(|(_, piece)| piece.error.as_ref());
+        let failure = failure.map(|error| error.summary().to_owned());
         self.session.conclude(&answer).await?;
         let mut tree = HostTree::default();
         for event in self.store.events(root, 0) {
             tree.apply(&event?);
         }
         audit.add(root, tree);
-        Ok(())
+        Ok(failure)
     }
 }
 
@@ -209,10 +232,10 @@ impl Agent {
 }
 
 /// Two trees ask for one run more each than both may have.
-async fn slots(key: &str, most: u32) -> Result<LimitProof, HostError> {
+async fn slots(limit: &str, most: u32) -> Result<LimitProof, HostError> {
     let runs = most + 1;
     let text = format!(
-        "[host]\n{key} = {most}\n[agents.defaults.subagents]\nmaxConcurrent = {runs}\nmaxSpawns = {runs}\n"
+        "{limit} = {most}\n[agents.defaults.subagents]\nmaxConcurrent = {runs}\nmaxSpawns = {runs}\n"
     );
     let user = Source::new(SourceKind::User, "the proof", text);
     let config =
@@ -235,10 +258,19 @@ async fn slots(key: &str, most: u32) -> Result<LimitProof, HostError> {
     };
     agent.released.send_replace(true);
     let mut audit = HostAudit::default();
-    for tree in trees {
-        tree.close(&mut audit).await?;
-    }
+    let ends = async {
+        let mut failure = None;
+        for tree in trees {
+            failure = tree.close(&mut audit).await?.or(failure);
+        }
+        Ok::<_, HostError>(failure)
+    };
+    // A run that gets no slot does not end.
+    let failure = tokio::time::timeout(PATIENCE, ends).await.unwrap_or(Ok(None))?;
     let at_once = agent.at_once.load(Ordering::Relaxed);
+    if let Some(failure) = failure {
+        return Err(HostError::Proof(io::Error::other(failure)));
+    }
     Ok(LimitProof {
         asked: format!("{} at once", u64::from(runs) * TREES as u64),
         got: format!("{at_once} at once"),
@@ -263,7 +295,7 @@ fn difference(most: u32, at_once: u32, waited: bool, found: &HostFindings) -> Op
     }
 }
 
-/// A tree reserves all that a day allows, and another one the least amount that can be asked for.
+/// All that a day allows is reserved, as for a tree that is opened, and then the least amount that can be asked for.
 fn day(
     settings: &HostSettings,
     [most, more]: [BudgetGrant; 2],
@@ -281,8 +313,8 @@ fn day(
     let (whole, beyond) = (reserve(most)?, reserve(more)?);
     let broken = match (&whole, &beyond) {
         (Ok(_), Err(_)) => None,
-        (Err(refused), _) => Some(format!("a tree with the whole amount is not opened: {refused}")),
-        (Ok(_), Ok(_)) => Some("a tree was opened with more than the day has left".to_owned()),
+        (Err(refused), _) => Some(format!("the whole amount is not reserved: {refused}")),
+        (Ok(_), Ok(_)) => Some("more was reserved than the day has left".to_owned()),
     };
     Ok(LimitProof {
         got: if whole.is_ok() { asked.clone() } else { "nothing".to_owned() },
@@ -305,9 +337,9 @@ mod tests {
     async fn limits_over_all_trees_hold() {
         let text =
             "maxConcurrent = 3\nmaxConcurrentPerAccount = 1\nusdPerDay = 0\ntokensPerDay = 5000\n";
-        let proofs = prove_host(&settings(text)).await.expect("trees can be opened");
+        let proofs = prove_host(&settings(text)).await;
         let told = proofs.iter().map(|proof| {
-            let of = proof.proof.as_ref().expect("each of them is set");
+            let HostResult::Tried(of) = &proof.result else { panic!("{proof:?}") };
             assert_eq!(of.broken, None, "{proof:?}");
             [proof.limit, &of.asked, &of.got, of.answer.as_deref().expect("more was asked for")]
         });
@@ -324,11 +356,12 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_not_set_or_is_too_much_to_try_has_no_result() {
-        let proofs =
-            prove_host(&settings("maxConcurrent = 1001")).await.expect("nothing is opened");
-        let told = proofs.iter().map(|it| (it.value.as_deref(), it.proof.is_some()));
-        let nothing = (None, false);
-        assert_eq!(told.collect::<Vec<_>>(), [(Some("1001"), false), nothing, nothing, nothing]);
+        let proofs = prove_host(&settings("maxConcurrent = 1001")).await;
+        let [first, others @ ..] = proofs.as_slice() else { panic!("{proofs:?}") };
+        let why = "more than 1000 would be asked for".to_owned();
+        assert_eq!(first.result, HostResult::NotTried { why });
+        assert_eq!(first.value.as_deref(), Some("1001"));
+        assert!(others.iter().all(|proof| proof.result == HostResult::NotSet), "{others:?}");
     }
 
     #[test]

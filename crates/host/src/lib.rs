@@ -64,7 +64,7 @@ pub use day_budget::{DayBudget, DayError};
 pub use environment::{Environment, KeeperLog, value};
 pub use error::HostError;
 pub use host::{Host, HostBuilder};
-pub use host_proof::{HostProof, prove_host};
+pub use host_proof::{HostProof, HostResult, prove_host};
 pub use limit_proof::LimitProof;
 pub use merging::{Merging, PATCH, ParseMergingError};
 pub use meter_proof::prove_meter;

@@ -95,6 +95,22 @@ pub enum MergeError {
 }
 
 impl MergeError {
+    /// True if the results that there are have no answer by this merge, and may have one by another.
+    pub const fn is_of_results(&self) -> bool {
+        match self {
+            Self::NotANumber { .. }
+            | Self::NotText { .. }
+            | Self::DuplicateKey { .. }
+            | Self::NoQuorum { .. } => true,
+            Self::Missing { .. }
+            | Self::PiecesFailed { .. }
+            | Self::NoneCompleted { .. }
+            | Self::InputChanged { .. }
+            | Self::NotAnswered { .. }
+            | Self::Elsewhere { .. } => false,
+        }
+    }
+
     /// Returns advice on what to do next.
     pub const fn hint(&self) -> Option<&'static str> {
         match self {

@@ -140,6 +140,18 @@ impl Ledger {
         self.by_default.left_of(most)
     }
 
+    /// True if the dollars of a run, or of one above it, are a part of what its tree may cost where no budget bounds it.
+    pub fn is_by_default(&self, run: RunId) -> bool {
+        let mut at = self.accounts.get(&run);
+        while let Some(account) = at {
+            if account.by_default {
+                return true;
+            }
+            at = account.parent.and_then(|parent| self.accounts.get(&parent));
+        }
+        false
+    }
+
     fn open_account(
         &mut self,
         run: RunId,

@@ -20,8 +20,8 @@ offshoot doctor --prove
 ```
 
 A limit that is not set has nothing to prove. `allowCycles` is tried where there are two agents, and `maxIdenticalDelegations` where it lies
-below `maxDepth`; where one cannot be tried, the result says why. Those of `host` are tried by two trees that count apart from all others, but for
-`host.memoryKeep`.
+below `maxDepth`; where one cannot be tried, the result says why. Those of `host`, but for `host.memoryKeep`, are tried by two trees and by
+reservations that count apart from all others.
 
 After the fact, from the record of a tree, by code that shares nothing with the engine (the column *audit* names its rule):
 

@@ -11,7 +11,7 @@ use clap::Args;
 /// agents are in a control group; with --json that alone. Ends with 1 where a keeper is stopped or missing.
 ///
 /// With --prove it tries the limits of the configuration that holds here, one by one: built-in agents ask for more than each limit
-/// allows, and the table shows what they got. Limits over all trees of this user are tried by two trees that count apart from all others.
+/// allows, and the table shows what they got. Limits over all trees of this user are tried apart from the trees that run.
 /// No program and no model is started; it takes a few seconds. Ends with 1 where a limit does not hold.
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -365,7 +365,7 @@ impl DryRun<'_> {
             return format!("cost: none, as runtimes.{}.cost says", self.plan.runtime);
         }
         match (self.may_cost(), self.most_usd()) {
-            (false, None) => "cost: none that is known, because the program is yours; paid agents that it starts: what runtimes.NAME.defaultUsd allows, together".to_owned(),
+            (false, None) => "cost: none that is known, because the program is yours; agents that it starts and whose cost is reported share what runtimes.NAME.defaultUsd allows".to_owned(),
             (false, Some(most)) => format!("cost: none that is known, because the program is yours; paid agents that it starts: at most {} together", number::dollars(most)),
             (true, Some(most)) if self.is_metered() => {
                 format!("cost: not known before; at most {}", number::dollars(most))
@@ -374,7 +374,7 @@ impl DryRun<'_> {
                 "cost: not known before; at most {}, and beyond it what the calls cost that are under way when it is reached",
                 number::dollars(most)
             ),
-            (true, None) => "cost: not known before, and no budget in dollars is set: paid agents may cost what runtimes.NAME.defaultUsd allows, together".to_owned(),
+            (true, None) => "cost: not known before, and no budget in dollars bounds it; agents whose cost is reported share what runtimes.NAME.defaultUsd allows".to_owned(),
         }
     }
 }

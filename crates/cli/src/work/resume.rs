@@ -448,9 +448,12 @@ fn finished(
         NoteCode::NothingToResume,
         format_args!("tree {root} is over: nothing is left to resume{missing}{answered}"),
     );
-    let unanswered = match missing.is_empty() {
-        true => Unanswered::default(),
-        false => super::report::unanswered(engine, root)?,
+    // A root that runs something itself has an end of its own.
+    let admitted = engine.store.admitted(root, root.run())?;
+    let holds_pieces = admitted.is_some_and(|admitted| admitted.runtime.is_none());
+    let unanswered = match holds_pieces && !missing.is_empty() {
+        true => super::report::unanswered(engine, root, only.as_deref())?,
+        false => Unanswered::default(),
     };
     if !missing.is_empty() {
         let choice = ResumeChoice {
@@ -475,13 +478,13 @@ fn finished(
             .hint("`offshoot list --all` shows what is recorded")
     })?;
     let is_of_pieces = envelope.error.as_ref().is_some_and(|error| error.code == "pieces_failed");
-    if is_of_pieces && !cx.output.wants_json() {
+    if is_of_pieces && unanswered.exit.is_some() && !cx.output.wants_json() {
         // What to type was said, with what it needs.
         envelope.error.iter_mut().for_each(|error| error.recovery_suggestion = None);
     }
     let exit = super::report::run(engine, root, &envelope, false, interrupts.interrupted(), cx)?;
     // The end of the whole tree does not say why its pieces have no answer.
-    Ok(unanswered.exit.filter(|_| is_of_pieces && exit == Exit::AgentFailed).unwrap_or(exit))
+    Ok(unanswered.exit.filter(|_| exit == Exit::AgentFailed).unwrap_or(exit))
 }
 
 fn cut_again(

@@ -18,17 +18,17 @@ done
 echo $got
 "#;
 
-/// A reader whose model is asked through the meter, and trees that may cost twenty cents by default.
-fn stage(more: &str) -> (Place, FakeModelApi) {
+/// A reader whose model is asked through the meter, and trees that may cost so many dollars by default.
+fn stage(default_usd: &str) -> (Place, FakeModelApi) {
     // An answer costs one and a half cents.
     let used = Usage { input: 10, output: 1_000, ..Usage::default() };
     let rule = Rule::always(Reply::text("read")).usage(used);
     let (place, api) = openai::stage([rule], "keyVariable = \"OPERATOR_KEY\"\n");
     let prices = prices().replace("priced-1", "small");
     let config = fs::read_to_string(place.path().join("c.toml")).expect("it was written");
-    let openai = "[runtimes.openai]\nmeter = \"on\"\ndefaultUsd = 0.2\n";
+    let openai = format!("[runtimes.openai]\nmeter = \"on\"\ndefaultUsd = {default_usd}\n");
     let agents = "[[agents.list]]\nid = \"main\"\n[agents.list.subagents]\nallowAgents = [\"reader\"]\nmaxSpawns = 100\n\n[[agents.list]]\nid = \"reader\"\nruntime = \"openai\"\n";
-    place.file("c.toml", format!("{config}\n{openai}\n{agents}\n{more}\n{prices}"));
+    place.file("c.toml", format!("{config}\n{openai}\n{agents}\n{prices}"));
     (place, api)
 }
 
@@ -46,7 +46,7 @@ fn metered(place: &Place) -> f64 {
 
 #[test]
 fn paid_agents_of_a_program_share_what_a_tree_may_cost_by_default() {
-    let (place, api) = stage("");
+    let (place, api) = stage("0.2");
     for _ in 0..2 {
         let before = api.requests().len();
         let _ = fs::remove_file(place.path().join("refused"));
@@ -67,9 +67,33 @@ fn paid_agents_of_a_program_share_what_a_tree_may_cost_by_default() {
 
 #[test]
 fn a_budget_takes_the_place_of_the_default() {
-    let (place, _api) = stage("");
+    let (place, _api) = stage("0.2");
     let words = ["run", "--budget-usd", "4", "read all", "--", "sh", "-c", GREEDY];
     let outcome = run(&place, &words).expect_code(0);
     assert_eq!(outcome.stdout(), "60\n", "{}", outcome.stderr);
     place.run(&["audit", "last"]).expect_code(0);
+}
+
+/// Pieces that are asked for together get equal parts, however many they are.
+#[test]
+fn pieces_inside_a_program_get_equal_parts_of_the_default() {
+    let (place, api) = stage("2");
+    place.file("pages", (1..=12).map(|page| format!("{page}\n")).collect::<String>());
+    let inside = "\"$OFFSHOOT\" map --split lines:1 --agent reader --task read pages > answers";
+    for round in 1..=2 {
+        let outcome = run(&place, &["run", "read all", "--", "sh", "-c", inside]);
+        outcome.expect_code(0);
+        assert_eq!(api.requests().len(), round * 12);
+        let list = place.run(&["list", "--tree", "last", "--all", "--json"]).expect_code(0).json();
+        let ids = list.as_array().expect("a list").iter().filter(|run| run["depth"] == 1);
+        let granted = |run: &serde_json::Value| {
+            let id = run["runId"].as_str().expect("an id");
+            place.run(&["show", id, "--json"]).expect_code(0).json()["grant"]["budget"]["usd"]
+                .clone()
+        };
+        let granted: Vec<_> = ids.map(granted).collect();
+        assert_eq!(granted.len(), 12);
+        assert!(granted.iter().all(|usd| *usd == granted[0]), "{granted:?}");
+        place.run(&["audit", "last"]).expect_code(0);
+    }
 }

@@ -20,14 +20,9 @@ pub fn check_fallback(
 ) -> Result<(), Refusal> {
     let hint = "use another runtime there, or leave it out of model.fallbacks";
     tools::check_enforceable(&grant.tools, runtime).map_err(|(refusal, _)| refusal)?;
-    reservation::check_bounded(&grant.budget, terms, runtime)?;
-    if runtime.default_usd.is_some() && runtime.is_paid() && grant.budget.usd.is_none() {
-        let message = format!(
-            "the runtime `{}` of model.fallbacks costs something, and no budget in dollars bounds the run",
-            runtime.name
-        );
-        let hint = "set a budget with --budget-usd, or leave the runtime out of model.fallbacks";
-        return Err(Refusal::new(RefusalCode::CostUnbounded, message).with_hint(hint));
+    // Dollars that a tree may cost by default are no budget that was asked for.
+    if grant.default_usd.is_none() {
+        reservation::check_bounded(&grant.budget, terms, runtime)?;
     }
     let is_free = |cost: CostKnowledge| cost == CostKnowledge::None;
     let grants_nothing = Unit::ALL.iter().any(|&unit| unit.of(grant.budget) == Some(0));

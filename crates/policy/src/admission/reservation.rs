@@ -67,7 +67,10 @@ pub(super) fn check(
         }
     };
     let budget = grant(reserve(Unit::Tokens)?, reserve(Unit::Usd)?);
-    check_bounded(&budget, terms, runtime)?;
+    // Dollars that a tree may cost by default are no budget that was asked for: what is unknown runs as it does without one.
+    if default_usd.is_none() && !load.books.ledger.is_by_default(caller.run) {
+        check_bounded(&budget, terms, runtime)?;
+    }
     let pooled = Pooled { tokens: pooled(Unit::Tokens), usd: pooled(Unit::Usd) };
     Ok(Reserved { budget, pooled, default_usd })
 }
@@ -166,7 +169,7 @@ fn default_exhausted(runtime: &str, most: MicroUsd, asked: u64, left: u64) -> Re
         "{wanted}: no budget in dollars is set, and of the {most} usd that all paid agents of the tree may cost then, {left_text} are left"
     );
     Refusal::new(RefusalCode::BudgetExhausted, message).with_hint(format!(
-        "ask for less, wait for a child to return its rest, or do the work in this session; the operator can set a budget with --budget-usd, or runtimes.{runtime}.defaultUsd"
+        "ask for less, wait for a child to return its rest, or do the work in this session; the operator can raise runtimes.{runtime}.defaultUsd, or give a new tree a budget with --budget-usd"
     ))
 }
 

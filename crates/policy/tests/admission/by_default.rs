@@ -145,3 +145,18 @@ fn a_budget_takes_the_place_of_what_is_allowed_without_one() {
     assert_eq!(granted(&unknown, piece), (Some(2_500_000), true));
     assert!(unknown.sessions[piece].admission.grant.pooled.is_none());
 }
+
+/// A limit that was not asked for refuses no program whose cost is unknown.
+#[test]
+fn what_is_unknown_runs_below_an_agent_that_has_dollars_by_default() {
+    let mut tree = tree("");
+    let child = spawn(&mut tree, 0);
+    tree.runtime = RuntimeFacts { cost: CostKnowledge::Unknown, ..costly() };
+    let below = spawn(&mut tree, child);
+    assert_eq!(granted(&tree, below), (Some(1_250_000), false));
+    let budget = "budget = { usd = 20 }\n";
+    let bounded = self::tree(budget);
+    let bounded = Tree { runtime: tree.runtime, ..bounded };
+    let refused = bounded.ask(0, &ask("main"), Origin::Agent).expect_err("it was asked for");
+    assert_eq!(refused.code, RefusalCode::CostUnbounded);
+}

@@ -420,7 +420,11 @@ impl FanAnswer {
         } else if let Err(error) = &self.verdict
             && !matches!(error, MergeError::PiecesFailed { .. } | MergeError::Missing { .. })
         {
-            Reason::MergeFailed { message: error.to_string() }
+            let message = error.to_string();
+            match error.is_of_results() {
+                true => Reason::MergeFailed { message },
+                false => Reason::RuntimeError { message, retryable: false },
+            }
         } else {
             Reason::PiecesFailed { failed: self.missing(), total: self.total }
         };

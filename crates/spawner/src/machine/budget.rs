@@ -20,6 +20,9 @@ impl Machine {
     pub(crate) fn divide(&self, now: Timestamp, caller: RunIndex, mut wanted: Vec<Wanted<'_>>) {
         let left = self.books.ledger.left(self.id(caller));
         let Some(live) = self.runs[caller.get()].live() else { return };
+        if left.usd.is_none() {
+            self.divide_default(now, caller, live, &mut wanted);
+        }
         if left == BudgetGrant::default() {
             return;
         }
@@ -46,6 +49,39 @@ impl Machine {
                 let budget = request.budget.get_or_insert_default();
                 budget.tokens = tokens.or(budget.tokens);
                 budget.usd = usd.or(budget.usd);
+            }
+        }
+    }
+
+    /// Divides what is left of the dollars that the tree may cost by default, among the children that would get a part of them.
+    fn divide_default(
+        &self,
+        now: Timestamp,
+        caller: RunIndex,
+        live: &Live,
+        wanted: &mut [Wanted<'_>],
+    ) {
+        let default = |(request, origin, facts): &Wanted<'_>| {
+            let admitted = self.ask_policy(now, caller, request, *origin, facts);
+            admitted.ok().and_then(|child| child.grant.default_usd)
+        };
+        let defaults: Vec<Option<MicroUsd>> = wanted.iter().map(default).collect();
+        let Some(most) = defaults.iter().flatten().min() else { return };
+        let usd = Some(MicroUsd::from_micros(self.books.ledger.left_by_default(*most)));
+        let claim = |((request, ..), default): (&Wanted<'_>, &Option<MicroUsd>)| match default {
+            None => Claim::default(),
+            Some(_) => {
+                let usd = request.budget.and_then(|budget| budget.usd);
+                let own = BudgetGrant { tokens: None, usd };
+                Claim { own, weight: request.weight, spends: true }
+            }
+        };
+        let claims: Vec<Claim> = wanted.iter().zip(&defaults).map(claim).collect();
+        let left = BudgetGrant { tokens: None, usd };
+        let parts = parts(left, live.terms.budget.keep(), &claims);
+        for ((request, ..), BudgetGrant { usd, .. }) in wanted.iter_mut().zip(parts) {
+            if usd.is_some() {
+                request.budget.get_or_insert_default().usd = usd;
             }
         }
     }

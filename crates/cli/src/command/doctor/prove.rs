@@ -1,7 +1,7 @@
 //! `offshoot doctor --prove`.
 
 use offshoot_config::Config;
-use offshoot_host::{HostProof, LimitProof, prove_host, prove_meter};
+use offshoot_host::{HostProof, HostResult, LimitProof, prove_host, prove_meter};
 use offshoot_model::error_chain;
 use offshoot_proof::{Probe, Verdict, prove};
 use serde::Serialize;
@@ -37,8 +37,7 @@ pub(super) fn run(cx: &Invocation) -> Result<Exit, Failure> {
     };
     let probes = block_on(async {
         let mut probes = prove(&loader).await.map_err(|error| cannot(&error))?;
-        let of_host = prove_host(config.host()).await.map_err(|error| cannot(&error))?;
-        probes.extend(of_host.into_iter().map(self::of_host));
+        probes.extend(prove_host(config.host()).await.into_iter().map(of_host));
         probes.push(of_meter(prove_meter().await.map_err(|error| cannot(&error))?));
         Ok::<_, Failure>(probes)
     })?;
@@ -50,15 +49,14 @@ pub(super) fn run(cx: &Invocation) -> Result<Exit, Failure> {
 
 /// The proof of a limit over all trees.
 fn of_host(proof: HostProof) -> Probe {
-    let HostProof { limit, value, origin, with, proof } = proof;
-    let too_much = format!("more than {} would be asked for", HostProof::MOST);
-    let untried = match value {
-        None => Verdict::NotSet,
-        Some(_) => Verdict::NotTried { why: too_much },
+    let HostProof { limit, value, origin, with, result } = proof;
+    let untried =
+        |verdict| Tried { asked: "–".to_owned(), got: "–".to_owned(), answer: None, verdict };
+    let Tried { asked, got, answer, verdict } = match result {
+        HostResult::NotSet => untried(Verdict::NotSet),
+        HostResult::NotTried { why } => untried(Verdict::NotTried { why }),
+        HostResult::Tried(proof) => Tried::from(proof),
     };
-    let nothing = || "–".to_owned();
-    let untried = Tried { asked: nothing(), got: nothing(), answer: None, verdict: untried };
-    let Tried { asked, got, answer, verdict } = proof.map_or(untried, Tried::from);
     Probe { limit, value, origin, with, asked, got, answer, verdict }
 }
 

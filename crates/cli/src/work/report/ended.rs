@@ -1,6 +1,6 @@
 //! Pieces of a tree that is over, as its record tells of them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use offshoot_audit::{Audit, Unit};
 use offshoot_model::{EventKind, Reason, RootId, RunId};
@@ -20,47 +20,56 @@ pub(crate) struct Unanswered {
     pub(crate) larger: Option<String>,
 }
 
-/// Reads how the pieces of a tree ended.
-pub(crate) fn unanswered(engine: &Engine, root: RootId) -> Result<Unanswered, Failure> {
+/// Reads how the pieces of a tree ended; of pieces with a label alone, where one is given.
+pub(crate) fn unanswered(
+    engine: &Engine,
+    root: RootId,
+    only: Option<&str>,
+) -> Result<Unanswered, Failure> {
     let mut audit = Audit::new();
-    let mut ends = HashMap::<RunId, Option<Reason>>::new();
+    // The last run of each place.
+    let mut runs = BTreeMap::<u32, RunId>::new();
+    let mut ends = HashMap::<RunId, Reason>::new();
     for event in engine.store.events(root, 0) {
         let event = event?;
         match &event.kind {
             EventKind::Admitted(admitted) if admitted.parent == Some(root.run()) => {
-                ends.insert(event.run, None);
+                let is_chosen = only.is_none() || admitted.label.as_deref() == only;
+                if let Some(place) = admitted.place.filter(|_| is_chosen) {
+                    runs.insert(place, event.run);
+                }
             }
             EventKind::Ended(ending) => {
-                if let Some(end) = ends.get_mut(&event.run) {
-                    *end = Some(ending.reason.clone());
-                }
+                ends.insert(event.run, ending.reason.clone());
             }
             _ => {}
         }
         audit.apply(&event);
     }
-    let is_answer = |reason: &Reason| reason.status().is_success();
-    let all = ends.values().flatten();
-    let (answered, failed): (Vec<&Reason>, Vec<&Reason>) = all.partition(|it| is_answer(it));
+    let is_answer = |reason: &&Reason| reason.status().is_success();
+    let last = runs.values().filter_map(|run| ends.get(run));
+    let (answered, failed): (Vec<&Reason>, Vec<&Reason>) = last.partition(is_answer);
     let codes: HashSet<Exit> = failed.iter().map(|reason| exit_of(reason.code())).collect();
     let exit = match codes.contains(&Exit::Stopped) {
         true => Some(Exit::Stopped),
         false if codes.len() > 1 => Some(Exit::AgentFailed),
         false => codes.into_iter().next(),
     };
-    let asked = failed.iter().filter_map(|reason| match reason {
-        Reason::Budget { unit, request } => Some((unit, request.map_or(0, |it| it.bound))),
-        Reason::BudgetPool { unit, asked, .. } => Some((unit, *asked)),
-        _ => None,
-    });
-    let asked = asked.max_by_key(|(_, amount)| *amount);
-    let larger = asked.and_then(|(unit, asked)| {
-        let unit = if unit == "usd" { Unit::MicroUsd } else { Unit::Tokens };
+    // What was stopped may not have begun.
+    let have_run = failed.iter().filter(|reason| !is_stopped(reason.code())).count();
+    let larger = [Unit::MicroUsd, Unit::Tokens].into_iter().find_map(|unit| {
+        let word = if unit == Unit::MicroUsd { "usd" } else { "tokens" };
+        let asked = failed.iter().filter_map(|reason| match reason {
+            Reason::Budget { unit, request } if unit == word => {
+                Some(request.map_or(0, |it| it.bound))
+            }
+            Reason::BudgetPool { unit, asked, .. } if unit == word => Some(*asked),
+            _ => None,
+        });
+        let asked = asked.max()?;
         let accounts = audit.balance(root.run());
         let account = accounts.iter().find(|account| account.unit == unit)?;
         let used = u64::try_from(account.used + account.overrun).unwrap_or(u64::MAX);
-        // What was stopped may not have begun.
-        let have_run = failed.iter().filter(|reason| !is_stopped(reason.code())).count();
         let each = used.checked_div((answered.len() + have_run) as u64).unwrap_or(0).max(asked);
         Some(option(unit, enough(account.granted, used, each, failed.len())))
     });

@@ -76,26 +76,10 @@ pub(super) fn tell_how_to_go_on(
             ),
         );
     }
-    if answer.verdict.as_ref().is_err_and(is_of_merge) && total > 0 {
+    if answer.verdict.as_ref().is_err_and(MergeError::is_of_results) && total > 0 {
         cx.output.hint(NoteCode::HowToGoOn, format_args!(
             "the results are kept: `offshoot merge --children {id} --strategy STRATEGY` merges them in another way, and nothing runs again"
         ));
-    }
-}
-
-/// True if the results that there are have no answer by this merge, and may have one by another.
-const fn is_of_merge(error: &MergeError) -> bool {
-    match error {
-        MergeError::NotANumber { .. }
-        | MergeError::NotText { .. }
-        | MergeError::DuplicateKey { .. }
-        | MergeError::NoQuorum { .. } => true,
-        MergeError::Missing { .. }
-        | MergeError::PiecesFailed { .. }
-        | MergeError::NoneCompleted { .. }
-        | MergeError::InputChanged { .. }
-        | MergeError::NotAnswered { .. }
-        | MergeError::Elsewhere { .. } => false,
     }
 }
 
