@@ -63,11 +63,14 @@ impl OtherRuntime {
 }
 
 impl RuntimeFacts {
-    /// True if its runs cost an amount that will be known.
-    pub(crate) const fn is_paid(&self) -> bool {
+    /// Returns the dollars that the runs of a tree may cost together which no budget bounds, where one of this runtime costs an amount that
+    /// will be known; else none.
+    pub fn default_of_paid(&self) -> Option<MicroUsd> {
         match self.cost {
-            CostKnowledge::Metered | CostKnowledge::Reported | CostKnowledge::Bounded => true,
-            CostKnowledge::None | CostKnowledge::Unknown => false,
+            CostKnowledge::Metered | CostKnowledge::Reported | CostKnowledge::Bounded => {
+                self.default_usd
+            }
+            CostKnowledge::None | CostKnowledge::Unknown => None,
         }
     }
 

@@ -31,7 +31,7 @@ pub(super) fn check(
     let of_caller = load.books.ledger.left(caller.run);
     let most = most(question, terms);
     let is_bounded = of_caller.usd.is_some() || most.usd.is_some();
-    let default_usd = runtime.default_usd.filter(|_| runtime.is_paid() && !is_bounded);
+    let default_usd = runtime.default_of_paid().filter(|_| !is_bounded);
     let by_default = default_usd.map(|most| load.books.ledger.left_by_default(most));
     let left =
         BudgetGrant { usd: by_default.map(MicroUsd::from_micros).or(of_caller.usd), ..of_caller };
@@ -68,8 +68,11 @@ pub(super) fn check(
     };
     let budget = grant(reserve(Unit::Tokens)?, reserve(Unit::Usd)?);
     // Dollars that a tree may cost by default are no budget that was asked for: what is unknown runs as it does without one.
-    if default_usd.is_none() && !load.books.ledger.is_by_default(caller.run) {
-        check_bounded(&budget, terms, runtime)?;
+    let is_asked_for = || default_usd.is_none() && !load.books.ledger.is_by_default(caller.run);
+    if let Err(refusal) = check_bounded(&budget, terms, runtime)
+        && is_asked_for()
+    {
+        return Err(refusal);
     }
     let pooled = Pooled { tokens: pooled(Unit::Tokens), usd: pooled(Unit::Usd) };
     Ok(Reserved { budget, pooled, default_usd })

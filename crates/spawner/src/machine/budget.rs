@@ -62,6 +62,8 @@ impl Machine {
         wanted: &mut [Wanted<'_>],
     ) {
         let default = |(request, origin, facts): &Wanted<'_>| {
+            // Most runtimes have none, and policy need not be asked.
+            facts.default_of_paid()?;
             let admitted = self.ask_policy(now, caller, request, *origin, facts);
             admitted.ok().and_then(|child| child.grant.default_usd)
         };
