@@ -85,32 +85,18 @@ pub async fn prove_host(settings: &HostSettings) -> Vec<HostProof> {
         let with = vec![format!("maxConcurrent={}", most + 1), format!("{TREES} trees")];
         proofs.push(HostProof::new(limit, value, origin, with, result));
     }
-    let of_day = || vec!["a day without other trees".to_owned()];
-    proofs.push(match usd_per_day {
-        None => HostProof::not_set("host.usdPerDay"),
-        Some(most) => {
-            let Valued { value, origin } = most;
-            let settings =
-                HostSettings { usd_per_day: Some(most.clone()), ..HostSettings::default() };
-            let more = MicroUsd::from_micros(1);
-            let usd = |usd| BudgetGrant { usd: Some(usd), tokens: None };
-            let words = [format!("${value}"), format!("${more} more")];
-            let result = HostResult::of(day(&settings, [usd(*value), usd(more)], words));
-            HostProof::new("host.usdPerDay", value, origin, of_day(), result)
-        }
-    });
-    proofs.push(match tokens_per_day {
-        None => HostProof::not_set("host.tokensPerDay"),
-        Some(most) => {
-            let Valued { value, origin } = most;
-            let settings =
-                HostSettings { tokens_per_day: Some(most.clone()), ..HostSettings::default() };
-            let tokens = |tokens| BudgetGrant { usd: None, tokens: Some(tokens) };
-            let words = [format!("{value} tokens"), "one more".to_owned()];
-            let result = HostResult::of(day(&settings, [tokens(*value), tokens(1)], words));
-            HostProof::new("host.tokensPerDay", value, origin, of_day(), result)
-        }
-    });
+    proofs.push(of_day("host.usdPerDay", usd_per_day.as_ref(), |most, settings| {
+        settings.usd_per_day = Some(most.clone());
+        let (whole, more) = (most.value, MicroUsd::from_micros(1));
+        let usd = |usd| BudgetGrant { usd: Some(usd), tokens: None };
+        ([usd(whole), usd(more)], [format!("${whole}"), format!("${more} more")])
+    }));
+    proofs.push(of_day("host.tokensPerDay", tokens_per_day.as_ref(), |most, settings| {
+        settings.tokens_per_day = Some(most.clone());
+        let whole = most.value;
+        let tokens = |tokens| BudgetGrant { usd: None, tokens: Some(tokens) };
+        ([tokens(whole), tokens(1)], [format!("{whole} tokens"), "one more".to_owned()])
+    }));
     proofs
 }
 
@@ -136,6 +122,20 @@ impl HostResult {
     fn of(tried: Result<LimitProof, HostError>) -> Self {
         tried.map_or_else(|error| Self::NotTried { why: error_chain(&error) }, Self::Tried)
     }
+}
+
+/// Tries a limit of a day. `asks` sets it alone, and returns all of it and the least amount more, as amounts and in words.
+fn of_day<T: ToString>(
+    limit: &'static str,
+    most: Option<&Valued<T>>,
+    asks: impl FnOnce(&Valued<T>, &mut HostSettings) -> ([BudgetGrant; 2], [String; 2]),
+) -> HostProof {
+    let Some(most) = most else { return HostProof::not_set(limit) };
+    let mut settings = HostSettings::default();
+    let (amounts, words) = asks(most, &mut settings);
+    let result = HostResult::of(day(&settings, amounts, words));
+    let with = vec!["a day without other trees".to_owned()];
+    HostProof::new(limit, &most.value, &most.origin, with, result)
 }
 
 /// A tree with one run more than all trees may have at once.

@@ -1,6 +1,6 @@
 //! The share of the budget that a child gets.
 //!
-//! Where no budget bounds the dollars of a run that costs something, it gets a share of what its tree may cost by default
+//! A run that costs something, and whose dollars no budget bounds, gets a share of what its tree may cost by default
 //! (`runtimes.NAME.defaultUsd`).
 
 use offshoot_model::{
