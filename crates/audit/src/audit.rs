@@ -109,6 +109,12 @@ impl Audit {
         self.books.accounts(run)
     }
 
+    /// Returns the balance of the dollars that paid runs of the tree may cost together by default, where no budget bounds them; none where
+    /// no run has a part of them.
+    pub fn by_default(&self) -> Option<Account> {
+        self.books.by_default()
+    }
+
     /// Checks that no run was left open, and returns what was found.
     pub fn finish(mut self) -> Findings {
         self.check_all_handed_over();

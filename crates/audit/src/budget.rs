@@ -18,6 +18,8 @@ pub(crate) struct Books {
     accounts: HashMap<RunId, Entry>,
     /// The dollars of runs that have a part of what the tree may cost where no budget bounds it.
     by_default: Carried,
+    /// The amount that the tree may cost where no budget bounds it, as the last of these runs was granted it.
+    default_usd: Option<MicroUsd>,
     /// The dollars that were added to these from outside.
     added_by_default: u64,
     /// Promises that were found to be made of dollars that were spent by then.
@@ -103,6 +105,7 @@ impl Books {
             }
         }
         if let Some(most) = default_usd {
+            self.default_usd = Some(*most);
             broken.extend(self.beyond_default(*most, parent, amounts[1]));
         }
         let above = parent.and_then(|parent| self.accounts.get_mut(&parent));
@@ -148,6 +151,16 @@ impl Books {
             let unit = Unit::MicroUsd.as_str();
             format!("was promised {amount} {unit} of {free} that the tree may cost by default")
         })
+    }
+
+    /// Returns the balance of the dollars that the tree may cost where no budget bounds it; none where no run has a part of them.
+    pub(crate) fn by_default(&self) -> Option<Account> {
+        let granted = self.default_usd?.as_micros().saturating_add(self.added_by_default);
+        let Carried { within: used, above: overrun, held: reserved } = self.by_default;
+        let taken = used + overrun + reserved;
+        let free = u128::from(granted).saturating_sub(taken);
+        let deficit = taken.saturating_sub(granted.into());
+        Some(Account { unit: Unit::MicroUsd, granted, used, overrun, reserved, free, deficit })
     }
 
     /// Takes in what the operator has added from outside: to a run, and to every run above it.

@@ -269,10 +269,12 @@ impl HostBuilder {
         }
         let names = runtimes::BUILT_IN.iter().map(|runtime| runtime.name);
         let names = names.chain(plugins.runtimes().iter().map(|runtime| runtime.name()));
-        let paid = names.filter(|name| !runtimes::is_said_to_be_free(&config, name));
-        let paid: Vec<_> =
-            paid.map(|name| (name.to_owned(), runtimes::default_usd(&config, name))).collect();
-        builder = builder.default_usd(paid);
+        let names: Vec<String> = names.map(str::to_owned).collect();
+        let free = names.iter().filter(|name| runtimes::is_said_to_be_free(&config, name));
+        builder = builder.free(free.cloned().collect::<Vec<_>>());
+        // Of one that costs nothing it bounds what is asked for its runs.
+        let default_usd = |name: String| (name.clone(), runtimes::default_usd(&config, &name));
+        builder = builder.default_usd(names.into_iter().map(default_usd).collect::<Vec<_>>());
         let day = DayBudget::of_user(environment.state_home.as_deref(), config.host());
         let folder = Arc::new(folder);
         let shared: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);

@@ -14,9 +14,11 @@ pub struct RuntimeFacts {
     pub cost: CostKnowledge,
     /// The knowledge of the cost of a metered run that has asked no model through the meter: it may have asked in another way.
     pub unasked_cost: CostKnowledge,
-    /// The dollars that the runs of a tree may cost together which no budget bounds, where one of this runtime costs something. None:
-    /// nothing bounds them.
+    /// The dollars that the runs of a tree may cost together which no budget bounds, where one of this runtime costs something, or dollars
+    /// are asked for it. None: nothing bounds them.
     pub default_usd: Option<MicroUsd>,
+    /// True if the operator says that it costs nothing, whatever its runs report.
+    pub is_free: bool,
     /// The rights that it can keep from a session; `None` where it can keep any.
     pub enforces: Option<BTreeSet<String>>,
     /// True if it can take a further turn after it has answered, and so reads messages.
@@ -68,7 +70,7 @@ impl RuntimeFacts {
     pub fn default_of_paid(&self) -> Option<MicroUsd> {
         match self.cost {
             CostKnowledge::Metered | CostKnowledge::Reported | CostKnowledge::Bounded => {
-                self.default_usd
+                self.default_usd.filter(|_| !self.is_free)
             }
             CostKnowledge::None | CostKnowledge::Unknown => None,
         }
@@ -86,6 +88,7 @@ impl RuntimeFacts {
             cost: CostKnowledge::None,
             unasked_cost: CostKnowledge::None,
             default_usd: None,
+            is_free: false,
             enforces: Some(BTreeSet::new()),
             turns: false,
             resumes: false,

@@ -75,6 +75,13 @@ impl Runtimes {
         }
     }
 
+    /// The operator says that runs of this runtime cost nothing.
+    pub(crate) fn call_free(&mut self, name: &str) {
+        if let Some(Known { facts, .. }) = self.by_name.get_mut(name) {
+            Arc::make_mut(facts).is_free = true;
+        }
+    }
+
     /// Tells each runtime of the others, for the advice where one cannot keep a right from a session.
     pub(crate) fn tell_others(&mut self) {
         let other = |facts: &RuntimeFacts| OtherRuntime {
@@ -149,6 +156,7 @@ fn facts(name: &Arc<str>, runtime: &dyn Runtime) -> RuntimeFacts {
         cost,
         unasked_cost: CostKnowledge::None,
         default_usd: None,
+        is_free: false,
         enforces,
         turns,
         resumes,

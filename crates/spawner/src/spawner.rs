@@ -65,6 +65,7 @@ pub struct SpawnerBuilder {
     account_key: Option<[u8; 32]>,
     metered_if_asked: Vec<String>,
     default_usd: Vec<(String, MicroUsd)>,
+    free: Vec<String>,
     host_memory: Option<HostMemorySource>,
     host_slots: Option<Arc<dyn HostSlots>>,
 }
@@ -433,7 +434,7 @@ impl SpawnerBuilder {
     }
 
     /// Sets the dollars that the runs below a root may cost together which no budget bounds, where a run of one of these runtimes is to
-    /// start. Of a runtime that is not named here nothing bounds them.
+    /// start and costs something, or an agent asks for dollars for it. Of a runtime that is not named here nothing bounds them.
     #[must_use]
     pub fn default_usd(
         mut self,
@@ -443,15 +444,24 @@ impl SpawnerBuilder {
         self
     }
 
+    /// Names the runtimes of which the operator says that they cost nothing, whatever their runs report: a run of one has no part of the
+    /// [dollars by default](Self::default_usd), unless an agent asks for dollars for it.
+    #[must_use]
+    pub fn free(mut self, runtimes: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.free.extend(runtimes.into_iter().map(Into::into));
+        self
+    }
+
     /// The spawner. Fails where a temporary folder is needed and cannot be made.
     pub fn build(self) -> Result<Spawner, SpawnerError> {
         let Self { config, store, folder, mut runtimes, clock, .. } = self;
         let Self { ticket_issuer, workspaces, account_board, account_key, .. } = self;
-        let Self { host_memory, host_slots, metered_if_asked, default_usd, .. } = self;
+        let Self { host_memory, host_slots, metered_if_asked, default_usd, free, .. } = self;
         metered_if_asked.iter().for_each(|name| runtimes.meter_if_asked(name, &config));
         for (name, usd) in default_usd {
             runtimes.bound_by_default(&name, usd);
         }
+        free.iter().for_each(|name| runtimes.call_free(name));
         if let Some(key) = account_key {
             runtimes.tell_accounts(&key);
         }

@@ -39,7 +39,14 @@ fn show(run: &str, cx: &Invocation) -> Result<(), Failure> {
     }
     let balance = audit.balance(found.run);
     cx.output.result(&balance, || match balance.as_slice() {
-        [] => cx.output.line(format_args!("no budget bounds {}", found.run)),
+        [] => match audit.by_default() {
+            None => cx.output.line(format_args!("no budget bounds {}", found.run)),
+            Some(account) => cx.output.line(format_args!(
+                "no budget bounds {}; of what all paid agents of its tree may cost by default (runtimes.NAME.defaultUsd), {}",
+                found.run,
+                line(&account)
+            )),
+        },
         bounded => bounded.iter().try_for_each(|account| cx.output.line(line(account))),
     })
 }

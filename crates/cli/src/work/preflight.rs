@@ -18,7 +18,7 @@ use offshoot_process::make_room;
 use offshoot_runtime::CostKnowledge;
 use offshoot_spawner::{RootKind, RootSpec, RunSpec};
 
-use programs::{Programs, Run};
+use programs::{Found, Programs, Run};
 
 use super::plan::Plan;
 use super::schema;
@@ -225,7 +225,7 @@ pub(crate) fn prepare_tasks(
         let given = *runtime == *EXEC.name;
         General { runtime, program, given, plain: false }
     });
-    let (mut plugins, costs) = programs.found();
+    let Found { mut plugins, costs, fallbacks } = programs.found();
     if !arguments.dry_run {
         plugins.load_for_agents(&costs.keys().map(|name| &**name).collect::<Vec<_>>());
     }
@@ -253,6 +253,10 @@ pub(crate) fn prepare_tasks(
                 "what this costs is not known; say it with runtimes.{runtime}.cost = \"none\" or with prices of the model"
             )),
         }
+    }
+    // A run that costs nothing may go over to a runtime that does.
+    for fallback in fallbacks {
+        config = capped(config, layers.clone(), &agent, &fallback, cx)?;
     }
     if !is_paid {
         config = of_the_day(config, layers, &agent)?;

@@ -27,7 +27,7 @@ fn stage(default_usd: &str) -> (Place, FakeModelApi) {
     let prices = prices().replace("priced-1", "small");
     let config = fs::read_to_string(place.path().join("c.toml")).expect("it was written");
     let openai = format!("[runtimes.openai]\nmeter = \"on\"\ndefaultUsd = {default_usd}\n");
-    let agents = "[[agents.list]]\nid = \"main\"\n[agents.list.subagents]\nallowAgents = [\"reader\"]\nmaxSpawns = 100\n\n[[agents.list]]\nid = \"reader\"\nruntime = \"openai\"\n";
+    let agents = "[[agents.list]]\nid = \"main\"\n[agents.list.subagents]\nallowAgents = [\"main\", \"reader\"]\nallowRecursiveSpawn = true\nmaxSpawns = 100\n\n[[agents.list]]\nid = \"reader\"\nruntime = \"openai\"\n";
     place.file("c.toml", format!("{config}\n{openai}\n{agents}\n{prices}"));
     (place, api)
 }
@@ -59,10 +59,36 @@ fn paid_agents_of_a_program_share_what_a_tree_may_cost_by_default() {
         assert!(refused.contains("runtimes.openai.defaultUsd"), "{refused}");
         assert!(metered(&place) <= 0.2, "{}", metered(&place));
         place.run(&["audit", "last"]).expect_code(0);
+        let left = place.run(&["budget", "last"]).expect_code(0);
+        assert!(left.stdout().contains("by default"), "{}", left.stdout());
+        assert!(left.stdout().contains(" of $0.20 are used"), "{}", left.stdout());
         let told = place.run(&["events", "last"]).expect_code(0);
         let why = "no limit → $0.10 of the $0.20 that paid agents of a tree without a budget share";
         assert!(told.stdout().contains(why), "{}", told.stdout());
     }
+}
+
+/// A program that costs nothing asks for dollars for another one, which starts readers.
+const NESTED: &str = r#"
+"$OFFSHOOT" spawn --budget-usd 100 "too much" -- true 2> refused && exit 1
+readers='got=0; while [ $got -lt 60 ] && "$OFFSHOOT" spawn --wait --agent reader "$OFFSHOOT_RUN_ID $got" > answer; do got=$((got + 1)); done'
+"$OFFSHOOT" spawn --wait --budget-usd 0.15 "inside" -- sh -c "$readers; echo \$got" || exit 1
+sh -c "$readers"
+"#;
+
+#[test]
+fn no_program_leaves_the_default_by_asking_for_more() {
+    let (place, api) = stage("0.2");
+    let config = fs::read_to_string(place.path().join("c.toml")).expect("it was written");
+    place.file("c.toml", format!("[runtimes.exec]\ncost = \"none\"\n\n{config}"));
+    run(&place, &["run", "read all", "--", "sh", "-c", NESTED]).expect_code(0);
+    let refused = fs::read_to_string(place.path().join("refused")).expect("it was refused");
+    assert!(refused.contains("100.00 usd cannot be reserved"), "{refused}");
+    assert!(!api.requests().is_empty());
+    let listed = place.run(&["show", "last", "--json"]).expect_code(0).json();
+    let cost = listed["subtreeCost"]["meteredUsd"].as_f64().expect("it was metered");
+    assert!(cost > 0.0 && cost <= 0.2, "{cost}");
+    place.run(&["audit", "last"]).expect_code(0);
 }
 
 #[test]

@@ -37,6 +37,31 @@ pub fn check_fallback(
     Ok(())
 }
 
+/// Checks that dollars bound a run whose own runtime costs nothing, where this one, which may take it over, costs something: it has no
+/// part of what its tree may cost by default.
+///
+/// # Errors
+///
+/// A run without a budget in dollars, and a runtime whose runs have dollars by default.
+pub fn check_dollars_of_fallback(
+    runtime: &RuntimeFacts,
+    was: &RuntimeFacts,
+    grant: &Grant,
+) -> Result<(), Refusal> {
+    let costs_nothing = was.is_free || was.cost == CostKnowledge::None;
+    let is_bounded = grant.budget.usd.is_some() || grant.pooled.usd;
+    if !costs_nothing || is_bounded || runtime.default_of_paid().is_none() {
+        return Ok(());
+    }
+    let message = format!(
+        "the runtime `{}` of model.fallbacks costs something, and the run, whose own runtime costs nothing, has no budget in dollars",
+        runtime.name
+    );
+    Err(Refusal::new(RefusalCode::BudgetExhausted, message).with_hint(
+        "ask for dollars for it, use another runtime there, or leave it out of model.fallbacks; the operator can give the tree a budget with --budget-usd",
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use offshoot_config::{AgentId, Config};
@@ -70,6 +95,27 @@ mod tests {
         for pooled in [Pooled { tokens: true, usd: false }, Pooled { tokens: false, usd: true }] {
             check(none, reported, &Grant { pooled, ..nothing.clone() }, None);
         }
+        // Dollars by default bound no run that has no part of them.
+        let other = |cost, is_free| {
+            let default_usd = Some(MicroUsd::from_micros(5));
+            RuntimeFacts { cost, is_free, default_usd, ..RuntimeFacts::of_a_command("other") }
+        };
+        let dollars = |was: &RuntimeFacts, runtime: &RuntimeFacts, grant: &Grant| {
+            check_dollars_of_fallback(runtime, was, grant).map_err(|refusal| refusal.code)
+        };
+        let costly = other(reported, false);
+        for was in [other(none, false), other(reported, true)] {
+            let refused = Err(RefusalCode::BudgetExhausted);
+            assert_eq!(dollars(&was, &costly, &free), refused, "{was:?}");
+            assert_eq!(dollars(&was, &costly, &paid), Ok(()));
+            let pooled = Pooled { tokens: false, usd: true };
+            assert_eq!(dollars(&was, &costly, &Grant { pooled, ..Grant::unbounded() }), Ok(()));
+            for last in [other(none, false), other(reported, true), other(unknown, false)] {
+                assert_eq!(dollars(&was, &last, &free), Ok(()), "{was:?} {last:?}");
+            }
+        }
+        assert_eq!(dollars(&costly, &costly, &free), Ok(()), "the library may bound no root");
+        assert_eq!(dollars(&other(unknown, false), &costly, &free), Ok(()));
         // The runtime can keep nothing from a session.
         let deny = ["exec".to_owned()].into();
         let denied = Grant { tools: Rights { deny, ..Rights::all() }.into(), ..Grant::unbounded() };

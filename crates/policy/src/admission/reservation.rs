@@ -1,7 +1,7 @@
 //! The share of the budget that a child gets.
 //!
 //! A run that costs something, and whose dollars no budget bounds, gets a share of what its tree may cost by default
-//! (`runtimes.NAME.defaultUsd`).
+//! (`runtimes.NAME.defaultUsd`). So does a run that costs nothing, where dollars are asked for it: what it starts is bounded by them.
 
 use offshoot_model::{
     BudgetGrant, BudgetRequest, CostKnowledge, MicroUsd, Origin, Pooled, Refusal, RefusalCode,
@@ -31,7 +31,12 @@ pub(super) fn check(
     let of_caller = load.books.ledger.left(caller.run);
     let most = most(question, terms);
     let is_bounded = of_caller.usd.is_some() || most.usd.is_some();
-    let default_usd = runtime.default_of_paid().filter(|_| !is_bounded);
+    let asks_for_usd = asked(request, Unit::Usd).is_some();
+    let default_usd = match asks_for_usd && origin == Origin::Agent {
+        true => runtime.default_usd,
+        false => runtime.default_of_paid(),
+    };
+    let default_usd = default_usd.filter(|_| !is_bounded);
     let by_default = default_usd.map(|most| load.books.ledger.left_by_default(most));
     let left =
         BudgetGrant { usd: by_default.map(MicroUsd::from_micros).or(of_caller.usd), ..of_caller };
@@ -68,9 +73,9 @@ pub(super) fn check(
     };
     let budget = grant(reserve(Unit::Tokens)?, reserve(Unit::Usd)?);
     // Dollars that a tree may cost by default are no budget that was asked for: what is unknown runs as it does without one.
-    let is_asked_for = || default_usd.is_none() && !load.books.ledger.is_by_default(caller.run);
+    let is_by_default = || default_usd.is_some() || load.books.ledger.is_by_default(caller.run);
     if let Err(refusal) = check_bounded(&budget, terms, runtime)
-        && is_asked_for()
+        && (asks_for_usd || !is_by_default())
     {
         return Err(refusal);
     }

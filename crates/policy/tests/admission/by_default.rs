@@ -101,6 +101,12 @@ fn an_agent_asks_for_no_more_than_is_left_without_a_budget() {
         tree.ask(0, &asks(micros), Origin::Agent).err().map(|refusal| refusal.code)
     };
     assert_eq!(code(&tree, 5 * DOLLAR + 1), Some(RefusalCode::BudgetExhausted));
+    // One that has used more than its part leaves less to the others.
+    let over = tree.spawn(0, &asks(DOLLAR)).expect("so much is left");
+    ends(&mut tree, over, 2 * DOLLAR);
+    assert_eq!(code(&tree, 3 * DOLLAR + 1), Some(RefusalCode::BudgetExhausted));
+    assert_eq!(code(&tree, 3 * DOLLAR), None);
+    let mut tree = self::tree("");
     let all = tree.spawn(0, &asks(5 * DOLLAR)).expect("so much is left");
     assert_eq!(granted(&tree, all), (Some(5 * DOLLAR), true));
     assert_eq!(code(&tree, 1), Some(RefusalCode::BudgetExhausted));
@@ -112,6 +118,41 @@ fn an_agent_asks_for_no_more_than_is_left_without_a_budget() {
     ends(&mut tree, all, 5 * DOLLAR);
     assert_eq!(code(&tree, DOLLAR), None);
     assert_eq!(code(&tree, DOLLAR + 1), Some(RefusalCode::BudgetExhausted));
+}
+
+/// No program leaves the limit by asking for a budget of its own, below which it starts paid agents.
+#[test]
+fn dollars_that_a_free_run_asks_for_are_a_part_of_the_same() {
+    let mut tree = tree("");
+    // One that costs nothing by itself, and one of which the operator says so.
+    let command = RuntimeFacts::of_a_command("exec");
+    let free = RuntimeFacts { default_usd: costly().default_usd, ..command };
+    let said = RuntimeFacts { is_free: true, ..costly() };
+    for runtime in [&said, &free] {
+        tree.runtime = runtime.clone();
+        let plain = spawn(&mut tree, 0);
+        assert_eq!(granted(&tree, plain), (None, false));
+        ends(&mut tree, plain, 0);
+    }
+    let asks = |micros| SpawnRequest { budget: usd(micros), ..ask("main") };
+    let refused = tree.ask(0, &asks(100 * DOLLAR), Origin::Agent).expect_err("there are five");
+    assert_eq!(refused.code, RefusalCode::BudgetExhausted);
+    assert!(refused.message.starts_with("100.00 usd cannot be reserved"), "{}", refused.message);
+    let program = tree.spawn(0, &asks(4 * DOLLAR)).expect("so much is left");
+    assert_eq!(granted(&tree, program), (Some(4 * DOLLAR), true));
+    tree.runtime = costly();
+    let beside = spawn(&mut tree, 0);
+    assert_eq!(granted(&tree, beside), (Some(DOLLAR / 2), true));
+    let below = spawn(&mut tree, program);
+    assert_eq!(granted(&tree, below), (Some(2 * DOLLAR), false));
+    // The operator's own pieces have what the operator gives them.
+    tree.runtime = free;
+    let piece = tree.spawn_as(0, &asks(100 * DOLLAR), Origin::Piece).expect("it is asked for");
+    assert_eq!(granted(&tree, piece), (Some(100 * DOLLAR), false));
+    // A budget that is asked for is a promise, which cannot be kept for what is unknown.
+    tree.runtime = RuntimeFacts { cost: CostKnowledge::Unknown, ..costly() };
+    let refused = tree.ask(0, &asks(DOLLAR / 4), Origin::Agent).expect_err("it is unknown");
+    assert_eq!(refused.code, RefusalCode::CostUnbounded);
 }
 
 #[test]
@@ -134,6 +175,9 @@ fn a_budget_takes_the_place_of_what_is_allowed_without_one() {
     assert_eq!(granted(&bounded, child.expect("it is left")), (Some(2_500_000), true));
     let next = spawn(&mut bounded, 0);
     assert_eq!(granted(&bounded, next), (Some(1_250_000), true));
+    let asks = SpawnRequest { budget: tokens(1_000), ..ask("main") };
+    let refused = bounded.ask(0, &asks, Origin::Agent).expect_err("so many are not left");
+    assert!(refused.message.contains("tokens"), "{}", refused.message);
     // Of what is unknown nothing is said, and a piece draws from no pool.
     let mut unknown = tree("");
     unknown.runtime = RuntimeFacts { cost: CostKnowledge::Unknown, ..costly() };

@@ -111,6 +111,7 @@ pub(crate) fn paid(cost: CostKnowledge) -> RuntimeFacts {
         cost,
         unasked_cost: CostKnowledge::None,
         default_usd: None,
+        is_free: false,
         enforces: None,
         turns: true,
         resumes: true,

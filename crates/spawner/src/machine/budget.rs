@@ -63,7 +63,8 @@ impl Machine {
     ) {
         let default = |(request, origin, facts): &Wanted<'_>| {
             // Most runtimes have none, and policy need not be asked.
-            facts.default_of_paid()?;
+            let asks_for_usd = request.budget.is_some_and(|budget| budget.usd.is_some());
+            facts.default_of_paid().or(facts.default_usd.filter(|_| asks_for_usd))?;
             let admitted = self.ask_policy(now, caller, request, *origin, facts);
             admitted.ok().and_then(|child| child.grant.default_usd)
         };

@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use offshoot_config::OnWall;
 use offshoot_model::{Ending, EventKind, Reason, Refusal};
-use offshoot_policy::{Admission, Fallback, RuntimeFacts, check_fallback};
+use offshoot_policy::{
+    Admission, Fallback, RuntimeFacts, check_dollars_of_fallback, check_fallback,
+};
 
 use super::run::{Live, RunIndex};
 use super::{Effect, Machine};
@@ -124,8 +126,9 @@ pub(super) fn check_fallbacks(
     admission: &Admission,
 ) -> Result<(), Refusal> {
     let (Some(fallbacks), Some(was)) = (fallbacks, was) else { return Ok(()) };
-    fallbacks.iter().try_for_each(|fallback| {
-        check_fallback(&fallback.facts, was.cost, &admission.terms, &admission.grant)
+    fallbacks.iter().try_for_each(|Fallback { facts, .. }| {
+        check_fallback(facts, was.cost, &admission.terms, &admission.grant)?;
+        check_dollars_of_fallback(facts, was, &admission.grant)
     })
 }
 

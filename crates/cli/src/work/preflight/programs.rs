@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use offshoot_config::Config;
-use offshoot_host::runtimes::{BuiltInRuntime, CheckRequest, CheckedRuntime, check_meter};
+use offshoot_host::runtimes::{
+    BuiltInRuntime, CheckRequest, CheckedRuntime, EXEC, check_meter, is_said_to_be_free,
+};
 use offshoot_host::{HostError, Plugins};
 use offshoot_model::{AgentId, BudgetGrant, Grant, SpawnRequest};
 use offshoot_plugin_host::{Checked, PluginError};
@@ -39,7 +41,19 @@ pub(super) struct Programs<'a> {
     dry_run: bool,
     /// The cost of each runtime, as far as it is known.
     costs: IndexMap<Arc<str>, CostKnowledge>,
+    /// Runtimes that may take over runs that cost nothing, and of which the configuration does not say that they cost nothing.
+    fallbacks: IndexSet<Arc<str>>,
     cx: &'a Invocation,
+}
+
+/// The programs and costs that were found.
+pub(super) struct Found {
+    /// The plugins, with those that were loaded.
+    pub(super) plugins: Plugins,
+    /// The cost of each runtime that was looked for.
+    pub(super) costs: IndexMap<Arc<str>, CostKnowledge>,
+    /// The runtimes that may take over runs that cost nothing, and may cost something.
+    pub(super) fallbacks: IndexSet<Arc<str>>,
 }
 
 impl<'a> Programs<'a> {
@@ -50,12 +64,14 @@ impl<'a> Programs<'a> {
         dry_run: bool,
         cx: &'a Invocation,
     ) -> Self {
-        Self { plugins, config, dry_run, costs: IndexMap::new(), cx }
+        let (costs, fallbacks) = (IndexMap::new(), IndexSet::new());
+        Self { plugins, config, dry_run, costs, fallbacks, cx }
     }
 
-    /// Returns the plugins, with those that were loaded, and the cost of each runtime that was looked for.
-    pub(super) fn found(self) -> (Plugins, IndexMap<Arc<str>, CostKnowledge>) {
-        (self.plugins, self.costs)
+    /// Returns what was found.
+    pub(super) fn found(self) -> Found {
+        let Self { plugins, costs, fallbacks, .. } = self;
+        Found { plugins, costs, fallbacks }
     }
 
     /// True if this runtime was found.
@@ -110,6 +126,14 @@ impl<'a> Programs<'a> {
                 }
             }
         };
+        // No model stands in for a program of the operator's.
+        let is_free = cost == CostKnowledge::None || is_said_to_be_free(self.config, runtime);
+        if is_free && runtime != EXEC.name {
+            let others =
+                self.config.runtime_fallbacks(agent).into_iter().map(|other| other.runtime);
+            let paid = others.filter(|other| !is_said_to_be_free(self.config, other));
+            self.fallbacks.extend(paid.map(Arc::from));
+        }
         let known = self.costs.entry(runtime.into()).or_insert(cost);
         if *known == CostKnowledge::None {
             *known = cost;
