@@ -228,7 +228,7 @@ pub(crate) fn not_over(record: &Record, found: &FoundRun) -> Result<Failure, Fai
     let failure = Failure::input(FailureCode::RunNotOver, format_args!("run {run} is not over"));
     Ok(match record.is_abandoned(root)? {
         true => failure.hint(format_args!(
-            "its tree has lost its supervisor: `offshoot resume {root}` goes on with it, and keeps what the run has changed so far"
+            "its tree has lost its supervisor: `offshoot resume {root}` goes on with it, and keeps what the run has changed so far; `offshoot cancel {root}` ends it"
         )),
         false => failure.hint(format_args!(
             "`offshoot show {run}` says what it waits for, and `offshoot cancel {run}` ends it"

@@ -9,6 +9,7 @@
 
 mod ahead;
 mod branch;
+pub(crate) mod cancel_abandoned;
 pub(crate) mod consent;
 pub(crate) mod context;
 pub(crate) mod data;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use offshoot_config::Config;
-use offshoot_model::{AgentId, BudgetGrant, Cost, PiecesAgain, RootId, Usage};
+use offshoot_model::{AgentId, BudgetGrant, Cost, MicroUsd, PiecesAgain, RootId, Usage};
 use offshoot_plugin_host::{Place, PlaceOrigin, Search};
 use offshoot_runtime::Runtime;
 use offshoot_spawner::{
@@ -14,7 +14,7 @@ use offshoot_store::{DataFolder, SqliteStore, Store};
 
 use crate::account_board::WallFolder;
 use crate::account_key::account_key;
-use crate::day_budget::{DayBudget, DayShare};
+use crate::day_budget::{DayBudget, DayShare, left};
 use crate::door::Door;
 use crate::environment::Environment;
 use crate::error::HostError;
@@ -126,6 +126,30 @@ impl Host {
             self.day.clone(),
             self.store.clone(),
         ))
+    }
+
+    /// Takes over a tree whose supervisor has died, and ends it: nothing of it is started, each run that was alive ends as cancelled by
+    /// the operator, and what the tree has not spent of the day is free again. Its runtimes need not be here.
+    ///
+    /// # Errors
+    ///
+    /// Fails if another supervisor holds it, it is over, its record cannot be read or written, or the day cannot be counted.
+    pub async fn cancel_abandoned(&self, root: RootId) -> Result<(), HostError> {
+        let reserve = |day: &DayBudget| -> Result<DayShare, HostError> {
+            let (_, before) = left(&*self.store, root, BudgetGrant::default())?;
+            let nothing = BudgetGrant { tokens: Some(0), usd: Some(MicroUsd::default()) };
+            Ok(day.reserve(Some(root), nothing, before, SystemClock.now())?)
+        };
+        // Before the tree is written to: it would have to be ended once more for the sake of the day.
+        let day = self.day.as_ref().map(reserve).transpose()?;
+        let cancelled = self.spawner.cancel_abandoned(root).await;
+        let (mut session, day) = DayShare::kept_by(day, cancelled)?;
+        let events = session.events();
+        session.ended().await?;
+        if let Some(day) = day {
+            day.follow(root, events).await;
+        }
+        Ok(())
     }
 
     /// Returns an order whose answers become one in this way: a strategy, or `plugin:NAME[=PARAMETERS]`.

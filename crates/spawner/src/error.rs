@@ -77,7 +77,7 @@ impl SpawnerError {
             Self::Store(error) => error.hint().map(str::to_owned),
             Self::Refused(refusal) => refusal.hint.clone(),
             Self::RuntimeMissing { here, .. } => Some(format!(
-                "resume it where that runtime is installed and configured; runtimes here: {here}"
+                "resume it where that runtime is installed and configured, or cancel it; runtimes here: {here}"
             )),
             Self::InputChanged(_) => Some(
                 "put the file back as it was, or run the command again as a new tree".to_owned(),

@@ -4,7 +4,8 @@ use clap::Args;
 
 /// End a run with everything below it
 ///
-/// Inside an agent: a run below it. With --all every tree of this user, or of the data folder that --data-dir names.
+/// Inside an agent: a run below it. With --all every tree of this user that runs, or of the data folder that --data-dir names.
+/// A tree whose supervisor was killed is ended as a whole: nothing of it is started.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -16,7 +17,7 @@ pub(crate) struct CancelArguments {
     #[arg(value_name = "RUN", required_unless_present = "all")]
     pub(crate) run: Option<String>,
 
-    /// Every tree of this user; with --data-dir those of that folder
+    /// Every tree of this user that runs; with --data-dir those of that folder
     #[arg(long, conflicts_with_all = ["run", "only"])]
     pub(crate) all: bool,
 

@@ -16,6 +16,10 @@ pub(crate) enum NoteCode {
     CancelAsked,
     /// `cancel --all` has asked a tree to end.
     TreeCancelled,
+    /// `cancel` has ended a tree that had lost its supervisor.
+    AbandonedCancelled,
+    /// `cancel --all` finds trees that have lost their supervisor.
+    AbandonedLeft,
     /// `apply` finds the changes here already.
     NothingToApply,
     /// `apply` brings a patch that the merge of patches has left out.
@@ -40,6 +44,8 @@ pub(crate) enum NoteCode {
     ///
     /// Text: the setting, why it does nothing, and where it stands
     SettingWithoutEffect,
+    /// `config check` finds a model behind a chat endpoint that has no price.
+    ModelWithoutPrice,
     /// An agent names another one as its child that is not defined.
     ///
     /// Text: the agent, the key, the name that is not defined, and the nearest one

@@ -4,30 +4,32 @@ use std::collections::HashSet;
 
 use offshoot_display::number::count;
 use offshoot_door::{Cancel, Client, RunName};
-use offshoot_model::{EventKind, Node, RunId, Tree};
+use offshoot_model::{EventKind, Node, RootId, RunId, Tree};
 
 use crate::arguments::CancelArguments;
-use crate::code::NoteCode;
+use crate::code::{FailureCode, NoteCode};
 use crate::door::{LiveTree, live_trees, may_be_below, named, reach};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::Record;
+use crate::work::cancel_abandoned::cancel_abandoned;
 use crate::work::engine::block_on;
 
 /// Ends a run: inside an agent one below it, else any that is alive; says what that changes.
 pub(crate) fn run(arguments: &CancelArguments, cx: &Invocation) -> Result<(), Failure> {
     let CancelArguments { run, only, all: _ } = arguments;
     let Some(run) = run else { return all(cx) };
-    let found = if may_be_below(cx) { None } else { Some(alive(run, *only, cx)?) };
+    let found = if may_be_below(cx) { None } else { Some(find(run, *only, cx)?) };
     let (run, alive) = match found {
-        Some((run, alive)) => (run.to_string(), Some(alive)),
+        Some(Found { alive: Alive { open: 0, .. }, .. }) => {
+            let text = "nothing changed: the run and all below it are over";
+            cx.output.note(NoteCode::NothingToCancel, text);
+            return Ok(());
+        }
+        Some(found) if found.is_abandoned => return abandoned(&found, *only, cx),
+        Some(Found { run, alive, .. }) => (run.to_string(), Some(alive)),
         None => (run.clone(), None),
     };
-    if let Some(Alive { open: 0, .. }) = alive {
-        cx.output
-            .note(NoteCode::NothingToCancel, "nothing changed: the run and all below it are over");
-        return Ok(());
-    }
     block_on(async {
         let (supervisor, run) = reach(&run, cx).await?;
         // Also where nothing is left to ask: the last attempt of a run whose time is over may not be its last.
@@ -48,6 +50,29 @@ pub(crate) fn run(arguments: &CancelArguments, cx: &Invocation) -> Result<(), Fa
         }
         Ok(())
     })
+}
+
+/// Ends a tree that has lost its supervisor. It ends as a whole: nothing holds the rest of it while one run ends.
+fn abandoned(found: &Found, only: bool, cx: &Invocation) -> Result<(), Failure> {
+    let Found { root, run, alive, .. } = found;
+    if only || *run != root.run() {
+        let message = format_args!(
+            "the tree of run {run} has lost its supervisor: no run of it can be ended alone"
+        );
+        return Err(Failure::input(FailureCode::SupervisorGone, message).hint(format_args!(
+            "`offshoot cancel {root}` ends the whole tree; `offshoot resume {root}` goes on with it"
+        )));
+    }
+    cancel_abandoned(*root, cx)?;
+    let ended = match alive.open {
+        1 => "1 run that was not over is cancelled".to_owned(),
+        runs => format!("{} runs that were not over are cancelled", count(runs)),
+    };
+    cx.output.note(
+        NoteCode::AbandonedCancelled,
+        format_args!("the tree had lost its supervisor: {ended}, and nothing was started"),
+    );
+    Ok(())
 }
 
 /// Asks a supervisor to end a run, and what is below it unless it is to be spared.
@@ -81,7 +106,18 @@ fn all(cx: &Invocation) -> Result<(), Failure> {
             cx.output.note(NoteCode::NoTreeRuns, text);
         }
         Ok(())
-    })
+    })?;
+    let abandoned = Record::open(cx)?.map(|record| record.abandoned()).transpose()?;
+    let abandoned: Vec<_> = abandoned.unwrap_or_default();
+    if let Some(first) = abandoned.first() {
+        let trees = match abandoned.len() {
+            1 => "1 tree has lost its supervisor, and is not over".to_owned(),
+            trees => format!("{trees} trees have lost their supervisor, and are not over"),
+        };
+        let text = format_args!("{trees}: `offshoot cancel {first}` ends one");
+        cx.output.hint(NoteCode::AbandonedLeft, text);
+    }
+    Ok(())
 }
 
 /// Runs that are not over.
@@ -93,9 +129,19 @@ struct Alive {
     stopping: u64,
 }
 
+/// The run that is to end.
+struct Found {
+    root: RootId,
+    run: RunId,
+    /// True if no supervisor holds its tree.
+    is_abandoned: bool,
+    alive: Alive,
+}
+
 /// Finds a run, and counts the runs that are not over: the run, and with `only` no other, else all below it too.
-fn alive(run: &str, only: bool, cx: &Invocation) -> Result<(RunId, Alive), Failure> {
+fn find(run: &str, only: bool, cx: &Invocation) -> Result<Found, Failure> {
     let (record, found) = Record::open_to_act(cx, run)?;
+    let is_abandoned = record.is_abandoned(found.root)?;
     let (mut tree, mut stopping) = (Tree::new(), HashSet::new());
     for event in record.store().events(found.root, 0) {
         let event = event?;
@@ -111,7 +157,7 @@ fn alive(run: &str, only: bool, cx: &Invocation) -> Result<(RunId, Alive), Failu
         true => itself(node, Alive::default(), &stopping),
         false => below(&tree, node, &stopping),
     });
-    Ok((found.run, alive))
+    Ok(Found { root: found.root, run: found.run, is_abandoned, alive })
 }
 
 fn below(tree: &Tree, node: &Node, stopping: &HashSet<RunId>) -> Alive {

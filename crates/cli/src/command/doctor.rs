@@ -10,11 +10,11 @@ use offshoot_config::MeterMode;
 use offshoot_display::number;
 use offshoot_door::{Registry, Supervisor};
 use offshoot_host::runtimes::EXEC;
-use offshoot_host::{DayBudget, SlotsTaken};
+use offshoot_host::{DayBudget, SlotsTaken, known_walls};
 use offshoot_process::{
     HostMemory, KeeperState, groups_bound_memory, has_control_group, keeper_of,
 };
-use offshoot_spawner::{Clock, SystemClock};
+use offshoot_spawner::{Clock, ParkedAccount, SystemClock};
 use serde::Serialize;
 
 use crate::arguments::{DoctorArguments, LimitArguments};
@@ -30,7 +30,7 @@ struct Page<'a> {
     #[serde(flatten)]
     found: found::Found,
     supervisors: &'a [Checked],
-    /// Lines for people about the limits of the computer and of money.
+    /// Lines for people about the limits of the computer, of money and of quotas.
     limits: Vec<String>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &DoctorArguments, cx: &Invocation) -> Result<Exit, 
     let mut supervisors = registry.supervisors();
     supervisors.sort_by_key(|supervisor| (supervisor.process.pid, supervisor.socket.clone()));
     let found: Vec<Checked> = supervisors.into_iter().map(look).collect();
-    let limits = [host_limits(cx), money_limits(cx)].concat();
+    let limits = [host_limits(cx), money_limits(cx), quota_limits(cx)].concat();
     let page = Page { found: found::look(cx)?, supervisors: &found, limits };
     cx.output.result(&page, || {
         page.found.lines().iter().try_for_each(|line| cx.output.line(line))?;
@@ -137,6 +137,20 @@ fn money_limits(cx: &Invocation) -> Vec<String> {
         lines.push(text.to_owned());
     }
     lines
+}
+
+/// Returns a line for each account of which a quota is used up now.
+fn quota_limits(cx: &Invocation) -> Vec<String> {
+    let now = SystemClock.now();
+    let walls = known_walls(cx.environment.state_home.as_deref()).into_iter();
+    let line = |ParkedAccount { account, window, until }| {
+        let window = window.map(|window| format!(" {window}")).unwrap_or_default();
+        let until = number::moment(until);
+        format!(
+            "quota: the quota{window} of an account of {account} is used up until {until}: no run with that login starts before"
+        )
+    };
+    walls.filter(|wall| wall.until > now).map(line).collect()
 }
 
 const HOLDS: &str = "holds";

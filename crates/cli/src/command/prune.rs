@@ -113,7 +113,8 @@ fn one(text: &str, dry_run: bool, cx: &Invocation) -> Result<(), Failure> {
     let runs = subtree(&tree, run);
     let open = [root.run()].into_iter().chain(runs.iter().copied());
     if let Some(open) = open.filter_map(|run| tree.get(run)).find(|node| node.ended_at.is_none()) {
-        return Err(not_over(open, run, record.is_abandoned(root)?));
+        let abandoned = record.is_abandoned(root)?.then_some(root);
+        return Err(not_over(open, run, abandoned));
     }
     let now = SystemClock.now();
     let mut pruned = Pruned { dry_run, ..Pruned::default() };
@@ -141,8 +142,8 @@ fn subtree(tree: &Tree, run: RunId) -> Vec<RunId> {
     runs
 }
 
-/// Refuses to delete where this run is not over. `is_abandoned` where its tree has lost its supervisor, so that nothing can be asked to end it.
-fn not_over(open: &Node, asked: RunId, is_abandoned: bool) -> Failure {
+/// Refuses to delete where this run is not over. `abandoned` is its tree where that has lost its supervisor.
+fn not_over(open: &Node, asked: RunId, abandoned: Option<RootId>) -> Failure {
     let (open, of) = (
         open.run,
         if open.run == asked {
@@ -151,11 +152,11 @@ fn not_over(open: &Node, asked: RunId, is_abandoned: bool) -> Failure {
             ", and its tree is deleted whole or by runs that are over"
         },
     );
-    let hint = match is_abandoned {
-        true => format!(
-            "its tree has lost its supervisor: `offshoot resume {open}` goes on with it, and `offshoot cancel {open}` ends it then; `offshoot prune --older-than 1d` deletes such trees as well, a day after their last event"
+    let hint = match abandoned {
+        Some(root) => format!(
+            "its tree has lost its supervisor: `offshoot cancel {root}` ends the tree, and `offshoot resume {root}` goes on with it; `offshoot prune --older-than 1d` deletes such trees as well, a day after their last event"
         ),
-        false => format!("`offshoot cancel {open}` ends it"),
+        None => format!("`offshoot cancel {open}` ends it"),
     };
     Failure::new(
         FailureCode::RunNotOver,

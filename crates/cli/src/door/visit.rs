@@ -202,7 +202,9 @@ pub(crate) async fn supervisor_of(run: RunId, cx: &Invocation) -> Result<Client,
         FailureCode::SupervisorGone,
         format_args!("no supervisor runs the tree of run {run} any more"),
     )
-    .hint("where it is not over, `offshoot resume RUN` goes on with it; `offshoot show RUN` says which. A map or a fanout that is over goes on with more, such as --budget-usd 12 in all"))
+    .hint(format_args!(
+        "where it is not over, `offshoot resume {run}` goes on with it and `offshoot cancel {run}` ends it; `offshoot show {run}` says which. A map or a fanout that is over goes on with more, such as --budget-usd 12 in all"
+    )))
 }
 
 /// True if a supervisor with this socket is in the registry now.

@@ -150,6 +150,24 @@ fn what_a_killed_tree_had_reserved_is_spent_until_it_goes_on() {
     run(&other, &["--budget-usd", "5"]).expect_code(0);
 }
 
+/// The operator does not want it to go on: what was reserved for it is free again, and nothing of it has run.
+#[test]
+fn what_a_killed_tree_had_reserved_is_free_once_it_is_cancelled() {
+    let one = user("usdPerDay = 5");
+    let other = neighbour(&one);
+    let (_, mut child) = holds(&one, ["--budget-usd", "3"]);
+    let pid = child.id();
+    child.kill().expect("it was not waited for");
+    child.wait().expect("the child cannot be waited for");
+    one.locks_of(pid).wait();
+    refused(run(&other, &["--budget-usd", "3"]), "$3.00 of it spent or reserved", "");
+    for _ in 0..2 {
+        // The second time nothing changes.
+        one.run(&["cancel", "last"]).expect_code(0);
+        run(&other, &["--budget-usd", "5"]).expect_code(0);
+    }
+}
+
 #[test]
 fn a_budget_is_raised_by_what_the_day_has_left() {
     let place = user("usdPerDay = 5");

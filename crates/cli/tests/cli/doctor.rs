@@ -2,6 +2,11 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use offshoot_host::WallFolder;
+use offshoot_model::{Account, Timestamp};
+use offshoot_spawner::{AccountBoard, Clock, ParkedAccount, SystemClock};
 
 use crate::command::Place;
 
@@ -69,4 +74,22 @@ fn doctor_says_which_programs_there_are_and_how_they_log_in() {
         let wanted = format!("logged in, by {}", login.display());
         assert!(said.stdout().contains(&wanted), "{variable}: {}", said.text());
     }
+}
+
+#[test]
+fn doctor_names_an_account_of_which_a_quota_is_used_up() {
+    let place = Place::new();
+    let state = place.path().join("home/.local/state");
+    let walls = WallFolder::of_user(Some(&state)).expect("the folder can be made");
+    let soon = SystemClock.now().plus(Duration::from_secs(3_600));
+    for (runtime, until) in [("claude", soon), ("codex", Timestamp::EPOCH)] {
+        let (account, window) = (Account::of_runtime(runtime), Some("five_hour".into()));
+        walls.tell(&ParkedAccount { account, window, until });
+    }
+    // Of its exit code nothing is said: supervisors of other tests are seen too.
+    let said = place.run(&["doctor"]);
+    let lines = said.stdout().lines().filter(|line| line.starts_with("quota: "));
+    let lines: Vec<&str> = lines.collect();
+    let [line] = lines[..] else { panic!("{}", said.text()) };
+    assert!(line.contains("the quota five_hour of an account of claude is used up"), "{line}");
 }

@@ -4,6 +4,7 @@
 mod command;
 mod stage;
 
+mod abandoned;
 mod account_slots;
 mod agents;
 mod asking_merges;

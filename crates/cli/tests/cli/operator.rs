@@ -63,5 +63,6 @@ fn the_operator_raises_a_budget_and_pauses_a_tree() {
     place.run(&["audit", &run]).expect_code(0);
     let over = place.run(&["pause", &run]).expect_code(2);
     assert!(over.stderr.contains("no supervisor runs the tree"), "{}", over.stderr);
-    assert!(over.stderr.contains("`offshoot resume RUN` goes on with it"), "{}", over.stderr);
+    let said = format!("`offshoot resume {run}` goes on with it");
+    assert!(over.stderr.contains(&said), "{}", over.stderr);
 }

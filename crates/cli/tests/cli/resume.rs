@@ -77,7 +77,7 @@ impl Doomed {
     }
 }
 
-fn killed_map() -> Place {
+pub(crate) fn killed_map() -> Place {
     let place = Place::new();
     place.file("in", LINES);
     killed_map_of(place, "in")

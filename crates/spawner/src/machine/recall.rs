@@ -357,6 +357,11 @@ impl Recall {
         reopen::root_goes_on(&self.machine, &self.about)
     }
 
+    /// The agent of the root.
+    pub(crate) fn agent(&self) -> &AgentId {
+        &self.agent
+    }
+
     /// The latest moment on record.
     pub(crate) fn last_at(&self) -> Timestamp {
         self.last_at

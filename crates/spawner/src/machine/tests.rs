@@ -219,6 +219,32 @@ fn a_clock_that_is_set_back_an_hour_breaks_nothing() {
 }
 
 /// The record of a tree is enough to count again what the machine has counted.
+/// A tree that has lost its supervisor is ended at any moment of its life: nothing of it starts, and the record is proven.
+#[test]
+fn what_a_supervisor_has_left_is_cancelled_at_once() {
+    let mut alive = 0;
+    for seed in 0..wanted() / 2 {
+        let mut world = World::random(seed);
+        for _ in 0..seed % 97 {
+            world.live_a_little();
+        }
+        if world.machine.live() == 0 {
+            continue;
+        }
+        let before = world.ledger.events.len();
+        world.die_and_cancel(Duration::from_millis(seed % 7_000));
+        world.assert_ended();
+        assert_proven(&world, seed);
+        let news = &world.ledger.events[before..];
+        let ended = |event: &&Event| matches!(event.kind, EventKind::Ended(_));
+        let starts =
+            |event: &Event| matches!(event.kind, EventKind::Starting | EventKind::Resumed { .. });
+        assert!(!news.iter().any(starts), "seed {seed}: something starts");
+        alive += news.iter().filter(ended).count();
+    }
+    assert!(alive > 500, "{alive} runs were alive");
+}
+
 fn assert_proven(world: &World, seed: u64) {
     let found = Audit::of(&world.ledger.events);
     assert_eq!(found.breaches, [], "seed {seed}");

@@ -56,7 +56,23 @@ impl Spawner {
         if tree.recall.is_over() {
             return Err(SpawnerError::Over);
         }
-        Ok(tree)
+        tree.with_runtimes()
+    }
+
+    /// Takes over a tree whose supervisor has gone, and ends it: nothing of it is started, and each run that was alive ends as cancelled
+    /// by the operator. Its runtimes need not be here. The tree is over once [`Session::ended`] answers. Must be called inside a tokio
+    /// runtime.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the tree is held by a supervisor, if nothing of it is alive any more ([`SpawnerError::Over`]), if its record cannot be
+    /// read, or if what an earlier attempt has left cannot be brought back or removed.
+    pub async fn cancel_abandoned(&self, root: RootId) -> Result<Session, SpawnerError> {
+        let tree = self.read_back(root, HELD_BYTES).await?;
+        if tree.recall.is_over() {
+            return Err(SpawnerError::Over);
+        }
+        tree.cancel().await
     }
 
     /// Holds a tree whose root is over and holds pieces, to go on with it: its root is reopened, and pieces without an answer run
@@ -73,7 +89,7 @@ impl Spawner {
     ) -> Result<AbandonedTree, SpawnerError> {
         let mut tree = self.read_back(root, HELD_BYTES).await?;
         tree.recall.go_on(again).map_err(SpawnerError::NotReopened)?;
-        Ok(tree)
+        tree.with_runtimes()
     }
 
     /// Takes over a tree whose supervisor has gone: reads its record back, and goes on with what was alive. What had
@@ -99,15 +115,18 @@ impl Spawner {
         let config = around.config.clone();
         let read = move || read(root, config, room, &shelf);
         let recall = blocking(read).await?;
-        if let Some((run, runtime)) = recall.missing_runtime() {
-            let here = around.runtimes.names();
-            return Err(SpawnerError::RuntimeMissing { run, runtime, here });
-        }
         Ok(AbandonedTree { spawner: self.clone(), root, lock, recall })
     }
 }
 
 impl AbandonedTree {
+    /// Makes sure that the runtime of each run that would go on is here.
+    fn with_runtimes(self) -> Result<Self, SpawnerError> {
+        let Some((run, runtime)) = self.recall.missing_runtime() else { return Ok(self) };
+        let here = self.spawner.surroundings.runtimes.names();
+        Err(SpawnerError::RuntimeMissing { run, runtime, here })
+    }
+
     /// The tree.
     pub fn root(&self) -> RootId {
         self.root
@@ -220,6 +239,24 @@ impl AbandonedTree {
         before.expect("a tree is read back once");
         let runs = entering.iter().any(|entering| entering.run == RunIndex::ROOT);
         Ok(Begin { machine, effects, runs, lock, host }.begin(tree, entering, recorded))
+    }
+}
+
+impl AbandonedTree {
+    /// Ends it, see [`Spawner::cancel_abandoned`].
+    async fn cancel(self) -> Result<Session, SpawnerError> {
+        let Self { spawner, root, lock, mut recall } = self;
+        let folder = &spawner.surroundings.folder;
+        let clock = Onward::from(&spawner.surroundings.clock, recall.last_at());
+        // Nothing starts in this folder.
+        let run_spec = Arc::new(RunSpec::in_folder("/"));
+        let tree = spawner.tree_context(root, recall.agent(), &run_spec, clock);
+        recall.left(left_changes(&tree).await?);
+        let Recalled { machine, effects, .. } = recall.cancel(tree.clock.now());
+        // Output of runs that were interrupted before they answered.
+        folder.remove_output_of(|run| machine.find(run).is_some())?;
+        let begin = Begin { machine, effects, runs: false, lock, host: None };
+        Ok(begin.begin(tree, Vec::new(), RecordedPieces::default()))
     }
 }
 

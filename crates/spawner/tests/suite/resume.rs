@@ -80,10 +80,14 @@ fn order(many: usize) -> FanOut {
     FanOut::new((0..many).map(|number| Piece::task(format!("piece {number}"))))
 }
 
-fn kinds(home: &Path, root: RootId) -> Vec<EventKind> {
+fn events(home: &Path, root: RootId) -> Vec<Event> {
     let folder = DataFolder::open(home).expect("a data folder");
     let store = SqliteStore::open(&folder).expect("a record");
-    store.events(root, 0).map(|event| event.expect("a whole record").kind).collect()
+    store.events(root, 0).map(|event| event.expect("a whole record")).collect()
+}
+
+fn kinds(home: &Path, root: RootId) -> Vec<EventKind> {
+    events(home, root).into_iter().map(|event| event.kind).collect()
 }
 
 #[test]
@@ -291,6 +295,49 @@ fn what_an_agent_had_asked_for_begins_again_where_that_is_wanted() {
         assert_eq!(envelope.data, Some(Payload::text("TOP")), "the task stands in the record");
         session.ended().await.expect("a whole record");
     });
+}
+
+/// Neither needs to be here what ran it, nor is any of it started: not what was to be run again, and not what stood in line.
+#[test]
+fn a_tree_without_a_supervisor_is_cancelled_where_its_runtime_is_gone() {
+    let home = tempfile::tempdir().expect("a folder for the test");
+    let settings = [("onInterrupt", "rerun"), ("maxConcurrent", "1")];
+    let runs = Runs::default();
+    let first = world();
+    let (root, session) = first.block_on(async {
+        let (told, mut hanging) = mpsc::unbounded_channel();
+        let is_second = |launch: &Launch| &*launch.task == "piece 1";
+        let spawner = spawner(home.path(), &settings, worker(&runs, told, is_second));
+        let session = spawner.open(RootSpec::new("top")).await.expect("a root");
+        let root = session.root();
+        let _fan = session.fan_out(order(3)).await.expect("it can be asked for");
+        hanging.recv().await.expect("nothing has begun");
+        (root, session)
+    });
+    drop(first);
+    drop(session);
+
+    world().block_on(async {
+        let other = FnRuntime::new("other", |_, _| async { Finished::text("never") });
+        let spawner = spawner(home.path(), &settings, other);
+        let resumed = spawner.resume(root, RootSpec::new("top")).await;
+        assert!(matches!(resumed, Err(SpawnerError::RuntimeMissing { .. })), "{resumed:?}");
+        let mut session = spawner.cancel_abandoned(root).await.expect("it was abandoned");
+        session.ended().await.expect("a whole record");
+        let tree = spawner.tree().expect("a record");
+        let statuses: Vec<_> = tree.nodes().map(|node| node.status).collect();
+        let cancelled = RunStatus::Cancelled;
+        assert_eq!(statuses, [cancelled, RunStatus::Completed, cancelled, cancelled]);
+        let by_operator = Reason::Cancelled { by: CancelledBy::Operator };
+        let reasons = tree.nodes().filter(|node| node.status == cancelled);
+        assert!(reasons.into_iter().all(|node| node.reason.as_ref() == Some(&by_operator)));
+        let again = spawner.cancel_abandoned(root).await;
+        assert!(matches!(again, Err(SpawnerError::Over)), "{again:?}");
+    });
+    let runs = runs.lock().expect("a thread panicked with the lock");
+    assert_eq!(runs.values().sum::<u32>(), 2, "{runs:?}");
+    let audit = Audit::of(&events(home.path(), root));
+    assert_eq!((audit.breaches.len(), audit.unfinished), (0, 0), "{:?}", audit.breaches);
 }
 
 #[test]

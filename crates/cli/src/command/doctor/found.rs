@@ -107,6 +107,8 @@ struct DataFolder {
     path: PathBuf,
     /// The number of trees; none where nothing is recorded yet.
     trees: Option<u64>,
+    /// The number of trees that have lost their supervisor and are not over.
+    abandoned: u64,
     /// The reason why the record cannot be read.
     error: Option<String>,
     /// The bytes that are free there.
@@ -179,7 +181,7 @@ impl FoundProgram {
 
 impl DataFolder {
     fn line(&self) -> String {
-        let Self { path, trees, error, free_bytes, is_writable } = self;
+        let Self { path, trees, abandoned, error, free_bytes, is_writable } = self;
         let trees = match (trees, error) {
             (_, Some(error)) => format!("cannot be read: {error}"),
             (Some(trees), None) => format!("{} trees", number::count(*trees)),
@@ -187,7 +189,16 @@ impl DataFolder {
         };
         let free = free_bytes.map(|free| format!(", {} free", number::bytes(free)));
         let may_write = if *is_writable { "" } else { ", which cannot be written to" };
-        format!("data folder: {}: {trees}{}{may_write}", path.display(), free.unwrap_or_default())
+        let lost = match abandoned {
+            0 => String::new(),
+            1 => "; 1 of them has lost its supervisor: `offshoot resume RUN` goes on with it, `offshoot cancel RUN` ends it".to_owned(),
+            many => format!("; {many} of them have lost their supervisor: `offshoot resume RUN` goes on with one, `offshoot cancel RUN` ends one"),
+        };
+        format!(
+            "data folder: {}: {trees}{}{may_write}{lost}",
+            path.display(),
+            free.unwrap_or_default()
+        )
     }
 }
 
@@ -270,10 +281,14 @@ fn data_folder(cx: &Invocation) -> DataFolder {
     let there = path.ancestors().find(|folder| folder.is_dir()).unwrap_or(&path);
     let free = statvfs(there).map(|found| found.f_bavail.saturating_mul(found.f_frsize));
     let is_writable = access(there, Access::WRITE_OK).is_ok();
-    let trees = Record::open(cx).and_then(|record| record.map(|it| it.summaries()).transpose());
-    let (trees, error) = match trees {
-        Ok(trees) => (trees.map(|trees| trees.len() as u64), None),
+    let counted = |record: Record| -> Result<_, Failure> {
+        Ok((record.summaries()?.len() as u64, record.abandoned()?.len() as u64))
+    };
+    let counted = Record::open(cx).and_then(|record| record.map(counted).transpose());
+    let (counted, error) = match counted {
+        Ok(counted) => (counted, None),
         Err(failure) => (None, Some(failure.to_string())),
     };
-    DataFolder { trees, error, free_bytes: free.ok(), is_writable, path }
+    let (trees, abandoned) = (counted.map(|(trees, _)| trees), counted.map_or(0, |(_, lost)| lost));
+    DataFolder { trees, abandoned, error, free_bytes: free.ok(), is_writable, path }
 }

@@ -21,7 +21,7 @@ use offshoot_policy::budget::Unit;
 
 use super::super::Machine;
 use super::super::mail::Mail;
-use super::super::run::{AttemptUse, RunIndex, SlotState};
+use super::super::run::{AttemptUse, Run, RunIndex, SlotState};
 use super::super::timer::Due;
 use super::{About, EndedPiece, Recall, Recalled, Waiting};
 
@@ -159,9 +159,20 @@ impl Recall {
         let again = again.into_iter().map(|(place, piece)| (place, piece.run)).collect();
         Recalled { machine, effects, waiting, over, again, only, ending, kept_values }
     }
-}
 
-impl Recall {
+    /// Ends all runs that were alive, for the operator: nothing of the tree goes on.
+    pub(crate) fn cancel(mut self, now: Timestamp) -> Recalled {
+        let reason = Reason::Cancelled { by: CancelledBy::Operator };
+        for live in self.machine.runs.iter_mut().filter_map(Run::live_mut) {
+            live.stopping.get_or_insert_with(|| Box::new(reason.clone()));
+        }
+        let mut recalled = self.reopen(now);
+        // A root that holds pieces is the only run left.
+        recalled.machine.close(Ending::of(reason));
+        recalled.effects.append(&mut recalled.machine.out);
+        recalled
+    }
+
     /// Returns the places of the pieces that end because nothing can go on with them.
     pub(super) fn ending(&self) -> Vec<u32> {
         let fates = fates(&self.machine, &self.about);

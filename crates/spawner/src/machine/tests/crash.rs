@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_model::{AgentId, EventKind, Origin, Payload, PiecesAgain, Tree};
+use offshoot_model::{AgentId, EventKind, Origin, Payload, PiecesAgain, Timestamp, Tree};
 use offshoot_policy::budget::Unit;
 use offshoot_policy::{Fallback, RuntimeFacts};
 
@@ -34,16 +34,23 @@ impl World {
         let recall = self.read_back();
         if !recall.is_over() {
             self.count_what_it_interrupts();
-            self.taken_over(recall, dead);
+            self.taken_over(recall, dead, Recall::reopen);
             self.assert_traces();
         }
+    }
+
+    /// The supervisor dies, and after some time the operator cancels what it has left.
+    pub(super) fn die_and_cancel(&mut self, dead: Duration) {
+        let recall = self.read_back();
+        self.count_what_it_interrupts();
+        self.taken_over(recall, dead, Recall::cancel);
     }
 
     /// Crashes in the same way, and the next supervisor knows something more before it goes on.
     pub(super) fn die_and(&mut self, prepare: impl FnOnce(&mut Recall)) {
         let mut recall = self.read_back();
         prepare(&mut recall);
-        self.taken_over(recall, Duration::ZERO);
+        self.taken_over(recall, Duration::ZERO, Recall::reopen);
     }
 
     /// The number of runs that stand in line after the end of the run that asked for them.
@@ -78,7 +85,7 @@ impl World {
         drop(self.read_back());
         self.facts = facts;
         let recall = self.read_again();
-        self.taken_over(recall, Duration::ZERO);
+        self.taken_over(recall, Duration::ZERO, Recall::reopen);
     }
 
     /// Checks that a run is told of the runs above it as the record says.
@@ -98,7 +105,7 @@ impl World {
         let GoOn { again, limits } = wish;
         recall.go_on(again)?;
         recall.give(limits)?;
-        self.taken_over(recall, dead);
+        self.taken_over(recall, dead, Recall::reopen);
         Ok(())
     }
 
@@ -126,10 +133,15 @@ impl World {
         recall
     }
 
-    fn taken_over(&mut self, recall: Recall, dead: Duration) {
+    fn taken_over(
+        &mut self,
+        recall: Recall,
+        dead: Duration,
+        goes_on: fn(Recall, Timestamp) -> Recalled,
+    ) {
         self.now = self.now.plus(dead);
         let Recalled { machine, effects, waiting, over, again, ending, kept_values, only: _ } =
-            recall.reopen(self.now);
+            goes_on(recall, self.now);
         self.again = again.into_iter().collect();
         self.kept_values = kept_values;
         let goes_on = |waiting: &Waiting| waiting.continues.then_some(waiting.run);
