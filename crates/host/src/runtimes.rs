@@ -4,6 +4,7 @@ mod agent_setting;
 mod claude;
 mod exec;
 mod openai;
+mod unpriced;
 
 use std::error::Error;
 use std::path::Path;
@@ -27,6 +28,7 @@ pub use agent_setting::{AgentSetting, Effect, Ineffective, runtime_of, without_e
 pub use claude::CLAUDE;
 pub use exec::EXEC;
 pub(crate) use openai::{OPENAI, endpoint as openai_endpoint};
+pub use unpriced::{UnpricedModel, unpriced};
 
 /// All of them, the only list. The first one is the default of the engine.
 pub const BUILT_IN: [&BuiltInRuntime; 3] = [&EXEC, &CLAUDE, &OPENAI];

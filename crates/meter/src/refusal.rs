@@ -105,9 +105,9 @@ impl From<&offshoot_model::Refusal> for Refusal {
     }
 }
 
-/// A failure of the way to the provider, in the words of a protocol: one that programs try again.
+/// A failure of the way to the provider, in the words of a protocol: one that programs try again. `message` begins with the provider's address.
 pub(crate) fn unreachable(protocol: Option<Protocol>, message: &str) -> RefusalResponse {
-    let text = format!("offshoot cannot reach the provider: {message}");
+    let text = format!("offshoot cannot reach the provider at {message}");
     let body = match protocol {
         Some(Protocol::Messages) | None => {
             json!({"type": "error", "error": {"type": "api_error", "message": text}})
@@ -154,11 +154,11 @@ mod tests {
     fn a_provider_that_is_down_is_another_matter() {
         for protocol in [Protocol::Messages, Protocol::Chat, Protocol::Responses, Protocol::Gemini]
         {
-            let response = unreachable(Some(protocol), "connection refused");
+            let message = "http://127.0.0.1:1: connection refused";
+            let response = unreachable(Some(protocol), message);
             assert_eq!(response.status, 502);
-            assert!(
-                response.body.contains("offshoot cannot reach the provider: connection refused")
-            );
+            let said = format!("offshoot cannot reach the provider at {message}");
+            assert!(response.body.contains(&said), "{}", response.body);
         }
     }
 }

@@ -107,6 +107,11 @@ impl Upstream {
         Ok(Self { base: parsed, login, chat_limit, takes_limit: true })
     }
 
+    /// The address without a path, and without a name or key that it may have.
+    pub(crate) fn origin(&self) -> String {
+        self.base.origin().ascii_serialization()
+    }
+
     /// The address of a request, by its path and query here.
     pub(crate) fn address(&self, provider: Provider, path: &str, query: Option<&str>) -> Url {
         let path = match provider {

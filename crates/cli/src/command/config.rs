@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
 use offshoot_config::{Config, Valued, init_template, schema};
-use offshoot_host::runtimes::{Ineffective, check_options, misspelt, without_effect};
+use offshoot_host::runtimes::{
+    Ineffective, UnpricedModel, check_options, misspelt, unpriced, without_effect,
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -110,22 +112,33 @@ fn check(file: Option<&Path>, cx: &Invocation) -> Result<(), Failure> {
         .map(|undefined| undefined.text)
         .collect();
     let misspelt: Vec<String> = misspelt(&config).iter().map(ToString::to_string).collect();
+    let unpriced = unpriced(&config);
     if cx.output.wants_json() {
         cx.output.json(&json!({
             "problems": [], "withoutEffect": without_effect, "undefinedChildren": undefined,
-            "misspeltRuntimes": misspelt,
+            "misspeltRuntimes": misspelt, "modelsWithoutPrice": unpriced,
         }))?;
     }
     undefined.iter().for_each(|what| cx.output.warning(NoteCode::ChildNotDefined, what));
     without_effect.iter().for_each(|what| cx.output.warning(NoteCode::SettingWithoutEffect, what));
     misspelt.iter().for_each(|what| cx.output.warning(NoteCode::SettingWithoutEffect, what));
+    for UnpricedModel { place, model, is_metered } in &unpriced {
+        let effect = match is_metered {
+            true => "the meter refuses each request to it",
+            false => "its cost is unknown, and a tree with a budget in dollars refuses its agents",
+        };
+        cx.output.warning(NoteCode::ModelWithoutPrice, format_args!(
+            "the model `{model}` of {place} has no price: {effect}; set inputPerMillion and outputPerMillion in [prices.\"{model}\"], or runtimes.openai.cost = \"none\" where it costs nothing"
+        ));
+    }
     let notify = config.notify();
     let lone = notify.command.is_none() && (notify.on.is_some() || notify.silent_seconds.is_some());
     if lone {
         let text = "notify has no effect without notify.command";
         cx.output.warning(NoteCode::SettingWithoutEffect, text);
     }
-    let warnings = undefined.len() + without_effect.len() + misspelt.len() + usize::from(lone);
+    let warnings = undefined.len() + without_effect.len() + misspelt.len();
+    let warnings = warnings + unpriced.len() + usize::from(lone);
     let file = file.map_or("the configuration".into(), Path::to_string_lossy);
     cx.output.note(
         NoteCode::ConfigurationFine,

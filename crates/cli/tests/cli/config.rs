@@ -3,7 +3,7 @@
 use std::fs;
 
 use offshoot_test_support::named_pipe;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::command::{Place, Table, check};
 
@@ -339,4 +339,33 @@ fn a_child_that_no_agent_is_is_named_with_the_nearest() {
     place.file("home/.config/offshoot/config.toml", home);
     let checked = place.run(&["config", "check", "c.toml"]).expect_code(0);
     assert!(!checked.stderr.contains("elsewhere"), "{}", checked.stderr);
+}
+
+/// Through the meter such an agent would start, and each of its requests would be refused.
+#[test]
+fn a_model_without_a_price_is_named_by_the_check() {
+    let place = Place::new();
+    let agent = |id: &str, model: &str| {
+        format!(
+            "[[agents.list]]\nid = \"{id}\"\nruntime = \"openai\"\nmodel = {{ primary = \"{model}\", fallbacks = [\"small-20260131\"] }}\n"
+        )
+    };
+    let price = "[prices.small]\ninputPerMillion = 1\noutputPerMillion = 2\n";
+    let agents = format!("{}{}{price}", agent("a", "large"), agent("b", "small"));
+    let check = |more: &str| {
+        place.file("c.toml", format!("{more}{agents}"));
+        place.run(&["--json", "config", "check", "c.toml"]).expect_code(0).json()
+    };
+    for (mode, effect) in [("on", "the meter refuses each request"), ("off", "its cost is unknown")]
+    {
+        let said = check(&format!("[runtimes.openai]\nmeter = \"{mode}\"\n"));
+        let expected = json!([{
+            "place": "the agent `a`", "model": "large", "isMetered": mode == "on",
+        }]);
+        assert_eq!(said["modelsWithoutPrice"], expected);
+        let warned = place.run(&["config", "check", "c.toml"]).expect_code(0).stderr;
+        assert!(warned.contains("the model `large` of the agent `a` has no price"), "{warned}");
+        assert!(warned.contains(effect) && warned.contains("1 warning"), "{mode}: {warned}");
+    }
+    assert_eq!(check("[runtimes.openai]\ncost = \"none\"\n")["modelsWithoutPrice"], json!([]));
 }

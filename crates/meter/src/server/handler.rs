@@ -54,7 +54,14 @@ pub(super) struct Connection {
 /// A request without a provider's answer.
 enum No {
     Refused(Refusal),
+    /// The address of the provider, and why it cannot be reached.
     Unreachable(String),
+}
+
+impl No {
+    fn unreachable(way: &Way<'_>, error: SendError) -> Self {
+        Self::Unreachable(format!("{}: {}", way.upstream.origin(), error.text()))
+    }
 }
 
 /// The caller of a request.
@@ -199,7 +206,7 @@ impl Connection {
             }
             _ => {
                 let sent = self.send(&way, head.method.clone(), address, vec![taken.sent]).await;
-                let response = sent.map_err(|error| No::Unreachable(error.text()))?;
+                let response = sent.map_err(|error| No::unreachable(&way, error))?;
                 self.note(caller, &way, &response);
                 Ok(passed(response.map(|body| Either::Right(Relay::free(body)))))
             }
@@ -311,7 +318,7 @@ impl Connection {
                 if error.never_left() {
                     reservation.ending = Ending::NotSent;
                 }
-                return Err(No::Unreachable(error.text()));
+                return Err(No::unreachable(&way, error));
             }
         };
         self.note(caller, &way, &response);
@@ -467,7 +474,7 @@ impl SendError {
         }
     }
 
-    /// The fault and its causes, without the address.
+    /// The fault and its causes, without the whole address, which may have a key in it.
     fn text(self) -> String {
         let error = match self {
             Self::Client(message) => return message,

@@ -32,7 +32,8 @@ async fn a_provider_that_is_down_costs_nothing() {
     house.grant().await;
     let answer = message.await.expect("no panic");
     assert_eq!(answer.status, 502, "{answer:?}");
-    assert!(answer.body.contains("offshoot cannot reach the provider"), "{answer:?}");
+    let said = format!("offshoot cannot reach the provider at {url}");
+    assert!(answer.body.contains(&said), "{answer:?}");
     let settle = house.settle().await;
     assert_eq!((settle.ending, settle.charge.tokens.total()), (Ending::NotSent, 0));
 }
