@@ -8,7 +8,7 @@
 //!   xxxxxx.budget    one for each tree of the day, locked by its supervisor as long as the tree lives
 //! ```
 //!
-//! A tree whose supervisor was killed counts as having spent all that was reserved for it, on that day and until it is resumed. A tree that
+//! A tree whose supervisor was killed counts as having spent all that was reserved for it, on that day and until it is resumed or cancelled. A tree that
 //! goes on over midnight counts in the new day with what is reserved for it, and at its end with what it has spent since it was opened:
 //! its supervisor writes the new day into its file when the day turns.
 //!
@@ -65,8 +65,8 @@ pub enum DayError {
         taken: String,
         /// The amount that the tree asked for.
         asked: String,
-        /// The option that asks for less, with the most that it can ask for.
-        flag: String,
+        /// The most that can be asked for, as an option has it.
+        left: String,
     },
     /// The spending of other trees cannot be read or written down.
     #[error("what all trees spend in a day cannot be counted in {}", folder.display())]
@@ -83,13 +83,33 @@ impl DayError {
     pub fn hint(&self) -> String {
         match self {
             Self::Unbounded { flag, .. } => format!("give it one with {flag}"),
-            Self::Over { flag, .. } => format!("ask for less with {flag}, or wait until tomorrow"),
+            Self::Over { key, left, .. } => {
+                let unit = UNITS.iter().find(|(of, ..)| of == key);
+                over(unit.map_or("", |(.., flag)| flag), left)
+            }
             Self::Folder { .. } => {
                 "mend that folder, or take host.usdPerDay and host.tokensPerDay out of the user's file"
                     .to_owned()
             }
         }
     }
+
+    /// Returns what can be done about it where the budget of a tree is raised.
+    pub fn hint_of_raise(&self) -> String {
+        match self {
+            Self::Over { key, left, .. } => match *key == UNITS[0].0 {
+                true => over("--add", left),
+                false => over("--add-tokens", left),
+            },
+            Self::Unbounded { .. } | Self::Folder { .. } => self.hint(),
+        }
+    }
+}
+
+fn over(flag: &str, left: &str) -> String {
+    format!(
+        "ask for less with {flag} {left}, or wait until tomorrow; a tree that has lost its supervisor keeps what it has reserved until `offshoot cancel RUN` ends it, and `offshoot doctor` says whether there is one"
+    )
 }
 
 /// The amounts in both units: millionths of a dollar, and tokens.
@@ -216,6 +236,29 @@ impl DayBudget {
         self.reserve_in_turn(root, self.asked(budget)?, before, now)?
     }
 
+    /// Takes over what the killed supervisor of a tree had reserved on this day, to settle it at the end of the tree. None where nothing of it
+    /// counts any more.
+    pub(crate) fn left_by(
+        &self,
+        root: RootId,
+        now: Timestamp,
+    ) -> Result<Option<DayShare>, DayError> {
+        let look = || -> io::Result<Option<DayShare>> {
+            if !self.folder.is_dir() {
+                return Ok(None);
+            }
+            let _turn = self.turn()?;
+            let own = self.count(Some(root), now, None)?.own;
+            let Some((path, written)) = own.filter(|(_, own)| own.day >= local_day(now)) else {
+                return Ok(None);
+            };
+            let file = OpenOptions::new().read(true).write(true).open(&path)?;
+            file.lock()?;
+            Ok(Some(DayShare::new(self.clone(), (path, file), written, Some(written))))
+        };
+        look().map_err(|source| DayError::Folder { folder: self.folder.clone(), source })
+    }
+
     /// Returns an error of the folder outside, and what came of it within.
     fn reserve_in_turn(
         &self,
@@ -316,7 +359,7 @@ impl DayBudget {
     }
 
     fn check(&self, taken: Amounts, asked: Amounts) -> Result<(), DayError> {
-        for (unit, (key, _, flag)) in UNITS.into_iter().enumerate() {
+        for (unit, (key, ..)) in UNITS.into_iter().enumerate() {
             let Some(most) = self.most[unit] else { continue };
             let (taken, asked) = (taken[unit], asked[unit]);
             if asked > most.saturating_sub(taken) {
@@ -330,7 +373,7 @@ impl DayBudget {
                     most: text(unit, most),
                     taken: text(unit, taken),
                     asked: text(unit, asked),
-                    flag: format!("{flag} {left}"),
+                    left,
                 });
             }
         }

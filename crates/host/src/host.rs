@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use offshoot_config::Config;
-use offshoot_model::{AgentId, BudgetGrant, Cost, MicroUsd, PiecesAgain, RootId, Usage};
+use offshoot_model::{AgentId, BudgetGrant, Cost, PiecesAgain, RootId, Usage};
 use offshoot_plugin_host::{Place, PlaceOrigin, Search};
 use offshoot_runtime::Runtime;
 use offshoot_spawner::{
@@ -14,7 +14,7 @@ use offshoot_store::{DataFolder, SqliteStore, Store};
 
 use crate::account_board::WallFolder;
 use crate::account_key::account_key;
-use crate::day_budget::{DayBudget, DayShare, left};
+use crate::day_budget::{DayBudget, DayShare};
 use crate::door::Door;
 use crate::environment::Environment;
 use crate::error::HostError;
@@ -135,19 +135,15 @@ impl Host {
     ///
     /// Fails if another supervisor holds it, it is over, its record cannot be read or written, or the day cannot be counted.
     pub async fn cancel_abandoned(&self, root: RootId) -> Result<(), HostError> {
-        let reserve = |day: &DayBudget| -> Result<DayShare, HostError> {
-            let (_, before) = left(&*self.store, root, BudgetGrant::default())?;
-            let nothing = BudgetGrant { tokens: Some(0), usd: Some(MicroUsd::default()) };
-            Ok(day.reserve(Some(root), nothing, before, SystemClock.now())?)
-        };
-        // Before the tree is written to: it would have to be ended once more for the sake of the day.
-        let day = self.day.as_ref().map(reserve).transpose()?;
-        let cancelled = self.spawner.cancel_abandoned(root).await;
-        let (mut session, day) = DayShare::kept_by(day, cancelled)?;
+        let tree = self.spawner.abandoned_to_cancel(root).await?;
+        // What is reserved stays so until its end is on record.
+        let share = |day: &DayBudget| day.left_by(root, SystemClock.now()).transpose();
+        let day = self.day.as_ref().and_then(share).transpose()?;
+        let mut session = tree.cancel().await?;
         let events = session.events();
         session.ended().await?;
         if let Some(day) = day {
-            day.follow(root, events).await;
+            Arc::new(day).follow(root, events).await;
         }
         Ok(())
     }
@@ -296,9 +292,7 @@ impl HostBuilder {
         let names: Vec<String> = names.map(str::to_owned).collect();
         let free = names.iter().filter(|name| runtimes::is_said_to_be_free(&config, name));
         builder = builder.free(free.cloned().collect::<Vec<_>>());
-        // Of one that costs nothing it bounds what is asked for its runs.
-        let default_usd = |name: String| (name.clone(), runtimes::default_usd(&config, &name));
-        builder = builder.default_usd(names.into_iter().map(default_usd).collect::<Vec<_>>());
+        builder = builder.default_usd(runtimes::default_dollars(&config, &names));
         let day = DayBudget::of_user(environment.state_home.as_deref(), config.host());
         let folder = Arc::new(folder);
         let shared: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);

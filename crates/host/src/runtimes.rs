@@ -263,6 +263,21 @@ pub fn default_usd(config: &Config, runtime: &str) -> MicroUsd {
     configured.map_or(built_in::RUNTIME_DEFAULT_USD, |usd| usd.value)
 }
 
+/// Returns the dollars that a tree may cost by default, for each of these runtimes. For one that costs nothing they bound what agents ask
+/// for its runs, which may start any other: they are the least of the others.
+pub(crate) fn default_dollars(config: &Config, names: &[String]) -> Vec<(String, MicroUsd)> {
+    let costs_nothing = |name: &str| {
+        is_said_to_be_free(config, name) || name == EXEC.name && !is_metered(config, name)
+    };
+    let paid = names.iter().filter(|name| !costs_nothing(name));
+    let least = paid.map(|name| default_usd(config, name)).min();
+    let of = |name: &String| {
+        let least = least.filter(|_| costs_nothing(name));
+        (name.clone(), least.unwrap_or_else(|| default_usd(config, name)))
+    };
+    names.iter().map(of).collect()
+}
+
 /// True if the configuration says that calls of a runtime cost nothing. Where the trees of a day are bounded together, each has a budget
 /// nevertheless.
 pub fn is_said_to_be_free(config: &Config, runtime: &str) -> bool {

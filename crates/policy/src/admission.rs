@@ -39,7 +39,7 @@ use crate::{Books, Lineage, RuntimeFacts, Terms};
 use reservation::Reserved;
 
 pub use chain::may_follow;
-pub use fallback::{check_dollars_of_fallback, check_fallback};
+pub use fallback::check_fallback;
 pub use lowered::lowered;
 pub use request::{NAMES_OF_NEWEST, check_given_label, check_label, is_reserved_label};
 

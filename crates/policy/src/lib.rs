@@ -68,8 +68,8 @@ mod term;
 mod terms;
 
 pub use admission::{
-    Admission, Caller, LastChild, Load, NAMES_OF_NEWEST, admit, check_dollars_of_fallback,
-    check_fallback, check_given_label, check_label, is_reserved_label, lowered, may_follow, open,
+    Admission, Caller, LastChild, Load, NAMES_OF_NEWEST, admit, check_fallback, check_given_label,
+    check_label, is_reserved_label, lowered, may_follow, open,
 };
 pub use books::Books;
 pub use capabilities::{Capabilities, Capability, Delegation, Given, PossibleCycle};

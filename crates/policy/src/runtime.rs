@@ -76,6 +76,11 @@ impl RuntimeFacts {
         }
     }
 
+    /// True if its runs cost nothing, or the operator says so.
+    pub fn costs_nothing(&self) -> bool {
+        self.is_free || self.cost == CostKnowledge::None
+    }
+
     /// The memory of an ordinary command: that of a small interpreter.
     const COMMAND_MEMORY: u64 = 32 << 20;
 

@@ -83,7 +83,8 @@ impl SpawnerError {
                 "put the file back as it was, or run the command again as a new tree".to_owned(),
             ),
             Self::Changes { .. } => Some(
-                "nothing is lost: mend what stands in the way, and resume it once more".to_owned(),
+                "nothing is lost: mend what stands in the way, and resume or cancel it once more"
+                    .to_owned(),
             ),
             Self::Answer(_) => Some(
                 "the results are kept: `offshoot merge --children RUN` merges them once more"

@@ -1,6 +1,6 @@
 //! `offshoot budget`.
 
-use offshoot_audit::{Account, Audit};
+use offshoot_audit::{Account, Audit, Unit};
 use offshoot_display::number;
 use offshoot_door::{Client, RaiseBudget, RunName};
 use offshoot_model::BudgetRequest;
@@ -38,16 +38,20 @@ fn show(run: &str, cx: &Invocation) -> Result<(), Failure> {
         audit.apply(&event?);
     }
     let balance = audit.balance(found.run);
-    cx.output.result(&balance, || match balance.as_slice() {
-        [] => match audit.by_default() {
-            None => cx.output.line(format_args!("no budget bounds {}", found.run)),
-            Some(account) => cx.output.line(format_args!(
-                "no budget bounds {}; of what all paid agents of its tree may cost by default (runtimes.NAME.defaultUsd), {}",
+    let by_default =
+        audit.by_default().filter(|_| balance.iter().all(|it| it.unit == Unit::Tokens));
+    cx.output.result(&balance, || {
+        if balance.is_empty() && by_default.is_none() {
+            return cx.output.line(format_args!("no budget bounds {}", found.run));
+        }
+        balance.iter().try_for_each(|account| cx.output.line(line(account)))?;
+        by_default.iter().try_for_each(|account| {
+            cx.output.line(format_args!(
+                "no budget in dollars bounds {}; of what all paid agents of its tree may cost by default (runtimes.NAME.defaultUsd), {}",
                 found.run,
-                line(&account)
-            )),
-        },
-        bounded => bounded.iter().try_for_each(|account| cx.output.line(line(account))),
+                line(account)
+            ))
+        })
     })
 }
 

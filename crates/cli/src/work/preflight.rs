@@ -237,7 +237,8 @@ pub(crate) fn prepare_tasks(
         plain,
         ..RunSpec::in_folder(folder)
     };
-    let is_paid = costs.values().any(|cost| *cost != CostKnowledge::None);
+    // A run that costs nothing may go over to a runtime that does.
+    let is_paid = costs.values().any(|cost| *cost != CostKnowledge::None) || !fallbacks.is_empty();
     let mut config = config;
     for (runtime, cost) in costs {
         match cost {
@@ -254,7 +255,6 @@ pub(crate) fn prepare_tasks(
             )),
         }
     }
-    // A run that costs nothing may go over to a runtime that does.
     for fallback in fallbacks {
         config = capped(config, layers.clone(), &agent, &fallback, cx)?;
     }

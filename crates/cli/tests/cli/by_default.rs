@@ -1,6 +1,7 @@
 //! Paid agents that a program starts, in a tree without a budget in dollars.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 
 use offshoot_fake_model_api::{FakeModelApi, Reply, Rule, Usage};
 
@@ -70,7 +71,7 @@ fn paid_agents_of_a_program_share_what_a_tree_may_cost_by_default() {
 
 /// A program that costs nothing asks for dollars for another one, which starts readers.
 const NESTED: &str = r#"
-"$OFFSHOOT" spawn --budget-usd 100 "too much" -- true 2> refused && exit 1
+"$OFFSHOOT" spawn --budget-usd 0.21 "too much" -- true 2> refused && exit 1
 readers='got=0; while [ $got -lt 60 ] && "$OFFSHOOT" spawn --wait --agent reader "$OFFSHOOT_RUN_ID $got" > answer; do got=$((got + 1)); done'
 "$OFFSHOOT" spawn --wait --budget-usd 0.15 "inside" -- sh -c "$readers; echo \$got" || exit 1
 sh -c "$readers"
@@ -83,7 +84,7 @@ fn no_program_leaves_the_default_by_asking_for_more() {
     place.file("c.toml", format!("[runtimes.exec]\ncost = \"none\"\n\n{config}"));
     run(&place, &["run", "read all", "--", "sh", "-c", NESTED]).expect_code(0);
     let refused = fs::read_to_string(place.path().join("refused")).expect("it was refused");
-    assert!(refused.contains("100.00 usd cannot be reserved"), "{refused}");
+    assert!(refused.contains("0.21 usd cannot be reserved"), "{refused}");
     assert!(!api.requests().is_empty());
     let listed = place.run(&["show", "last", "--json"]).expect_code(0).json();
     let cost = listed["subtreeCost"]["meteredUsd"].as_f64().expect("it was metered");
@@ -121,5 +122,35 @@ fn pieces_inside_a_program_get_equal_parts_of_the_default() {
         assert_eq!(granted.len(), 12);
         assert!(granted.iter().all(|usd| *usd == granted[0]), "{granted:?}");
         place.run(&["audit", "last"]).expect_code(0);
+    }
+}
+
+/// A local model that costs nothing, for which the real one stands in.
+#[test]
+fn a_free_root_that_may_go_over_to_a_paid_runtime_has_its_budget() {
+    let rule = Rule::always(Reply::text("local"));
+    let (place, _api) = openai::stage([rule], "\n[runtimes.openai]\ncost = \"none\"\n");
+    let claude = place.file("bin/claude", "#!/bin/sh\necho 2.1.330\n");
+    fs::set_permissions(claude, Permissions::from_mode(0o755)).expect("the mode cannot be set");
+    let options = fs::read_to_string(place.path().join("c.toml")).expect("it was written");
+    let agent = |fallback: &str| {
+        format!(
+            "{options}\n[[agents.list]]\nid = \"main\"\nruntime = \"openai\"\nmodel = {{ fallbacks = [{fallback}] }}\n"
+        )
+    };
+    let bin = place.path().join("bin");
+    for (fallback, budget) in
+        [("{ runtime = \"claude\" }", Some(5.0)), ("{ runtime = \"openai\", model = \"b\" }", None)]
+    {
+        place.file("c.toml", agent(fallback));
+        let words = ["--config", "c.toml", "run", "hi"];
+        let outcome = place.run_with("PATH", &bin, &words).expect_code(0);
+        assert_eq!(outcome.stdout().trim(), "local");
+        let said = outcome.stderr.contains("this may cost up to $5.00");
+        assert_eq!(said, budget.is_some(), "{}", outcome.stderr);
+        let shown = place.run(&["events", "last", "--json"]).expect_code(0);
+        let first = shown.stdout().lines().next().expect("its admission");
+        let first: serde_json::Value = serde_json::from_str(first).expect("a line is JSON");
+        assert_eq!(first["kind"]["grant"]["budget"]["usd"].as_f64(), budget, "{first}");
     }
 }

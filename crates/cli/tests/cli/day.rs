@@ -175,6 +175,7 @@ fn a_budget_is_raised_by_what_the_day_has_left() {
     let raise = |add: &str| place.run(&["budget", "last", "--add", add]);
     let over = raise("2.5").expect_code(3);
     assert!(over.text().contains("$3.00 of it spent or reserved: $2.50 more"), "{}", over.text());
+    assert!(over.text().contains("ask for less with --add 2.00"), "{}", over.text());
     raise("2").expect_code(0);
     refused(run(&neighbour(&place), &["--budget-usd", "0.5"]), "$5.00 of it spent or reserved", "");
     ends(&place, live);

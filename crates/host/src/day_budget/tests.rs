@@ -86,6 +86,35 @@ fn a_tree_that_goes_on_counts_once() {
 }
 
 #[test]
+fn a_tree_that_is_cancelled_in_place_of_its_supervisor_counts_what_it_has_spent() {
+    let (known, unknown) = (spent(1), (Usage::UNKNOWN, Cost::unknown()));
+    for ((usage, cost), left) in [(known, 4), (unknown, 2)] {
+        let home = tempfile::tempdir().expect("a folder");
+        let of = budget(home.path());
+        let root = dies(&of, 3);
+        let share = of.left_by(root, noon()).expect("it can be read").expect("it is of this day");
+        assert!(reserve(&of, 3, noon()).is_err(), "until its end all of it is reserved");
+        share.settle(usage, cost, noon());
+        drop(share);
+        assert!(reserve(&of, left + 1, noon()).is_err());
+        assert!(reserve(&of, left, noon()).is_ok());
+    }
+}
+
+#[test]
+fn what_does_not_count_is_not_settled() {
+    let home = tempfile::tempdir().expect("a folder");
+    let of = budget(home.path());
+    let other = RootId::new(RunId::from_bytes([2; 16]));
+    let is_there = |root, now| of.left_by(root, now).expect("it can be read").is_some();
+    assert!(!is_there(other, noon()), "no tree was opened");
+    let root = dies(&of, 3);
+    assert!(!is_there(other, noon()));
+    assert!(!is_there(root, noon().plus(DAY)), "it is of the day before");
+    assert!(is_there(root, noon()));
+}
+
+#[test]
 fn a_tree_that_did_not_go_on_leaves_what_it_had_spent() {
     let home = tempfile::tempdir().expect("a folder");
     let of = budget(home.path());

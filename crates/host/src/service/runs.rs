@@ -46,7 +46,7 @@ impl TreeService {
         if let Some(day) = &self.day {
             day.reserve_more(more, SystemClock.now()).map_err(|error| {
                 let refusal = Refusal::new(RefusalCode::BudgetExhausted, error.to_string());
-                CallError::from(refusal.with_hint(error.hint()))
+                CallError::from(refusal.with_hint(error.hint_of_raise()))
             })?;
         }
         // Where the one who asked goes before the answer, the raise may have come through: it stays reserved.

@@ -1,84 +1,67 @@
 //! Other runtimes for a run that was admitted, in place of one that fails.
 
-use offshoot_model::{CostKnowledge, Grant, Refusal, RefusalCode};
+use offshoot_model::{Grant, Refusal, RefusalCode};
 
 use super::{reservation, tools};
 use crate::budget::Unit;
 use crate::{RuntimeFacts, Terms};
 
 /// Checks that this runtime may take over a run: it can keep from it all rights that the run lacks, and the budget of the run can be
-/// held there. `was` is the knowledge of the cost with which the run is admitted, `terms` are those under which it spawns.
+/// held there. `was_free` is true if the runtime that the run is on costs nothing, `terms` are those under which it spawns.
 ///
 /// # Errors
 ///
-/// Rights that the runtime cannot keep from the run, and a budget that it would break.
+/// Rights that the runtime cannot keep from the run, a budget that it would break, and a runtime that costs something for a run that has
+/// nothing to pay it with.
 pub fn check_fallback(
     runtime: &RuntimeFacts,
-    was: CostKnowledge,
+    was_free: bool,
     terms: &Terms,
     grant: &Grant,
 ) -> Result<(), Refusal> {
-    let hint = "use another runtime there, or leave it out of model.fallbacks";
     tools::check_enforceable(&grant.tools, runtime).map_err(|(refusal, _)| refusal)?;
     // Dollars that a tree may cost by default are no budget that was asked for.
     if grant.default_usd.is_none() {
         reservation::check_bounded(&grant.budget, terms, runtime)?;
     }
-    let is_free = |cost: CostKnowledge| cost == CostKnowledge::None;
-    let grants_nothing = Unit::ALL.iter().any(|&unit| unit.of(grant.budget) == Some(0));
-    let is_pooled = grant.pooled.tokens || grant.pooled.usd;
-    if is_free(was) && !is_free(runtime.cost) && grants_nothing && !is_pooled {
-        let message = format!(
-            "the runtime `{}` of model.fallbacks costs something, and a run whose own runtime costs nothing is granted nothing",
-            runtime.name
-        );
-        return Err(Refusal::new(RefusalCode::BudgetExhausted, message).with_hint(hint));
-    }
-    Ok(())
-}
-
-/// Checks that dollars bound a run whose own runtime costs nothing, where this one, which may take it over, costs something: it has no
-/// part of what its tree may cost by default.
-///
-/// # Errors
-///
-/// A run without a budget in dollars, and a runtime whose runs have dollars by default.
-pub fn check_dollars_of_fallback(
-    runtime: &RuntimeFacts,
-    was: &RuntimeFacts,
-    grant: &Grant,
-) -> Result<(), Refusal> {
-    let costs_nothing = was.is_free || was.cost == CostKnowledge::None;
-    let is_bounded = grant.budget.usd.is_some() || grant.pooled.usd;
-    if !costs_nothing || is_bounded || runtime.default_of_paid().is_none() {
+    if !was_free || runtime.costs_nothing() {
         return Ok(());
     }
+    let is_pooled = grant.pooled.tokens || grant.pooled.usd;
+    let grants_nothing = Unit::ALL.iter().any(|&unit| unit.of(grant.budget) == Some(0));
+    // A run that costs nothing has no part of what its tree may cost by default.
+    let has_dollars = grant.budget.usd.is_some() || grant.pooled.usd;
+    let why = match () {
+        () if grants_nothing && !is_pooled => "is granted nothing",
+        () if !has_dollars && runtime.default_of_paid().is_some() => "has no budget in dollars",
+        () => return Ok(()),
+    };
     let message = format!(
-        "the runtime `{}` of model.fallbacks costs something, and the run, whose own runtime costs nothing, has no budget in dollars",
+        "the runtime `{}` of model.fallbacks costs something, and a run whose own runtime costs nothing {why}",
         runtime.name
     );
     Err(Refusal::new(RefusalCode::BudgetExhausted, message).with_hint(
-        "ask for dollars for it, use another runtime there, or leave it out of model.fallbacks; the operator can give the tree a budget with --budget-usd",
+        "ask for a budget for it, use another runtime there, or leave it out of model.fallbacks; the operator can give the tree a budget with --budget-usd",
     ))
 }
 
 #[cfg(test)]
 mod tests {
     use offshoot_config::{AgentId, Config};
-    use offshoot_model::{BudgetGrant, MicroUsd, Pooled, Rights};
+    use offshoot_model::{BudgetGrant, CostKnowledge, MicroUsd, Pooled, Rights};
 
     use super::*;
 
     #[test]
     fn what_cannot_hold_a_run_does_not_take_it_over() {
         let terms = Terms::root(&Config::default(), &AgentId::main());
-        let check = |was, cost, grant: &Grant, expected: Option<RefusalCode>| {
-            let runtime = RuntimeFacts { cost, ..RuntimeFacts::of_a_command("other") };
-            let refused = check_fallback(&runtime, was, &terms, grant).err();
-            assert_eq!(refused.map(|refusal| refusal.code), expected, "{was:?} {cost:?} {grant:?}");
-        };
         let (none, reported, unknown) =
             (CostKnowledge::None, CostKnowledge::Reported, CostKnowledge::Unknown);
+        let check = |was, cost, grant: &Grant, expected: Option<RefusalCode>| {
+            let runtime = RuntimeFacts { cost, ..RuntimeFacts::of_a_command("other") };
+            let refused = check_fallback(&runtime, was == none, &terms, grant).err();
+            assert_eq!(refused.map(|refusal| refusal.code), expected, "{was:?} {cost:?} {grant:?}");
+        };
         let free = Grant::unbounded();
         check(reported, unknown, &free, None);
         let dollars =
@@ -101,7 +84,8 @@ mod tests {
             RuntimeFacts { cost, is_free, default_usd, ..RuntimeFacts::of_a_command("other") }
         };
         let dollars = |was: &RuntimeFacts, runtime: &RuntimeFacts, grant: &Grant| {
-            check_dollars_of_fallback(runtime, was, grant).map_err(|refusal| refusal.code)
+            let checked = check_fallback(runtime, was.costs_nothing(), &terms, grant);
+            checked.map_err(|refusal| refusal.code)
         };
         let costly = other(reported, false);
         for was in [other(none, false), other(reported, true)] {

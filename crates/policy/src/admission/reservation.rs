@@ -49,7 +49,11 @@ pub(super) fn check(
         pools && is_bounded && asked(request, unit).is_none()
     };
     let exhausted = |unit: Unit, asked: u64, left: u64| match default_usd {
-        Some(most) if unit == Unit::Usd => default_exhausted(&runtime.name, most, asked, left),
+        Some(most) if unit == Unit::Usd => {
+            // Of a run that costs nothing the limit is that of others.
+            let name = runtime.default_of_paid().map(|_| &*runtime.name);
+            default_exhausted(name.unwrap_or("NAME"), most, asked, left)
+        }
         _ => exhausted(caller.terms, unit, asked, left),
     };
     let reserve = |unit: Unit| -> Result<Option<u64>, Refusal> {
@@ -73,9 +77,10 @@ pub(super) fn check(
     };
     let budget = grant(reserve(Unit::Tokens)?, reserve(Unit::Usd)?);
     // Dollars that a tree may cost by default are no budget that was asked for: what is unknown runs as it does without one.
-    let is_by_default = || default_usd.is_some() || load.books.ledger.is_by_default(caller.run);
+    let has_default = default_usd.is_some() && !asks_for_usd;
+    let is_by_default = || has_default || load.books.ledger.is_by_default(caller.run);
     if let Err(refusal) = check_bounded(&budget, terms, runtime)
-        && (asks_for_usd || !is_by_default())
+        && !is_by_default()
     {
         return Err(refusal);
     }

@@ -198,6 +198,10 @@ fn what_is_unknown_runs_below_an_agent_that_has_dollars_by_default() {
     tree.runtime = RuntimeFacts { cost: CostKnowledge::Unknown, ..costly() };
     let below = spawn(&mut tree, child);
     assert_eq!(granted(&tree, below), (Some(1_250_000), false));
+    // Of children that are asked for together each is given a part by name.
+    let part = SpawnRequest { budget: usd(DOLLAR / 4), ..ask("main") };
+    let below = tree.spawn(child, &part).expect("nothing was asked for by an agent");
+    assert_eq!(granted(&tree, below), (Some(DOLLAR / 4), false));
     let budget = "budget = { usd = 20 }\n";
     let bounded = self::tree(budget);
     let bounded = Tree { runtime: tree.runtime, ..bounded };

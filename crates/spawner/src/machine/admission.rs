@@ -218,6 +218,7 @@ impl Machine {
             requests: None,
             cost: facts.map_or(CostKnowledge::Unknown, |facts| facts.cost),
             unasked_cost: facts.map_or(CostKnowledge::Unknown, |facts| facts.unasked_cost),
+            costs_nothing: facts.is_some_and(RuntimeFacts::costs_nothing),
             attempt: 1,
             again_at: None,
             faults: 0,

@@ -11,9 +11,7 @@ use std::sync::Arc;
 
 use offshoot_config::OnWall;
 use offshoot_model::{Ending, EventKind, Reason, Refusal};
-use offshoot_policy::{
-    Admission, Fallback, RuntimeFacts, check_dollars_of_fallback, check_fallback,
-};
+use offshoot_policy::{Admission, Fallback, RuntimeFacts, check_fallback};
 
 use super::run::{Live, RunIndex};
 use super::{Effect, Machine};
@@ -90,6 +88,7 @@ impl Machine {
     pub(super) fn run_by(&mut self, run: RunIndex, facts: &RuntimeFacts) {
         let Some(live) = self.runs[run.get()].live_mut() else { return };
         (live.cost, live.unasked_cost) = (facts.cost, facts.unasked_cost);
+        live.costs_nothing = facts.costs_nothing();
         (live.takes_turns, live.resumes) = (facts.turns, facts.resumes);
         (live.memory, live.account) = (facts.memory, Some(Arc::clone(&facts.account)));
         live.prefix = None;
@@ -111,7 +110,7 @@ impl Machine {
         let may = |fallback: &Fallback| {
             let Fallback { facts, .. } = fallback;
             let is_parked = self.books.quotas.wall(&facts.account).is_some();
-            let fits = check_fallback(facts, live.cost, &live.terms, &live.grant).is_ok();
+            let fits = check_fallback(facts, live.costs_nothing, &live.terms, &live.grant).is_ok();
             fits && !is_parked
         };
         let mut rest = fallbacks.all.iter().enumerate().skip(fallbacks.next);
@@ -126,9 +125,9 @@ pub(super) fn check_fallbacks(
     admission: &Admission,
 ) -> Result<(), Refusal> {
     let (Some(fallbacks), Some(was)) = (fallbacks, was) else { return Ok(()) };
-    fallbacks.iter().try_for_each(|Fallback { facts, .. }| {
-        check_fallback(facts, was.cost, &admission.terms, &admission.grant)?;
-        check_dollars_of_fallback(facts, was, &admission.grant)
+    let was_free = was.costs_nothing();
+    fallbacks.iter().try_for_each(|fallback| {
+        check_fallback(&fallback.facts, was_free, &admission.terms, &admission.grant)
     })
 }
 

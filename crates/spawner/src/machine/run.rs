@@ -104,6 +104,8 @@ pub(crate) struct Live {
     pub(super) cost: CostKnowledge,
     /// The same, where it is metered and asks nothing through the meter.
     pub(super) unasked_cost: CostKnowledge,
+    /// True if its runtime costs nothing, or the operator says so.
+    pub(super) costs_nothing: bool,
     /// The number of the attempt, from 1.
     pub(super) attempt: u32,
     /// The moment at which the wait before its next attempt is over.

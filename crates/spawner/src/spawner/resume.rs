@@ -52,27 +52,21 @@ impl Spawner {
     /// Fails if the tree is held already, if nothing of it is alive any more ([`SpawnerError::Over`]), if the runtime of
     /// a run that would go on is not here ([`SpawnerError::RuntimeMissing`]), or if its record cannot be read.
     pub async fn abandoned(&self, root: RootId) -> Result<AbandonedTree, SpawnerError> {
-        let tree = self.read_back(root, HELD_BYTES).await?;
-        if tree.recall.is_over() {
-            return Err(SpawnerError::Over);
-        }
-        tree.with_runtimes()
+        self.abandoned_to_cancel(root).await?.with_runtimes()
     }
 
-    /// Takes over a tree whose supervisor has gone, and ends it: nothing of it is started, and each run that was alive ends as cancelled
-    /// by the operator. Its runtimes need not be here. The tree is over once [`Session::ended`] answers. Must be called inside a tokio
+    /// Holds such a tree to [cancel](AbandonedTree::cancel) it: the runtimes of its runs need not be here. Must be called inside a tokio
     /// runtime.
     ///
     /// # Errors
     ///
-    /// Fails if the tree is held by a supervisor, if nothing of it is alive any more ([`SpawnerError::Over`]), if its record cannot be
-    /// read, or if what an earlier attempt has left cannot be brought back or removed.
-    pub async fn cancel_abandoned(&self, root: RootId) -> Result<Session, SpawnerError> {
+    /// As [`abandoned`](Self::abandoned), but for missing runtimes.
+    pub async fn abandoned_to_cancel(&self, root: RootId) -> Result<AbandonedTree, SpawnerError> {
         let tree = self.read_back(root, HELD_BYTES).await?;
-        if tree.recall.is_over() {
-            return Err(SpawnerError::Over);
+        match tree.recall.is_over() {
+            true => Err(SpawnerError::Over),
+            false => Ok(tree),
         }
-        tree.cancel().await
     }
 
     /// Holds a tree whose root is over and holds pieces, to go on with it: its root is reopened, and pieces without an answer run
@@ -243,8 +237,13 @@ impl AbandonedTree {
 }
 
 impl AbandonedTree {
-    /// Ends it, see [`Spawner::cancel_abandoned`].
-    async fn cancel(self) -> Result<Session, SpawnerError> {
+    /// Ends it: nothing of it is started, and each run that was alive ends as cancelled by the operator. It is over once
+    /// [`Session::ended`] answers. Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// Fails if what an earlier attempt has left cannot be brought back or removed.
+    pub async fn cancel(self) -> Result<Session, SpawnerError> {
         let Self { spawner, root, lock, mut recall } = self;
         let folder = &spawner.surroundings.folder;
         let clock = Onward::from(&spawner.surroundings.clock, recall.last_at());

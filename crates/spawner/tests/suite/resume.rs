@@ -322,7 +322,8 @@ fn a_tree_without_a_supervisor_is_cancelled_where_its_runtime_is_gone() {
         let spawner = spawner(home.path(), &settings, other);
         let resumed = spawner.resume(root, RootSpec::new("top")).await;
         assert!(matches!(resumed, Err(SpawnerError::RuntimeMissing { .. })), "{resumed:?}");
-        let mut session = spawner.cancel_abandoned(root).await.expect("it was abandoned");
+        let tree = spawner.abandoned_to_cancel(root).await.expect("it was abandoned");
+        let mut session = tree.cancel().await.expect("nothing is left");
         session.ended().await.expect("a whole record");
         let tree = spawner.tree().expect("a record");
         let statuses: Vec<_> = tree.nodes().map(|node| node.status).collect();
@@ -331,7 +332,7 @@ fn a_tree_without_a_supervisor_is_cancelled_where_its_runtime_is_gone() {
         let by_operator = Reason::Cancelled { by: CancelledBy::Operator };
         let reasons = tree.nodes().filter(|node| node.status == cancelled);
         assert!(reasons.into_iter().all(|node| node.reason.as_ref() == Some(&by_operator)));
-        let again = spawner.cancel_abandoned(root).await;
+        let again = spawner.abandoned_to_cancel(root).await;
         assert!(matches!(again, Err(SpawnerError::Over)), "{again:?}");
     });
     let runs = runs.lock().expect("a thread panicked with the lock");

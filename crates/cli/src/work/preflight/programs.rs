@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use indexmap::{IndexMap, IndexSet};
-use offshoot_config::Config;
+use offshoot_config::{Config, RuntimeFallback};
 use offshoot_host::runtimes::{
-    BuiltInRuntime, CheckRequest, CheckedRuntime, EXEC, check_meter, is_said_to_be_free,
+    BuiltInRuntime, CheckRequest, CheckedRuntime, EXEC, check_meter, is_metered, is_said_to_be_free,
 };
 use offshoot_host::{HostError, Plugins};
 use offshoot_model::{AgentId, BudgetGrant, Grant, SpawnRequest};
@@ -41,7 +41,7 @@ pub(super) struct Programs<'a> {
     dry_run: bool,
     /// The cost of each runtime, as far as it is known.
     costs: IndexMap<Arc<str>, CostKnowledge>,
-    /// Runtimes that may take over runs that cost nothing, and of which the configuration does not say that they cost nothing.
+    /// Runtimes that may take over runs that cost nothing, and cost something.
     fallbacks: IndexSet<Arc<str>>,
     cx: &'a Invocation,
 }
@@ -52,7 +52,7 @@ pub(super) struct Found {
     pub(super) plugins: Plugins,
     /// The cost of each runtime that was looked for.
     pub(super) costs: IndexMap<Arc<str>, CostKnowledge>,
-    /// The runtimes that may take over runs that cost nothing, and may cost something.
+    /// The runtimes that may take over runs that cost nothing, and cost something.
     pub(super) fallbacks: IndexSet<Arc<str>>,
 }
 
@@ -129,16 +129,56 @@ impl<'a> Programs<'a> {
         // No model stands in for a program of the operator's.
         let is_free = cost == CostKnowledge::None || is_said_to_be_free(self.config, runtime);
         if is_free && runtime != EXEC.name {
-            let others =
-                self.config.runtime_fallbacks(agent).into_iter().map(|other| other.runtime);
-            let paid = others.filter(|other| !is_said_to_be_free(self.config, other));
-            self.fallbacks.extend(paid.map(Arc::from));
+            for other in self.config.runtime_fallbacks(agent) {
+                if self.costs_dollars(&other, agent, folder) {
+                    self.fallbacks.insert(other.runtime.into());
+                }
+            }
         }
         let known = self.costs.entry(runtime.into()).or_insert(cost);
         if *known == CostKnowledge::None {
             *known = cost;
         }
         Ok(command)
+    }
+}
+
+impl Programs<'_> {
+    /// Returns whether runs on a runtime that takes others over cost an amount that will be known. One that cannot be used takes nothing over.
+    fn costs_dollars(&mut self, other: &RuntimeFallback, agent: &AgentId, folder: &Path) -> bool {
+        let RuntimeFallback { runtime, model } = other;
+        if is_said_to_be_free(self.config, runtime) {
+            return false;
+        }
+        let (config, environment) = (self.config, &self.cx.environment.of_host());
+        let cost = match BuiltInRuntime::of(runtime) {
+            Some(built_in) => {
+                let (command, plain, launch) = (&[], false, None);
+                let model = model.as_deref();
+                let request = CheckRequest {
+                    config,
+                    environment,
+                    agent,
+                    folder,
+                    command,
+                    plain,
+                    model,
+                    launch,
+                };
+                built_in.check(&request).ok().map(|checked| checked.cost)
+            }
+            None if self.dry_run => None,
+            None => {
+                let plugin = find_plugin(&self.plugins, runtime).ok();
+                let plugin =
+                    plugin.and_then(|plugin| self.plugins.load_runtime(runtime, &plugin).ok());
+                plugin.map(|plugin| match is_metered(config, runtime) {
+                    true => CostKnowledge::Metered,
+                    false => plugin.abilities().cost,
+                })
+            }
+        };
+        cost.is_some_and(|cost| !matches!(cost, CostKnowledge::None | CostKnowledge::Unknown))
     }
 }
 
