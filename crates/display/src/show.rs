@@ -81,7 +81,7 @@ pub struct Story {
 /// The number of characters of a task or an answer that are shown; the rest is a matter for the command that prints it whole.
 const TEXT: usize = 2000;
 /// The way on with a run whose tree is open, and has no supervisor.
-const OF_ABANDONED: &str = "`offshoot resume RUN` goes on with its tree; a run that its runtime cannot continue runs again where `onInterrupt` is `rerun`, as it is for pieces of a map or a fanout";
+const OF_ABANDONED: &str = "`offshoot resume RUN` goes on with its tree, and `offshoot cancel` of its root ends it; a run that its runtime cannot continue runs again where `onInterrupt` is `rerun`, as it is for pieces of a map or a fanout";
 
 impl Show {
     /// About this run, in this style; nothing known yet.

@@ -19,21 +19,30 @@ use crate::work::engine::block_on;
 pub(crate) fn run(arguments: &CancelArguments, cx: &Invocation) -> Result<(), Failure> {
     let CancelArguments { run, only, all: _ } = arguments;
     let Some(run) = run else { return all(cx) };
-    let found = if may_be_below(cx) { None } else { Some(find(run, *only, cx)?) };
-    let (run, alive) = match found {
-        Some(Found { alive: Alive { open: 0, .. }, .. }) => {
-            let text = "nothing changed: the run and all below it are over";
-            cx.output.note(NoteCode::NothingToCancel, text);
-            return Ok(());
-        }
-        Some(found) if found.is_abandoned => return abandoned(&found, *only, cx),
-        Some(Found { run, alive, .. }) => (run.to_string(), Some(alive)),
-        None => (run.clone(), None),
-    };
+    if may_be_below(cx) {
+        return running(run, None, *only, cx);
+    }
+    let found = find(run, *only, cx)?;
+    if found.alive.open == 0 {
+        let text = "nothing changed: the run and all below it are over";
+        cx.output.note(NoteCode::NothingToCancel, text);
+        return Ok(());
+    }
+    let running = || running(&found.run.to_string(), Some(found.alive), *only, cx);
+    let abandoned = || abandoned(&found, *only, cx);
+    // Since it was looked at, its supervisor may have died, or another one may have taken it over.
+    match found.is_abandoned {
+        true => abandoned().or_else(|failure| running().map_err(|_| failure)),
+        false => running().or_else(|failure| abandoned().map_err(|_| failure)),
+    }
+}
+
+/// Has the supervisor of a run end it, and says what that changes where so much of it is not over.
+fn running(run: &str, alive: Option<Alive>, only: bool, cx: &Invocation) -> Result<(), Failure> {
     block_on(async {
-        let (supervisor, run) = reach(&run, cx).await?;
+        let (supervisor, run) = reach(run, cx).await?;
         // Also where nothing is left to ask: the last attempt of a run whose time is over may not be its last.
-        end(&supervisor, RunName(run), *only).await?;
+        end(&supervisor, RunName(run), only).await?;
         match alive {
             Some(Alive { open: 1, stopping: 1 }) => {
                 let text = "nothing changed: the run is already asked to end";
@@ -107,8 +116,9 @@ fn all(cx: &Invocation) -> Result<(), Failure> {
         }
         Ok(())
     })?;
-    let abandoned = Record::open(cx)?.map(|record| record.abandoned()).transpose()?;
-    let abandoned: Vec<_> = abandoned.unwrap_or_default();
+    // What was asked for is done, whatever can be read of the record here.
+    let abandoned = Record::open(cx).ok().flatten().and_then(|record| record.abandoned().ok());
+    let abandoned = abandoned.unwrap_or_default();
     if let Some(first) = abandoned.first() {
         let trees = match abandoned.len() {
             1 => "1 tree has lost its supervisor, and is not over".to_owned(),

@@ -203,7 +203,7 @@ pub(crate) async fn supervisor_of(run: RunId, cx: &Invocation) -> Result<Client,
         format_args!("no supervisor runs the tree of run {run} any more"),
     )
     .hint(format_args!(
-        "where it is not over, `offshoot resume {run}` goes on with it and `offshoot cancel {run}` ends it; `offshoot show {run}` says which. A map or a fanout that is over goes on with more, such as --budget-usd 12 in all"
+        "where it is not over, `offshoot resume {run}` goes on with it, and `offshoot cancel` of its root ends it; `offshoot show {run}` says which. A map or a fanout that is over goes on with more, such as --budget-usd 12 in all"
     )))
 }
 

@@ -1,7 +1,16 @@
 //! A budget with which a tree can finish, for hints. Pure.
 
-use offshoot_audit::Unit;
+use offshoot_audit::{Account, Unit};
 use offshoot_model::MicroUsd;
+
+/// Returns the option with which a tree has enough for its `open` pieces that have no answer. So many of its pieces have run, and one of them
+/// has `asked` for so much.
+pub(crate) fn larger(account: &Account, have_run: u64, asked: u64, open: usize) -> String {
+    let Account { unit, granted, used, overrun, .. } = *account;
+    let used = u64::try_from(used + overrun).unwrap_or(u64::MAX);
+    let each = used.checked_div(have_run).unwrap_or(0).max(asked);
+    option(unit, enough(granted, used, each, open))
+}
 
 /// Returns an amount that is enough for a whole tree: twice what it had, or what it has used and `each` for each of its `open` pieces, and at
 /// least for one, whichever is more. Rounded up to two digits, which people can read and type.

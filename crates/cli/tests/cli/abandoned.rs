@@ -1,7 +1,8 @@
 //! Trees whose supervisor was killed, and which the operator ends.
 
 use crate::command::Place;
-use crate::resume::{killed_map, ran};
+use crate::doomed::Doomed;
+use crate::resume::{WORK, killed_map, ran};
 
 /// Returns the status of each run of the place, the root first.
 fn statuses(place: &Place) -> Vec<String> {
@@ -47,4 +48,23 @@ fn no_run_of_a_tree_without_a_supervisor_ends_alone() {
         assert!(said.stderr.contains("ends the whole tree"), "{}", said.stderr);
     }
     assert_eq!(statuses(&place), before);
+}
+
+/// The record may be looked at while the supervisor lives, which is gone when it is asked.
+#[test]
+fn a_supervisor_that_dies_meanwhile_keeps_no_tree_from_being_cancelled() {
+    let place = Place::new();
+    place.file("in", "1\n2\n3\n4\n");
+    let words =
+        ["map", "--split", "lines:1", "--max-concurrent", "1", "in", "--", "sh", "-c", WORK];
+    let doomed = Doomed::start(place, &words);
+    doomed.freeze();
+    let cancel = doomed.place.command(&["cancel", "last"]).spawn();
+    let cancel = cancel.expect("the program was built for this test");
+    let place = doomed.kill();
+    let ended = cancel.wait_with_output().expect("the child cannot be waited for");
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    let open = |status: &String| !matches!(&**status, "completed" | "cancelled");
+    assert!(!statuses(&place).iter().any(open), "{:?}", statuses(&place));
+    place.run(&["audit", "last"]).expect_code(0);
 }

@@ -5,8 +5,8 @@ use std::fs;
 use offshoot_fake_model_api::{Reply, Rule, Usage};
 
 use crate::command::{Outcome, Place};
+use crate::doomed::Doomed;
 use crate::openai;
-use crate::resume::Doomed;
 
 /// Puts brackets around what it reads, so that the answer shows its own making: not associative on purpose.
 const BRACKETS: &str = "paste -sd- | sed 's/.*/(&)/'";

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use serde_json::Value;
 
 use crate::command::Place;
-use crate::resume::Doomed;
+use crate::doomed::Doomed;
 
 /// The labels of its trees and their states, the oldest first.
 const TREES: [(&str, &str); 5] = [

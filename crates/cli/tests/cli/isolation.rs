@@ -8,8 +8,8 @@ use offshoot_test_support::named_pipe;
 use serde_json::json;
 
 use crate::command::Place;
+use crate::doomed::Doomed;
 use crate::mcp::Client;
-use crate::resume::Doomed;
 
 /// A place that is a repository, whose data folder git ignores.
 pub(crate) fn repository() -> Place {
@@ -195,6 +195,20 @@ fn a_killed_tree_loses_nothing_and_leaves_no_worktree() {
     let patch = place.run(&["show", id, "--patch"]).expect_code(0).stdout().to_owned();
     assert!(patch.contains("+work"), "{patch}");
     place.run(&["audit", id]).expect_code(0);
+    check_untouched(&place);
+}
+
+#[test]
+fn a_killed_tree_that_is_cancelled_keeps_what_it_has_changed() {
+    let place = repository();
+    let script = "echo work > work; echo up > ../../../fifo; exec sleep 600";
+    let run = ["-q", "run", "--isolation", "worktree", "x", "--", "sh", "-c", script];
+    let place = Doomed::start(place, &run).kill();
+    place.run(&["cancel", "last"]).expect_code(0);
+    let patch = place.run(&["show", "last", "--patch"]).expect_code(0).stdout().to_owned();
+    assert!(patch.contains("+work"), "{patch}");
+    assert_eq!(git(&place, &["worktree", "list"]).lines().count(), 1);
+    place.run(&["audit", "last"]).expect_code(0);
     check_untouched(&place);
 }
 

@@ -22,6 +22,7 @@ mod delegate;
 mod delegation;
 mod disk;
 mod doctor;
+mod doomed;
 mod door;
 mod door_methods;
 mod dry_run;

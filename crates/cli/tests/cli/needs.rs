@@ -1,8 +1,8 @@
 //! Tasks that need each other, as users see them.
 
 use crate::command::{Place, Table};
+use crate::doomed::Doomed;
 use crate::door_methods::ask;
-use crate::resume::Doomed;
 
 /// A fetch, two that read what it said, and one that reads both.
 const DIAMOND: &str = r#"{"id":"report","needs":["left","right"],"task":"report"}

@@ -3,7 +3,8 @@
 use offshoot_test_support::named_pipe;
 
 use crate::command::{Outcome, Place};
-use crate::resume::{Doomed, ran};
+use crate::doomed::Doomed;
+use crate::resume::ran;
 
 /// Counts how often each line was worked on. The fourth hangs until the file `go` is there, after it has said so.
 const HANGS: &str = "read line; echo ran >> ran-$line; \

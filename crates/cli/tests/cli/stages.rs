@@ -3,7 +3,7 @@
 use offshoot_test_support::named_pipe;
 
 use crate::command::{Place, Table};
-use crate::resume::Doomed;
+use crate::doomed::Doomed;
 
 /// Notes which line it reads, and hands it on with a mark.
 const FIRST: &str = r#"read -r line; echo "1$line" >> ran; echo "<$line>""#;

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use offshoot_config::{AgentDefinition, Config, Valued};
 use offshoot_meter::PriceTable;
+use offshoot_model::CostKnowledge;
 use serde::Serialize;
 
 use super::openai::{OPENAI, options};
-use super::{is_metered, is_said_to_be_free, runtime_of};
+use super::{is_metered, runtime_of};
 
 /// A model that is asked behind a chat endpoint, and of which no price is known.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -24,7 +25,9 @@ pub struct UnpricedModel {
 /// Returns the models without a price that the configuration names for chat endpoints, each once.
 pub fn unpriced(config: &Config) -> Vec<UnpricedModel> {
     let Ok(options) = options(config) else { return Vec::new() };
-    if is_said_to_be_free(config, OPENAI.name) {
+    let settings = config.runtime(OPENAI.name);
+    let cost = settings.and_then(|settings| settings.cost.as_ref());
+    if cost.is_some_and(|cost| cost.value == CostKnowledge::None) {
         return Vec::new();
     }
     let is_metered = is_metered(config, OPENAI.name);

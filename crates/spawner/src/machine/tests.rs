@@ -218,7 +218,6 @@ fn a_clock_that_is_set_back_an_hour_breaks_nothing() {
     assert!(set_back > 100, "it was set back in {set_back} trees");
 }
 
-/// The record of a tree is enough to count again what the machine has counted.
 /// A tree that has lost its supervisor is ended at any moment of its life: nothing of it starts, and the record is proven.
 #[test]
 fn what_a_supervisor_has_left_is_cancelled_at_once() {
@@ -245,6 +244,7 @@ fn what_a_supervisor_has_left_is_cancelled_at_once() {
     assert!(alive > 500, "{alive} runs were alive");
 }
 
+/// The record of a tree is enough to count again what the machine has counted.
 fn assert_proven(world: &World, seed: u64) {
     let found = Audit::of(&world.ledger.events);
     assert_eq!(found.breaches, [], "seed {seed}");

@@ -9,7 +9,7 @@ use super::{exit_of, is_stopped};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::work::engine::Engine;
-use crate::work::larger_budget::{enough, option};
+use crate::work::larger_budget::larger;
 
 /// The pieces of a tree that have no answer.
 #[derive(Debug, Default)]
@@ -69,9 +69,7 @@ pub(crate) fn unanswered(
         let asked = asked.max()?;
         let accounts = audit.balance(root.run());
         let account = accounts.iter().find(|account| account.unit == unit)?;
-        let used = u64::try_from(account.used + account.overrun).unwrap_or(u64::MAX);
-        let each = used.checked_div((answered.len() + have_run) as u64).unwrap_or(0).max(asked);
-        Some(option(unit, enough(account.granted, used, each, failed.len())))
+        Some(larger(account, (answered.len() + have_run) as u64, asked, failed.len()))
     });
     Ok(Unanswered { exit, larger })
 }

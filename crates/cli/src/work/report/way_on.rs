@@ -9,7 +9,7 @@ use offshoot_spawner::FanAnswer;
 
 use super::super::engine::Engine;
 use super::super::interrupt::Interrupted;
-use super::super::larger_budget::{enough, option};
+use super::super::larger_budget::larger;
 use super::super::pieces::AnswerRules;
 use super::is_stopped;
 use crate::code::NoteCode;
@@ -217,13 +217,10 @@ pub(super) fn spent_budget(
 
 /// Returns the option with which a tree has enough for its pieces that have no answer. One of them has `asked` for so much.
 fn larger_budget(account: &Account, answer: &FanAnswer, asked: u64) -> String {
-    let Account { unit, granted, used, overrun, .. } = *account;
-    let used = u64::try_from(used + overrun).unwrap_or(u64::MAX);
     // Those that failed are counted with those that completed, since the others may fail as well. What was stopped may not have begun.
     let failed = answer.failed.iter().filter(|(code, _)| !is_stopped(code));
     let have_run = answer.completed + failed.map(|(_, count)| count).sum::<u32>();
-    let each = used.checked_div(have_run.into()).unwrap_or(0).max(asked);
-    option(unit, enough(granted, used, each, answer.missing() as usize))
+    larger(account, have_run.into(), asked, answer.missing() as usize)
 }
 
 /// Says what was granted and used of a budget that is used up.

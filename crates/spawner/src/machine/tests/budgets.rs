@@ -128,11 +128,7 @@ fn what_a_killed_piece_was_charged_says_nothing_about_others() {
         let used = balance.map(|balance| balance.used);
         assert_eq!(used, Some(510), "500, and 10 of the second attempt");
         assert_eq!(piece_size(&world), None);
-        let cost = world.record.iter().rev().find_map(|event| match &event.kind {
-            EventKind::Ended(ending) => Some(ending.cost),
-            _ => None,
-        });
-        let unknown = cost.map(|cost| cost.unknown_runs);
+        let unknown = world.last_ending().map(|ending| ending.cost.unknown_runs);
         assert_eq!(unknown, Some(1), "no budget of dollars was charged");
         let next = world.spawn_piece();
         assert_eq!(world.holding(), [next], "890 are left, and no piece is known to use 1,000");

@@ -191,13 +191,10 @@ fn held_too_long(other: Option<(u64, u64)>, last: (u64, u64)) -> Option<String> 
     world.step(Input::RequestRefused { run: piece, code, message });
     world.requests.clear();
     world.finish_because(piece, Reason::ExitCode { code: 1 });
-    world.record.iter().rev().find_map(|event| match &event.kind {
-        EventKind::Ended(ending) => match &ending.reason {
-            Reason::Budget { unit, .. } => Some(unit.clone()),
-            _ => None,
-        },
+    match &world.last_ending()?.reason {
+        Reason::Budget { unit, .. } => Some(unit.clone()),
         _ => None,
-    })
+    }
 }
 
 #[test]
@@ -257,10 +254,7 @@ fn a_request_that_waits_for_the_operator_in_vain_names_its_own_unit() {
         world.step(Input::RequestRefused { run: piece, code, message });
         world.requests.clear();
         world.finish_because(piece, Reason::ExitCode { code: 1 });
-        let ended = world.record.iter().rev().find_map(|event| match &event.kind {
-            EventKind::Ended(ending) => Some(ending.reason.clone()),
-            _ => None,
-        });
+        let ended = world.last_ending().map(|ending| ending.reason.clone());
         assert_eq!(
             ended,
             Some(Reason::Budget {
@@ -308,10 +302,7 @@ fn a_run_that_fails_over_an_answer_that_was_cut_failed_for_its_budget() {
         };
         world.step(Input::RequestOver(over));
         world.finish_because(piece, Reason::ExitCode { code: 1 });
-        let ended = world.record.iter().rev().find_map(|event| match &event.kind {
-            EventKind::Ended(ending) => Some(ending.reason.clone()),
-            _ => None,
-        });
+        let ended = world.last_ending().map(|ending| ending.reason.clone());
         let request = Some(RequestShortage { bound: left + 1, left });
         let expected = match is_cut {
             true => Reason::Budget { unit: "tokens".to_owned(), request },

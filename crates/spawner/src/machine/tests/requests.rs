@@ -205,10 +205,7 @@ fn at_the_cap_a_request_waits_for_more_budget_where_the_run_pauses_there() {
     world.ask_model(piece, 50_000);
     assert_eq!(held(&world), 2);
     world.finish_because(piece, Reason::ExitCode { code: 1 });
-    let ended = world.record.iter().rev().find_map(|event| match &event.kind {
-        EventKind::Ended(ending) => Some(ending.reason.clone()),
-        _ => None,
-    });
+    let ended = world.last_ending().map(|ending| ending.reason.clone());
     let request = Some(RequestShortage { bound: 50_000, left: 5_500 });
     assert_eq!(ended, Some(Reason::Budget { unit: "tokens".to_owned(), request }));
     // One that comes again with a smaller bound is told so at once.
@@ -265,13 +262,7 @@ fn a_session_that_gave_up_at_the_cap_waits_for_more_budget() {
 fn a_run_that_gives_up_at_its_budget_failed_for_its_budget() {
     let mut world = metered(1_000);
     let [piece, other, third] = [(); 3].map(|()| world.spawn_piece());
-    let ended = |world: &World| {
-        let reason = |event: &Event| match &event.kind {
-            EventKind::Ended(ending) => Some(ending.reason.clone()),
-            _ => None,
-        };
-        world.record.iter().rev().find_map(reason)
-    };
+    let ended = |world: &World| world.last_ending().map(|ending| ending.reason.clone());
     world.ask_model(piece, 5_000);
     world.finish_because(piece, Reason::ExitCode { code: 1 });
     let request = Some(RequestShortage { bound: 5_000, left: 500 });

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use offshoot_config::Config;
 use offshoot_model::{
-    Account, AgentId, CostKnowledge, Event, EventKind, OnNeedFailed, Payload, RefusalCode, RootId,
-    RunId, RunStatus, SpawnRequest, Timestamp, TokenCount, Usage,
+    Account, AgentId, CostKnowledge, Ending, Event, EventKind, OnNeedFailed, Payload, RefusalCode,
+    RootId, RunId, RunStatus, SpawnRequest, Timestamp, TokenCount, Usage,
 };
 use offshoot_policy::{Fallback, RuntimeFacts};
 use offshoot_runtime::Stop;
@@ -309,6 +309,14 @@ impl World {
             .filter(is_breaker)
             .map(EventKind::text)
             .collect()
+    }
+
+    /// The last end on record.
+    pub(super) fn last_ending(&self) -> Option<&Ending> {
+        self.record.iter().rev().find_map(|event| match &event.kind {
+            EventKind::Ended(ending) => Some(&**ending),
+            _ => None,
+        })
     }
 
     pub(super) fn id(&self, run: RunIndex) -> RunId {
