@@ -21,7 +21,7 @@ fn a_tree_without_a_supervisor_is_cancelled_and_nothing_of_it_starts() {
     assert!(said.stderr.contains("1 tree has lost its supervisor"), "{}", said.stderr);
     // Of its exit code nothing is said: supervisors of other tests are seen too.
     let doctor = place.run(&["doctor"]);
-    assert!(doctor.stdout().contains("1 of them has lost its supervisor"), "{}", doctor.stdout());
+    assert!(doctor.stdout().contains("; 1 tree has lost its supervisor"), "{}", doctor.stdout());
     let said = place.run(&["cancel", "last"]).expect_code(0);
     assert!(said.stderr.contains("and nothing was started"), "{}", said.stderr);
     assert_eq!([1, 2, 3, 4].map(|line| ran(&place, line)), before);

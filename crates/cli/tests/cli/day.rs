@@ -39,6 +39,14 @@ fn holds(place: &Place, budget: [&str; 2]) -> (Command, Child) {
     (command, child)
 }
 
+/// Kills a supervisor, and waits until nothing that it held is held.
+fn kill(place: &Place, mut supervisor: Child) {
+    let pid = supervisor.id();
+    supervisor.kill().expect("it was not waited for");
+    supervisor.wait().expect("the child cannot be waited for");
+    place.locks_of(pid).wait();
+}
+
 fn ends(place: &Place, (command, child): (Command, Child)) -> Outcome {
     fs::write(place.path().join("pipe"), "go\n").expect("it is read");
     place.finish(child, &command, &[]).expect_code(0)
@@ -137,11 +145,8 @@ fn a_tree_that_nothing_bounds_is_not_opened() {
 fn what_a_killed_tree_had_reserved_is_spent_until_it_goes_on() {
     let one = user("usdPerDay = 5");
     let other = neighbour(&one);
-    let (_, mut child) = holds(&one, ["--budget-usd", "3"]);
-    let pid = child.id();
-    child.kill().expect("it was not waited for");
-    child.wait().expect("the child cannot be waited for");
-    one.locks_of(pid).wait();
+    let (_, child) = holds(&one, ["--budget-usd", "3"]);
+    kill(&one, child);
     refused(run(&other, &["--budget-usd", "3"]), "$3.00 of it spent or reserved", "--budget-usd 2");
     run(&other, &["--budget-usd", "2"]).expect_code(0);
     let mut resume = one.command(&["-q", "resume", "last"]);
@@ -155,11 +160,8 @@ fn what_a_killed_tree_had_reserved_is_spent_until_it_goes_on() {
 fn what_a_killed_tree_had_reserved_is_free_once_it_is_cancelled() {
     let one = user("usdPerDay = 5");
     let other = neighbour(&one);
-    let (_, mut child) = holds(&one, ["--budget-usd", "3"]);
-    let pid = child.id();
-    child.kill().expect("it was not waited for");
-    child.wait().expect("the child cannot be waited for");
-    one.locks_of(pid).wait();
+    let (_, child) = holds(&one, ["--budget-usd", "3"]);
+    kill(&one, child);
     refused(run(&other, &["--budget-usd", "3"]), "$3.00 of it spent or reserved", "");
     for _ in 0..2 {
         // The second time nothing changes.
@@ -186,12 +188,9 @@ fn a_budget_is_raised_by_what_the_day_has_left() {
 fn a_raise_of_a_piece_is_reserved_when_its_tree_goes_on() {
     let one = user("usdPerDay = 5");
     let other = neighbour(&one);
-    let (_, mut child) = holds(&one, ["--budget-usd", "2"]);
+    let (_, child) = holds(&one, ["--budget-usd", "2"]);
     one.run(&["budget", "in:1", "--add", "1"]).expect_code(0);
-    let pid = child.id();
-    child.kill().expect("it was not waited for");
-    child.wait().expect("the child cannot be waited for");
-    one.locks_of(pid).wait();
+    kill(&one, child);
     let mut resume = one.command(&["-q", "resume", "last"]);
     let child = resume.spawn().expect("the program was built for this test");
     followed_until(&one, "  reopened  ");

@@ -108,4 +108,45 @@ mod tests {
         share.take(HostGrant { more: 0, due: 1, claim: 2 });
         assert!(share.is_answered());
     }
+
+    #[test]
+    fn what_is_claimed_is_asked_for_until_the_host_has_answered() {
+        let mut share = Share::default();
+        assert!(!share.asks() && !share.is_known(), "nothing was claimed");
+        share.claim(0, 2);
+        assert!(share.asks() && !share.is_known());
+        share.take(HostGrant { more: 1, due: 2, claim: 1 });
+        assert!(!share.asks() && share.is_known(), "there is no second slot");
+        share.claim(1, 3);
+        assert!(share.asks(), "more is claimed than was given");
+        share.claim(1, 1);
+        assert!(!share.asks(), "as much is claimed as was given");
+    }
+
+    #[test]
+    fn a_share_is_settled_that_holds_what_it_was_given_and_claims_no_more() {
+        let mut share = Share::default();
+        assert!(share.is_settled(0));
+        share.claim(0, 1);
+        share.take(HostGrant { more: 1, due: 1, claim: 1 });
+        assert!(share.is_settled(1));
+        assert!(!share.is_settled(0), "no run holds the slot");
+        share.claim(1, 2);
+        assert!(!share.is_settled(1), "another one is claimed");
+        share.claim(1, 1);
+        share.give_back(1);
+        assert!(!share.is_settled(1) && !share.is_settled(0), "one goes back");
+    }
+
+    #[test]
+    fn what_was_claimed_is_claimed_again_with_what_is_held() {
+        let mut share = Share::default();
+        share.claim(0, 3);
+        share.take(HostGrant { more: 1, due: 3, claim: 1 });
+        assert_eq!(share.claim_again(0), None, "it was claimed already");
+        let again = HostClaim { number: 2, back: 0, debt: 1, wants: 3 };
+        assert_eq!(share.claim_again(2), Some(again), "two runs hold the one slot");
+        let more = HostClaim { number: 3, back: 0, debt: 3, wants: 4 };
+        assert_eq!(share.claim_again(4), Some(more));
+    }
 }

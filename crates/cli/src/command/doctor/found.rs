@@ -184,6 +184,7 @@ impl DataFolder {
         let Self { path, trees, abandoned, error, free_bytes, is_writable } = self;
         let trees = match (trees, error) {
             (_, Some(error)) => format!("cannot be read: {error}"),
+            (Some(1), None) => "1 tree".to_owned(),
             (Some(trees), None) => format!("{} trees", number::count(*trees)),
             (None, None) => "nothing recorded yet".to_owned(),
         };
@@ -191,8 +192,8 @@ impl DataFolder {
         let may_write = if *is_writable { "" } else { ", which cannot be written to" };
         let lost = match abandoned {
             0 => String::new(),
-            1 => "; 1 of them has lost its supervisor: `offshoot resume RUN` goes on with it, `offshoot cancel RUN` ends it".to_owned(),
-            many => format!("; {many} of them have lost their supervisor: `offshoot resume RUN` goes on with one, `offshoot cancel RUN` ends one"),
+            1 => "; 1 tree has lost its supervisor: `offshoot resume RUN` goes on with it, `offshoot cancel RUN` ends it".to_owned(),
+            many => format!("; {many} trees have lost their supervisor: `offshoot resume RUN` goes on with one, `offshoot cancel RUN` ends one"),
         };
         format!(
             "data folder: {}: {trees}{}{may_write}{lost}",

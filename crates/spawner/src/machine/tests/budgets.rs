@@ -34,6 +34,17 @@ fn pieces_divide_what_is_left_less_what_is_kept() {
 }
 
 #[test]
+fn a_session_is_told_what_is_left_of_its_budget() {
+    let mut world = world(1000);
+    let piece = world.spawn_piece();
+    let left = |world: &World| world.machine.session(piece).expect("it lives").left.tokens;
+    let all = granted(&world, piece).expect("it has a budget");
+    assert_eq!(left(&world), Some(all));
+    world.use_tokens(piece, 100);
+    assert_eq!(left(&world), Some(all - 100));
+}
+
+#[test]
 fn what_a_piece_asks_for_goes_off_first() {
     let mut world = world(1000);
     let asks = |tokens| SpawnRequest {
@@ -62,6 +73,44 @@ fn what_costs_nothing_and_asks_for_nothing_below_itself_gets_no_part() {
     world.machine.divide(world.now, RunIndex::ROOT, wanted.collect());
     let tokens = |request: &SpawnRequest| request.budget.and_then(|budget| budget.tokens);
     assert_eq!(requests.each_ref().map(tokens), [None, Some(400), Some(400)]);
+}
+
+/// A tree without a budget in dollars, whose paid runs may cost five dollars by default.
+#[test]
+fn what_a_tree_may_cost_by_default_is_divided_too() {
+    const DOLLAR: u64 = 1_000_000;
+    let default_usd = Some(MicroUsd::from_micros(5 * DOLLAR));
+    for budget_tokens in [None, Some(1_000)] {
+        let world = World::quiet(Limits { budget_tokens, ..Limits::default() });
+        let cost = CostKnowledge::Reported;
+        let paid = RuntimeFacts { default_usd, cost, ..(*world.facts).clone() };
+        let free = RuntimeFacts { cost: CostKnowledge::None, ..paid.clone() };
+        let unknown = RuntimeFacts { cost: CostKnowledge::Unknown, ..paid.clone() };
+        let request = |(number, micros): (u32, Option<u64>)| {
+            let usd = micros.map(MicroUsd::from_micros);
+            let budget = usd.map(|usd| BudgetRequest { tokens: None, usd: Some(usd) });
+            let task = format!("part {number}").into();
+            SpawnRequest { task, budget, ..SpawnRequest::default() }
+        };
+        let asked = [Some(DOLLAR), Some(2 * DOLLAR), None, None, None];
+        let mut requests: Vec<_> = (0..).zip(asked).map(request).collect();
+        let facts = [&free, &paid, &paid, &paid, &free];
+        let (origin, of) = (Origin::Agent, RunIndex::ROOT);
+        let wanted = requests.iter_mut().zip(facts);
+        let wanted = wanted.map(|(request, facts)| (request, origin, facts));
+        world.machine.divide(world.now, of, wanted.collect());
+        let usd = |request: &SpawnRequest| Some(request.budget?.usd?.as_micros());
+        let usd: Vec<_> = requests.iter().map(usd).collect();
+        // Of what those that name an amount leave, a fifth is kept.
+        let part = Some(2 * DOLLAR * 4 / 5 / 2);
+        assert_eq!(usd, [Some(DOLLAR), Some(2 * DOLLAR), part, part, None], "{budget_tokens:?}");
+        let mut requests = [(5, None), (6, None)].map(request);
+        let [one, other] = &mut requests;
+        let wanted = vec![(one, origin, &unknown), (other, origin, &free)];
+        world.machine.divide(world.now, of, wanted);
+        let given = requests.map(|request| request.budget.and_then(|budget| budget.usd));
+        assert_eq!(given, [None, None], "none of them has dollars by default");
+    }
 }
 
 /// A tree whose pieces draw from one pool.

@@ -283,6 +283,13 @@ fn an_answer_of_a_model_shows_that_what_was_brought_before_its_request_is_known(
         answered(world);
     });
     assert_eq!(later, 0);
+    // One without an answer shows nothing.
+    let later = again_after(limits, |world, run| {
+        world.ask_model(run, 10);
+        let request = *world.requests.keys().next().expect("it is open");
+        world.end_request(request, RequestEnding::NotSent, 0);
+    });
+    assert_eq!(later, 1);
     let mut world = World::quiet(Limits { resumes: true, ..limits });
     let (parent, child) = world.family();
     world.ask_model(parent, 10);
