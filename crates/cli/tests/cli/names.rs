@@ -204,7 +204,7 @@ fn the_list_of_runs_that_may_be_meant_has_the_status_of_each() {
         assert!(shown.stderr.contains(hint), "{}", shown.text());
     }
     let late = place.run(&["pause", "last"]).expect_code(2).stderr;
-    assert!(late.contains("`offshoot resume RUN` goes on with it"), "{late}");
+    assert!(late.contains("goes on with it, and `offshoot cancel` of its root ends it"), "{late}");
     for (label, status) in [("in:1", "  lost  "), ("in:2", "  queued  ")] {
         let ambiguous = place.run(&["cancel", label]).expect_code(2).stderr;
         assert_eq!(ambiguous.matches(status).count(), 2, "{ambiguous}");
