@@ -6,7 +6,7 @@ use std::sync::Arc;
 use indexmap::{IndexMap, IndexSet};
 use offshoot_config::{Config, RuntimeFallback};
 use offshoot_host::runtimes::{
-    BuiltInRuntime, CheckRequest, CheckedRuntime, EXEC, check_meter, is_metered, is_said_to_be_free,
+    BuiltInRuntime, CheckRequest, CheckedRuntime, EXEC, check_meter, is_said_to_be_free,
 };
 use offshoot_host::{HostError, Plugins};
 use offshoot_model::{AgentId, BudgetGrant, Grant, SpawnRequest};
@@ -81,8 +81,30 @@ impl<'a> Programs<'a> {
 
     /// Finds what would be started.
     pub(super) fn find(&mut self, run: &Run<'_>) -> Result<Arc<[String]>, Failure> {
+        let &Run { agent, runtime, folder, .. } = run;
+        let CheckedRuntime { command, cost } = self.check(run)?;
+        // No model stands in for a program of the operator's.
+        let is_free = cost == CostKnowledge::None || is_said_to_be_free(self.config, runtime);
+        if is_free && runtime != EXEC.name {
+            for other in self.config.runtime_fallbacks(agent) {
+                if self.costs_dollars(&other, agent, folder) {
+                    self.fallbacks.insert(other.runtime.into());
+                }
+            }
+        }
+        let known = self.costs.entry(runtime.into()).or_insert(cost);
+        if *known == CostKnowledge::None {
+            *known = cost;
+        }
+        Ok(command)
+    }
+}
+
+impl Programs<'_> {
+    /// Checks that a run can be started, and returns what it would start.
+    fn check(&mut self, run: &Run<'_>) -> Result<CheckedRuntime, Failure> {
         let &Run { agent, runtime, folder, command, plain, chosen, .. } = run;
-        let CheckedRuntime { command, cost } = match BuiltInRuntime::of(runtime) {
+        Ok(match BuiltInRuntime::of(runtime) {
             Some(built_in) => {
                 let environment = &self.cx.environment.of_host();
                 let config = self.config;
@@ -125,60 +147,20 @@ impl<'a> Programs<'a> {
                     cost,
                 }
             }
-        };
-        // No model stands in for a program of the operator's.
-        let is_free = cost == CostKnowledge::None || is_said_to_be_free(self.config, runtime);
-        if is_free && runtime != EXEC.name {
-            for other in self.config.runtime_fallbacks(agent) {
-                if self.costs_dollars(&other, agent, folder) {
-                    self.fallbacks.insert(other.runtime.into());
-                }
-            }
-        }
-        let known = self.costs.entry(runtime.into()).or_insert(cost);
-        if *known == CostKnowledge::None {
-            *known = cost;
-        }
-        Ok(command)
+        })
     }
-}
 
-impl Programs<'_> {
     /// Returns whether runs on a runtime that takes others over cost an amount that will be known. One that cannot be used takes nothing over.
     fn costs_dollars(&mut self, other: &RuntimeFallback, agent: &AgentId, folder: &Path) -> bool {
         let RuntimeFallback { runtime, model } = other;
         if is_said_to_be_free(self.config, runtime) {
             return false;
         }
-        let (config, environment) = (self.config, &self.cx.environment.of_host());
-        let cost = match BuiltInRuntime::of(runtime) {
-            Some(built_in) => {
-                let (command, plain, launch) = (&[], false, None);
-                let model = model.as_deref();
-                let request = CheckRequest {
-                    config,
-                    environment,
-                    agent,
-                    folder,
-                    command,
-                    plain,
-                    model,
-                    launch,
-                };
-                built_in.check(&request).ok().map(|checked| checked.cost)
-            }
-            None if self.dry_run => None,
-            None => {
-                let plugin = find_plugin(&self.plugins, runtime).ok();
-                let plugin =
-                    plugin.and_then(|plugin| self.plugins.load_runtime(runtime, &plugin).ok());
-                plugin.map(|plugin| match is_metered(config, runtime) {
-                    true => CostKnowledge::Metered,
-                    false => plugin.abilities().cost,
-                })
-            }
-        };
-        cost.is_some_and(|cost| !matches!(cost, CostKnowledge::None | CostKnowledge::Unknown))
+        let (command, plain, chosen) = (&[][..], false, true);
+        let (model, thinking) = (model.as_deref(), None);
+        let run = Run { agent, runtime, folder, command, plain, chosen, model, thinking };
+        let cost = self.check(&run).map(|checked| checked.cost);
+        cost.is_ok_and(|cost| !matches!(cost, CostKnowledge::None | CostKnowledge::Unknown))
     }
 }
 
