@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use offshoot_audit::Unit;
 use offshoot_display::number;
-use offshoot_model::{MicroUsd, Node};
+use offshoot_model::{MicroUsd, Node, RootId};
 
 use crate::code::NoteCode;
 use crate::failure::Failure;
@@ -41,31 +41,41 @@ pub(crate) fn nothing_yet(cx: &Invocation) -> String {
     format!("nothing has run here yet: nothing is recorded in {}", cx.data_folder().display())
 }
 
-/// Says how to go on with trees of which a supervisor was killed, where runs of them are shown. No command goes on with a tree of
-/// `offshoot mcp`, which has no plan.
-pub(crate) fn point_to_resume<'a>(
+/// Says how to go on with trees that have lost their supervisor, and how to end them, where runs of them are shown.
+pub(crate) fn point_to_lost_trees<'a>(
     record: &Record,
     roots: impl Iterator<Item = &'a Node>,
     cx: &Invocation,
 ) -> Result<(), Failure> {
-    let mut lost = BTreeSet::new();
-    for root in roots.filter(|node| node.is_without_supervisor() && node.parent.is_none()) {
-        let admitted = record.store().admitted(root.root, root.run)?;
-        lost.extend(admitted.filter(|admitted| admitted.plan.is_some()).map(|_| root.root));
+    let lost = roots.filter(|node| node.is_without_supervisor() && node.parent.is_none());
+    let lost = lost.map(|node| node.root).collect::<BTreeSet<_>>();
+    if let Some(hint) = lost_trees(record, &lost.into_iter().collect::<Vec<_>>())? {
+        cx.output.hint(NoteCode::WithoutSupervisor, hint);
     }
-    let hint = match (lost.first(), lost.len()) {
-        (None, _) => return Ok(()),
-        (Some(root), 1) => {
-            format!("a tree has no supervisor any more: `offshoot resume {root}` goes on with it")
-        }
-        (Some(_), many) => {
-            format!(
-                "{many} trees have no supervisor any more: `offshoot resume RUN` goes on with one"
-            )
-        }
-    };
-    cx.output.hint(NoteCode::WithoutSupervisor, hint);
     Ok(())
+}
+
+/// Tells of trees that have lost their supervisor what can be done; nothing where there is none. No command goes on with a tree of
+/// `offshoot mcp`, which has no plan.
+pub(crate) fn lost_trees(record: &Record, lost: &[RootId]) -> Result<Option<String>, Failure> {
+    Ok(match lost {
+        [] => None,
+        [root] => {
+            let admitted = record.store().admitted(*root, root.run())?;
+            Some(match admitted.is_some_and(|admitted| admitted.plan.is_some()) {
+                true => format!(
+                    "1 tree has lost its supervisor: `offshoot resume {root}` goes on with it, `offshoot cancel {root}` ends it"
+                ),
+                false => {
+                    format!("1 tree has lost its supervisor: `offshoot cancel {root}` ends it")
+                }
+            })
+        }
+        many => Some(format!(
+            "{} trees have lost their supervisor: `offshoot resume RUN` goes on with one, `offshoot cancel RUN` ends one",
+            many.len()
+        )),
+    })
 }
 
 /// `340 tokens` or `$0.13`: an amount of a budget.

@@ -137,7 +137,7 @@ pub(crate) fn run(arguments: &ListArguments, cx: &Invocation) -> Result<Exit, Fa
         listing::keep(record, nodes.iter().map(|node| node.run));
         cx.output.painted(|out| writeln!(out, "{list}"))?;
         let roots = nodes.iter().filter_map(|node| tree.get(node.root.run()));
-        wording::point_to_resume(record, roots, cx)?;
+        wording::point_to_lost_trees(record, roots, cx)?;
     }
     Ok(exit)
 }

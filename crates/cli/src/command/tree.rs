@@ -135,7 +135,7 @@ fn print(
     cx.output.painted(|out| writeln!(out, "{text}"))?;
     if let Some(record) = record {
         let roots = tops.into_iter().filter_map(|top| tree.get(top.root.run()));
-        wording::point_to_resume(record, roots, cx)?;
+        wording::point_to_lost_trees(record, roots, cx)?;
     }
     Ok(())
 }

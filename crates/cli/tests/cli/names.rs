@@ -195,12 +195,12 @@ fn the_list_of_runs_that_may_be_meant_has_the_status_of_each() {
     for view in ["list", "tree"] {
         let shown = place.run(&[view]).expect_code(0);
         assert!(shown.stdout().contains("≥ "), "{}", shown.text());
-        let hint = "2 trees have no supervisor any more: `offshoot resume RUN` goes on with one";
+        let hint = "2 trees have lost their supervisor: `offshoot resume RUN` goes on with one";
         assert!(shown.stderr.contains(hint), "{}", shown.text());
         let of_one =
             if view == "list" { &["list", "--tree", "last"][..] } else { &["tree", "last"] };
         let shown = place.run(of_one).expect_code(0);
-        let hint = "a tree has no supervisor any more: `offshoot resume ";
+        let hint = "1 tree has lost its supervisor: `offshoot resume ";
         assert!(shown.stderr.contains(hint), "{}", shown.text());
     }
     let late = place.run(&["pause", "last"]).expect_code(2).stderr;

@@ -21,6 +21,7 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::load;
 use crate::record::Record;
+use crate::wording;
 use crate::work::engine::block_on;
 
 /// A program that runs agents, or that runs with isolation need.
@@ -108,7 +109,10 @@ struct DataFolder {
     /// The number of trees; none where nothing is recorded yet.
     trees: Option<u64>,
     /// The number of trees that have lost their supervisor and are not over.
-    abandoned: u64,
+    abandoned: usize,
+    /// The sentence about those trees.
+    #[serde(skip)]
+    lost: Option<String>,
     /// The reason why the record cannot be read.
     error: Option<String>,
     /// The bytes that are free there.
@@ -181,7 +185,7 @@ impl FoundProgram {
 
 impl DataFolder {
     fn line(&self) -> String {
-        let Self { path, trees, abandoned, error, free_bytes, is_writable } = self;
+        let Self { path, trees, abandoned: _, lost, error, free_bytes, is_writable } = self;
         let trees = match (trees, error) {
             (_, Some(error)) => format!("cannot be read: {error}"),
             (Some(1), None) => "1 tree".to_owned(),
@@ -190,11 +194,7 @@ impl DataFolder {
         };
         let free = free_bytes.map(|free| format!(", {} free", number::bytes(free)));
         let may_write = if *is_writable { "" } else { ", which cannot be written to" };
-        let lost = match abandoned {
-            0 => String::new(),
-            1 => "; 1 tree has lost its supervisor: `offshoot resume RUN` goes on with it, `offshoot cancel RUN` ends it".to_owned(),
-            many => format!("; {many} trees have lost their supervisor: `offshoot resume RUN` goes on with one, `offshoot cancel RUN` ends one"),
-        };
+        let lost = lost.as_ref().map(|lost| format!("; {lost}")).unwrap_or_default();
         format!(
             "data folder: {}: {trees}{}{may_write}{lost}",
             path.display(),
@@ -282,14 +282,18 @@ fn data_folder(cx: &Invocation) -> DataFolder {
     let there = path.ancestors().find(|folder| folder.is_dir()).unwrap_or(&path);
     let free = statvfs(there).map(|found| found.f_bavail.saturating_mul(found.f_frsize));
     let is_writable = access(there, Access::WRITE_OK).is_ok();
-    let counted = |record: Record| -> Result<_, Failure> {
-        Ok((record.summaries()?.len() as u64, record.abandoned()?.len() as u64))
+    let read = |record: Record| -> Result<_, Failure> {
+        let abandoned = record.abandoned()?;
+        let lost = wording::lost_trees(&record, &abandoned)?;
+        Ok((record.summaries()?.len() as u64, abandoned.len(), lost))
     };
-    let counted = Record::open(cx).and_then(|record| record.map(counted).transpose());
-    let (counted, error) = match counted {
-        Ok(counted) => (counted, None),
+    let (found, error) = match Record::open(cx).and_then(|record| record.map(read).transpose()) {
+        Ok(found) => (found, None),
         Err(failure) => (None, Some(failure.to_string())),
     };
-    let (trees, abandoned) = (counted.map(|(trees, _)| trees), counted.map_or(0, |(_, lost)| lost));
-    DataFolder { trees, abandoned, error, free_bytes: free.ok(), is_writable, path }
+    let (trees, abandoned, lost) = match found {
+        Some((trees, abandoned, lost)) => (Some(trees), abandoned, lost),
+        None => (None, 0, None),
+    };
+    DataFolder { trees, abandoned, lost, error, free_bytes: free.ok(), is_writable, path }
 }
