@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use offshoot_model::{RunId, Timestamp};
+use rustix::time::{ClockId, clock_gettime};
 use uuid::Uuid;
 
 /// Source of time and of new ids for the engine.
@@ -17,7 +18,7 @@ pub trait Clock: Send + Sync + 'static {
 }
 
 /// The machine's clock and random source. The wall is asked once; from then on time only passes, so that a clock that is
-/// set back or forward while a tree runs moves no time limit.
+/// set back or forward while a tree runs moves no time limit. The time in which the computer sleeps passes too.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
@@ -55,9 +56,9 @@ impl Clock for Onward {
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        static BEGUN: LazyLock<(Timestamp, Instant)> = LazyLock::new(begin);
+        static BEGUN: LazyLock<(Timestamp, Duration)> = LazyLock::new(begin);
         let (wall, begun) = *BEGUN;
-        wall.plus(begun.elapsed())
+        wall.plus(since_boot().saturating_sub(begun))
     }
 
     fn mint(&self) -> RunId {
@@ -68,12 +69,18 @@ impl Clock for SystemClock {
     }
 }
 
-/// Returns the time of the wall, and the instant at which it was read.
+/// Returns the time of the wall, and the time since boot at which it was read.
 #[expect(clippy::disallowed_methods, reason = "this is the door through which time comes in")]
-fn begin() -> (Timestamp, Instant) {
-    let (now, begun) = (std::time::SystemTime::now(), Instant::now());
+fn begin() -> (Timestamp, Duration) {
+    let (now, begun) = (std::time::SystemTime::now(), since_boot());
     let since = now.duration_since(std::time::UNIX_EPOCH).unwrap_or(Duration::ZERO);
     (Timestamp::from_micros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX)), begun)
+}
+
+/// Returns the time since boot. `Instant` stands still while the computer sleeps: a tree that is open over a night would count for the
+/// day before, and wait too long for a reset.
+fn since_boot() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default()
 }
 
 /// Makes UUIDs of version 7 that grow from one to the next within this process: the time down to a 4096th of a

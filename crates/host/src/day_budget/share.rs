@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use offshoot_model::{BudgetGrant, Cost, EventKind, MicroUsd, RootId, Timestamp, Tree, Usage};
 use offshoot_spawner::{Clock, EventStream, Session, SystemClock};
@@ -11,6 +12,9 @@ use parking_lot::Mutex;
 
 use super::local_day::{local_day, until_midnight};
 use super::{Amounts, DayBudget, DayError, Written, add, amounts};
+
+/// The longest wait for an event before the day is looked at again. Timers of tokio stand still while the computer sleeps.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// The share of one tree.
 #[derive(Debug)]
@@ -117,14 +121,13 @@ impl DayShare {
     pub(crate) async fn follow(self: Arc<Self>, root: RootId, mut events: EventStream) {
         let (mut usage, mut cost, mut is_over) = (Usage::default(), Cost::NONE, false);
         loop {
-            let today = until_midnight(SystemClock.now());
+            let today = until_midnight(SystemClock.now()).min(LONGEST_WAIT);
             let Ok(event) = tokio::time::timeout(today, events.next()).await else {
                 self.lives_on(SystemClock.now());
                 continue;
             };
             let Some(event) = event else { break };
             let Ok(event) = event else { return };
-            // The timer rests while the computer sleeps.
             self.lives_on(event.at);
             match &event.kind {
                 EventKind::Ended(ending) => {

@@ -1,11 +1,15 @@
 //! The sleep that turns the machine's timers into real time.
 
 use std::pin::Pin;
+use std::time::Duration;
 
 use offshoot_model::Timestamp;
 use tokio::time::Sleep;
 
 use crate::tree_context::TreeContext;
+
+/// The longest sleep. Timers of tokio stand still while the computer sleeps, and the clock of a tree does not.
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// One sleep, kept from one wait to the next: timers are set and taken back with every run, and nearly none of them is
 /// ever reached. Set again only for an earlier moment, so that it may ring too early; the caller looks at the
@@ -25,7 +29,7 @@ impl Alarm {
                     clippy::disallowed_methods,
                     reason = "the one place where the machine's timers become real time"
                 )]
-                let sleep = tokio::time::sleep(left);
+                let sleep = tokio::time::sleep(left.min(LONGEST));
                 (moment, Box::pin(sleep))
             }
         };
