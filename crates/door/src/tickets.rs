@@ -57,22 +57,27 @@ impl Tickets {
     /// A run has started: in this process, or in none of its own.
     pub fn started(&mut self, run: RunId, process: Option<ProcessIdentity>) {
         let Some(entry) = self.entries.get_mut(&run) else { return };
-        if let Start::Process(earlier) = entry.start {
-            self.processes.remove(&earlier.pid);
+        let start = process.map_or(Start::Inside, Start::Process);
+        let earlier = std::mem::replace(&mut entry.start, start);
+        self.forget(run, earlier);
+        if let Some(process) = process {
+            self.processes.insert(process.pid, (process.start_time, run));
         }
-        entry.start = match process {
-            Some(process) => {
-                self.processes.insert(process.pid, (process.start_time, run));
-                Start::Process(process)
-            }
-            None => Start::Inside,
-        };
+    }
+
+    /// Forgets the process of a run, unless another run has that number by now.
+    fn forget(&mut self, run: RunId, start: Start) {
+        if let Start::Process(process) = start
+            && self.processes.get(&process.pid).is_some_and(|(_, owner)| *owner == run)
+        {
+            self.processes.remove(&process.pid);
+        }
     }
 
     /// A run is over: its ticket is worth nothing any more.
     pub fn ended(&mut self, run: RunId) {
-        if let Some(Entry { start: Start::Process(process), .. }) = self.entries.remove(&run) {
-            self.processes.remove(&process.pid);
+        if let Some(entry) = self.entries.remove(&run) {
+            self.forget(run, entry.start);
         }
     }
 
@@ -186,6 +191,24 @@ mod tests {
 
     fn process(pid: u32, start_time: u64) -> ProcessIdentity {
         ProcessIdentity::new(pid, start_time)
+    }
+
+    /// A session ends its process while it waits, and the system gives the number to another run.
+    #[test]
+    fn a_number_that_another_run_has_by_now_stays_with_that_one() {
+        let mut tickets = Tickets::default();
+        let (first, second) = (process(7, 100), process(7, 200));
+        for at in [1, 2] {
+            tickets.admit(run(at), Ticket::mint().unwrap());
+        }
+        tickets.started(run(1), Some(first));
+        tickets.started(run(2), Some(second));
+        tickets.started(run(1), Some(process(8, 300)));
+        assert_eq!(tickets.of_process(second), Some(run(2)));
+        tickets.started(run(1), Some(second));
+        tickets.started(run(2), Some(second));
+        tickets.ended(run(1));
+        assert_eq!(tickets.of_process(second), Some(run(2)));
     }
 
     #[test]
