@@ -42,6 +42,9 @@ pub const LEAST_OUTPUT_TOKENS: u64 = 1_024;
 /// Tokens that a model can read, where its price does not say it: more than any that is sold by tokens.
 const WINDOW_TOKENS: u64 = 2_000_000;
 
+/// Tokens that a model can read where a request asks for its longest context, by the name of the beta of the Messages API: `context-1m-…`.
+const LONG_WINDOW_TOKENS: u64 = 1_000_000;
+
 impl Bound {
     /// The tokens of both.
     pub fn tokens(&self) -> u64 {
@@ -58,14 +61,14 @@ impl Bound {
 
     /// The bound of a request whose answer has at most `limit` tokens.
     pub fn of(request: &Request, known: &Known, price: Option<&ModelPrice>, limit: u64) -> Self {
-        let window = window(price);
+        let window = window(request, price);
         Self::with_input(request, known.bound(&request.model, &request.parts, window), price, limit)
     }
 
     /// The bound, where the provider has counted the tokens of the request. What it says is near, and a margin is added.
     pub fn counted(request: &Request, tokens: u64, price: Option<&ModelPrice>, limit: u64) -> Self {
         let margin = tokens / 20 + 500;
-        Self::with_input(request, tokens.saturating_add(margin).min(window(price)), price, limit)
+        Self::with_input(request, tokens.saturating_add(margin), price, limit)
     }
 
     fn with_input(request: &Request, input: u64, price: Option<&ModelPrice>, limit: u64) -> Self {
@@ -78,7 +81,7 @@ impl Bound {
         };
         // With each use of a tool the model reads all again, and what the tool found.
         let input = if rounds > 0 {
-            input.saturating_add(window(price).saturating_mul(rounds))
+            input.saturating_add(window(request, price).saturating_mul(rounds))
         } else {
             input
         };
@@ -115,8 +118,12 @@ impl Bound {
     }
 }
 
-fn window(price: Option<&ModelPrice>) -> u64 {
-    price.and_then(|price| price.context_window).unwrap_or(WINDOW_TOKENS)
+fn window(request: &Request, price: Option<&ModelPrice>) -> u64 {
+    match price.and_then(|price| price.context_window) {
+        Some(window) if request.is_long => window.max(LONG_WINDOW_TOKENS),
+        Some(window) => window,
+        None => WINDOW_TOKENS,
+    }
 }
 
 /// Returns the dearest way in which a request can be served.
@@ -210,6 +217,18 @@ mod tests {
         ] {
             assert_eq!(dollars(more, &tiers, 0), Some(usd(expected)), "{more}");
         }
+    }
+
+    #[test]
+    fn the_longest_context_is_wider_than_the_price_says() {
+        let price = ModelPrice { context_window: Some(200_000), ..price() };
+        let text = "x".repeat(300_000);
+        let asked = request(&format!(r#","system":"{text}""#));
+        let input = |asked: &Request| Bound::of(asked, &Known::default(), Some(&price), 0).input;
+        assert_eq!(input(&asked), 200_000);
+        let mut long = asked;
+        long.is_long = true;
+        assert!(input(&long) > 300_000);
     }
 
     #[test]

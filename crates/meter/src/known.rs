@@ -43,6 +43,9 @@ impl Known {
             };
             read.tokens.saturating_add(sum(parts.iter().filter(is_new), window))
         });
+        // What a provider has read is not above what the model can read, whatever its price says.
+        let of_model = self.requests.iter().filter(|read| read.model == model);
+        let window = of_model.map(|read| read.tokens).fold(window, u64::max);
         of_known.fold(alone, u64::min).min(window)
     }
 
@@ -104,7 +107,8 @@ mod tests {
         assert_eq!(known.bound("m", &other, WINDOW), 3_450);
         // Nothing of it is known, and it is small: its own bytes are the smaller bound.
         assert_eq!(known.bound("m", &[part(9, 10)], WINDOW), 2_010);
-        assert_eq!(known.bound("m", &first, 1_000), 1_000, "no more than the model can read");
+        assert_eq!(known.bound("n", &first, 1_000), 1_000, "no more than the model can read");
+        assert_eq!(known.bound("m", &second, 1_000), 3_400, "and it has read so many");
     }
 
     #[test]

@@ -55,6 +55,10 @@ pub struct Request {
     pub server_tools: Vec<ServerTool>,
     /// The reason why its price is unknown, whatever its tokens: pictures or sound as an answer.
     pub unpriced: Option<&'static str>,
+    /// True if the provider may read less than it holds, and so does not say how many tokens its parts have.
+    pub is_trimmed: bool,
+    /// True if the program asks for the longest context of the model, which is none that its price names.
+    pub is_long: bool,
     /// The place of a limit, by its key.
     limit_at: Vec<(&'static str, Place)>,
     usage_at: Option<Place>,
@@ -103,6 +107,9 @@ pub enum Malformed {
     /// A key stands there twice, and servers differ in which of the two counts.
     #[error("the key `{0}` is set twice")]
     Twice(String),
+    /// A key that decides the cost is not in small letters, and servers differ in whether it counts.
+    #[error("the key `{0}` is not written in small letters")]
+    Case(String),
     /// No model is named.
     #[error("the request names no model")]
     NoModel,
@@ -174,6 +181,8 @@ impl Request {
             region: table.text("inference_geo")?,
             server_tools: Vec::new(),
             unpriced: None,
+            is_trimmed: false,
+            is_long: false,
             limit_at: Vec::new(),
             usage_at: None,
             counted: Counted::No,
@@ -226,18 +235,21 @@ impl Request {
         Ok(())
     }
 
+    /// Counts keys by which the provider does more than to answer, each as a tool that it runs.
+    fn read_services(&mut self, table: &Table<'_>, keys: &[&str]) {
+        let is_set = |key: &&&str| table.find(key).is_some_and(|raw| !is_empty(raw));
+        self.server_tools.extend(keys.iter().filter(is_set).map(|key| ServerTool::named(*key)));
+    }
+
     fn read_messages(&mut self, table: &Table<'_>) -> Result<(), Malformed> {
         self.limit = table.number("max_tokens")?;
         self.limit_at = vec![("max_tokens", table.place("max_tokens"))];
-        for key in ["mcp_servers", "container", "compaction", "context_management", "fallbacks"] {
-            let Some(raw) = table.find(key) else { continue };
-            let raw = raw.get();
-            let is_empty = matches!(raw, "null" | "[]" | "{}");
+        self.read_services(table, &["mcp_servers", "container", "compaction", "fallbacks"]);
+        if let Some(raw) = table.find("context_management").filter(|raw| !is_empty(raw)) {
+            self.is_trimmed = true;
             // Of the ways of managing a context only that costs which asks a model.
-            let costs =
-                key != "context_management" || raw.contains("compact") || raw.contains('\\');
-            if !is_empty && costs {
-                self.server_tools.push(ServerTool::named(key));
+            if raw.get().contains("compact") || raw.get().contains('\\') {
+                self.server_tools.push(ServerTool::named("context_management"));
             }
         }
         let keys = ["model", "messages", "system", "tools", "tool_choice", "thinking"];
@@ -248,9 +260,9 @@ impl Request {
     fn read_responses(&mut self, table: &Table<'_>) -> Result<(), Malformed> {
         self.limit = table.number("max_output_tokens")?;
         self.limit_at = vec![("max_output_tokens", table.place("max_output_tokens"))];
-        if table.find("context_management").is_some_and(|raw| !matches!(raw.get(), "null" | "[]")) {
-            self.server_tools.push(ServerTool::named("context_management"));
-        }
+        self.read_services(table, &["context_management"]);
+        self.read_services(table, &OF_GATEWAYS);
+        self.is_trimmed = table.text("truncation")?.is_some_and(|way| way != "disabled");
         if table.flag("background")? {
             self.unpriced = Some("it is answered in the background, where its use is not seen");
         }
@@ -264,6 +276,7 @@ impl Request {
         self.limit_at =
             ["max_tokens", "max_completion_tokens"].map(|key| (key, table.place(key))).into();
         self.candidates = table.number("n")?.unwrap_or(1).max(1);
+        self.read_services(table, &OF_GATEWAYS);
         self.more_output = table.find("prediction").map_or(0, |raw| raw.get().len() as u64);
         if table.find("web_search_options").is_some_and(|raw| raw.get() != "null") {
             self.server_tools.push(ServerTool::named("web_search"));
@@ -300,6 +313,14 @@ impl Request {
         }
         Ok(())
     }
+}
+
+/// Keys by which services that put others behind one address ask other models than the one that is named, or search for the model.
+const OF_GATEWAYS: [&str; 5] =
+    ["models", "fallbacks", "context_window_fallbacks", "plugins", "search_parameters"];
+
+fn is_empty(raw: &RawValue) -> bool {
+    matches!(raw.get(), "null" | "[]" | "{}")
 }
 
 fn is_text_only(raw: &RawValue) -> bool {
@@ -357,8 +378,8 @@ fn parts(protocol: Protocol, table: &Table<'_>) -> Result<(Vec<Part>, CacheWrite
     }
     let cache = match marks {
         CacheMarks { hour: true, .. } => CacheWrite::Hour,
-        CacheMarks { count: 0, .. } => CacheWrite::Unasked,
-        CacheMarks { .. } => CacheWrite::Minutes,
+        CacheMarks { any: true, .. } => CacheWrite::Minutes,
+        CacheMarks { .. } => CacheWrite::Unasked,
     };
     Ok((parts, cache))
 }

@@ -23,8 +23,10 @@ pub(crate) struct Found {
 /// Marks of the provider's cache in a whole request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CacheMarks {
-    /// The number of marks.
+    /// The number of marks that stand for nothing else.
     pub(crate) count: u32,
+    /// True if there is a mark, also one with more in it than is known of marks.
+    pub(crate) any: bool,
     /// True if one of them asks for an hour.
     pub(crate) hour: bool,
 }
@@ -65,6 +67,7 @@ impl Scan<'_> {
 /// A value, as far as it says something of the table around it.
 #[derive(Clone, Copy, PartialEq)]
 enum Said {
+    Null,
     Nothing,
     /// A source of content: an address, or a document in this place.
     Address,
@@ -90,7 +93,7 @@ impl<'de> Visitor<'de> for Look<'_, '_> {
 
     fn visit_unit<E>(self) -> Result<Said, E> {
         self.0.take(b'n', &[]);
-        Ok(Said::Nothing)
+        Ok(Said::Null)
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<Said, E> {
@@ -133,6 +136,7 @@ impl<'de> Visitor<'de> for Look<'_, '_> {
             let key = key.0;
             if key == "cache_control" {
                 let mark = entries.next_value::<&RawValue>()?.get();
+                scan.marks.any |= mark != "null";
                 match cache_mark(mark).filter(|_| scan.marks.count < MARKS) {
                     Some(hour) => {
                         scan.marks.count += 1;
@@ -173,6 +177,9 @@ struct Table<'de> {
     has_address: bool,
     /// True if the table names something that the provider holds.
     refers: bool,
+    has_id: bool,
+    /// True if it holds a thought in the form that only the provider can read.
+    is_sealed: bool,
 }
 
 impl<'de> Table<'de> {
@@ -189,6 +196,8 @@ impl<'de> Table<'de> {
             "data" | "file_data" | "fileData" => self.has_data = true,
             "url" | "file_url" => self.has_address = true,
             "file_id" | "fileId" | "file_uri" | "fileUri" => self.refers = true,
+            "id" => self.has_id = true,
+            "encrypted_content" => self.is_sealed = said != Said::Null,
             _ => {}
         }
     }
@@ -205,7 +214,13 @@ impl<'de> Table<'de> {
         match (kind, self.source) {
             // A document's source decides: text has no more tokens than bytes.
             ("document", Some(Said::Nothing)) => {}
-            ("document", _) | ("input_file" | "file", _) => found.fills_window = true,
+            ("document", _) | ("input_file" | "file" | "item_reference", _) => {
+                found.fills_window = true;
+            }
+            // The provider puts in what it holds under this id.
+            ("reasoning" | "compaction", _) if self.has_id && !self.is_sealed => {
+                found.fills_window = true;
+            }
             _ => {}
         }
         found.changes |= self.source == Some(Said::Address)
@@ -314,9 +329,15 @@ mod tests {
         };
         assert_eq!(look(&list(0)).0, look(&list(4)).0);
         assert_ne!(look(&list(0)).0, look(&list(5)).0);
-        assert_eq!(look(&list(5)).2, CacheMarks { count: 4, hour: false });
+        assert_eq!(look(&list(5)).2, CacheMarks { count: 4, any: true, hour: false });
         let hour = look(r#"{"cache_control":{"type":"ephemeral","ttl":"1h"}}"#).2;
-        assert_eq!(hour, CacheMarks { count: 1, hour: true });
+        assert_eq!(hour, CacheMarks { count: 1, any: true, hour: true });
+        let more = look(r#"{"cache_control":{"type":"ephemeral","scope":"x"}}"#).2;
+        assert_eq!(more, CacheMarks { count: 0, any: true, hour: false });
+        assert_eq!(
+            look(r#"{"cache_control":null}"#).2,
+            CacheMarks { count: 1, ..CacheMarks::default() }
+        );
     }
 
     #[test]
@@ -358,6 +379,11 @@ mod tests {
             (r#"{"type":"input_file","file_id":"f"}"#, window),
             (r#"{"type":"input_file","file_url":"http://x"}"#, changes),
             (r#"{"type":"file","file":{"file_data":"data:application/pdf;base64,AA"}}"#, window),
+            (r#"{"type":"item_reference","id":"msg_1"}"#, window),
+            (r#"{"type":"reasoning","id":"rs_1","summary":[]}"#, window),
+            (r#"{"type":"reasoning","id":"rs_1","encrypted_content":null}"#, window),
+            (r#"{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"AA"}"#, nothing),
+            (r#"{"type":"message","id":"msg_1","content":[]}"#, nothing),
             // Gemini.
             (r#"{"inlineData":{"mimeType":"image/png","data":"AA"}}"#, image),
             (r#"{"inline_data":{"mime_type":"video/mp4","data":"AA"}}"#, window),

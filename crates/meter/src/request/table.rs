@@ -39,10 +39,15 @@ impl<'t> Table<'t> {
                 *key = Cow::Owned(camel(key));
             }
         }
-        let mut keys: Vec<&str> = entries.iter().map(|(key, _)| &**key).collect();
+        let mut keys: Vec<_> = entries.iter().map(|(key, _)| (folded(key), &**key)).collect();
         keys.sort_unstable();
-        if let Some(twice) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(Malformed::Twice(twice[0].to_owned()));
+        if let Some(twice) = keys.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            return Err(Malformed::Twice(twice[0].1.to_owned()));
+        }
+        // Gemini's words have capitals of their own, and no server takes them in another case.
+        let decides = |key: &&str| DECIDING.contains(&folded(key).as_str()) && folded(key) != **key;
+        if let Some(key) = entries.iter().map(|(key, _)| &**key).find(decides).filter(|_| !snake) {
+            return Err(Malformed::Case(key.to_owned()));
         }
         Ok(Self { whole, from: offset(whole, text), entries, snake })
     }
@@ -130,6 +135,27 @@ impl<'t> Table<'t> {
     fn set(&self, key: &str) -> Option<&'t str> {
         self.find(key).map(RawValue::get).filter(|raw| *raw != "null")
     }
+}
+
+/// Keys that decide what a request costs.
+const DECIDING: [&str; 12] = [
+    "background",
+    "include_usage",
+    "input",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "max_tokens",
+    "messages",
+    "model",
+    "n",
+    "service_tier",
+    "stream",
+    "stream_options",
+];
+
+/// Returns a key as servers compare it that do not tell capitals from small letters. Two signs of other scripts are letters to them.
+fn folded(key: &str) -> String {
+    key.to_uppercase().to_lowercase()
 }
 
 /// Returns the place at which a part of a text begins in it.

@@ -141,6 +141,15 @@ fn what_servers_read_in_two_ways_is_refused() {
         r#"{"model":"m","max_tokens":1,"max\u005ftokens":2}"#,
         "the key `max_tokens` is set twice",
     );
+    check(Chat, r#"{"model":"m","Model":"n"}"#, "the key `Model` is set twice");
+    let case = "the key `Max_Tokens` is not written in small letters";
+    check(Chat, r#"{"model":"m","Max_Tokens":9}"#, case);
+    check(Chat, "{\"model\":\"m\",\"max_to\u{212a}ens\":9}", "the key `max_to\u{212a}ens` is not");
+    check(
+        Chat,
+        "{\"model\":\"m\",\"me\u{17f}\u{17f}ages\":[]}",
+        "the key `me\u{17f}\u{17f}ages` is not",
+    );
     check(Chat, r#"{"messages":[]}"#, "the request names no model");
     check(Chat, r#"{"model":7}"#, "`model` is not a text");
     check(Chat, r#"{"model":"m","stream":"yes"}"#, "`stream` is not true or false");
@@ -175,6 +184,28 @@ fn what_the_provider_holds_fills_the_window() {
 }
 
 #[test]
+fn what_the_provider_leaves_out_is_not_learned() {
+    use Protocol::{Messages, Responses};
+    for (protocol, more, expected) in [
+        (Messages, "", false),
+        (Messages, r#","context_management":{}"#, false),
+        (
+            Messages,
+            r#","context_management":{"edits":[{"type":"clear_tool_uses_20250919"}]}"#,
+            true,
+        ),
+        (Responses, r#","truncation":"disabled""#, false),
+        (Responses, r#","truncation":"auto""#, true),
+    ] {
+        assert_eq!(
+            read(protocol, &format!(r#"{{"model":"m"{more}}}"#)).is_trimmed,
+            expected,
+            "{more}"
+        );
+    }
+}
+
+#[test]
 fn tools_of_the_provider_are_found() {
     let kinds = |protocol, body: &str| {
         let tools = read(protocol, body).server_tools;
@@ -203,6 +234,15 @@ fn tools_of_the_provider_are_found() {
         tool("web_search", Some(3))
     );
     assert_eq!(kinds(Chat, r#"{"model":"m","web_search_options":{}}"#), tool("web_search", None));
+    for key in ["models", "fallbacks", "context_window_fallbacks", "plugins", "search_parameters"] {
+        for protocol in [Chat, Responses] {
+            assert_eq!(
+                kinds(protocol, &format!(r#"{{"model":"m","{key}":["x"]}}"#)),
+                tool(key, None)
+            );
+            assert_eq!(kinds(protocol, &format!(r#"{{"model":"m","{key}":[]}}"#)), []);
+        }
+    }
     assert_eq!(kinds(Gemini, r#"{"tools":[{"google_search":{}}]}"#), tool("google_search", None));
 }
 

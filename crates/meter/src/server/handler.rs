@@ -46,7 +46,7 @@ pub(super) struct Connection {
     shared: Arc<Shared>,
     ends: Ends,
     belongs: Mutex<HashMap<RunId, bool>>,
-    /// The end of the run whose connection it is, once that is known.
+    /// The end of the run whose request it has carried last, once that is known.
     ended: Mutex<Option<CancellationToken>>,
     learned: Notify,
 }
@@ -91,13 +91,20 @@ impl Connection {
         Self { shared, ends, belongs, ended, learned }
     }
 
-    /// Waits until the run whose connection it is is over; for ever where it is no run's.
+    /// Waits until the run is over whose request it has carried last, as a plugin sends those of several runs; for ever where there is none.
     pub(super) async fn run_ended(&self) {
         loop {
             let ended = self.ended.lock().clone();
-            match ended {
-                Some(ended) => return ended.cancelled().await,
-                None => self.learned.notified().await,
+            let over = async {
+                match &ended {
+                    Some(ended) => ended.cancelled().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = self.learned.notified() => {}
+                () = over => return,
             }
         }
     }
@@ -196,12 +203,15 @@ impl Connection {
         let address = way.upstream.address(provider, path, head.uri.query());
         match route {
             Route::Metered { protocol, model, streams } => {
-                let asked = Asked::read(protocol, model.as_deref(), streams, &taken.plain)
+                let mut asked = Asked::read(protocol, model.as_deref(), streams, &taken.plain)
                     .map_err(|error| {
                         let hint =
                             "the program sends something that no provider reads in one way only";
                         Refusal::new(Code::MalformedRequest, error.to_string(), hint)
                     })?;
+                let mut betas = head.headers.get_all("anthropic-beta").iter();
+                asked.is_long = betas
+                    .any(|names| names.to_str().is_ok_and(|names| names.contains("context-1m")));
                 self.metered(caller, way, address, asked, taken).await
             }
             _ => {
@@ -248,7 +258,7 @@ impl Connection {
                 found
             }
         };
-        if belongs && known.is_none() {
+        if belongs {
             *self.ended.lock() = Some(entry.ended.clone());
             self.learned.notify_one();
         }
@@ -287,8 +297,8 @@ impl Connection {
         let bound = Bound::of(&asked, &caller.entry.known.lock(), price, limit);
         allowed(terms, &asked, &bound)?;
         let known = Arc::clone(&caller.entry.known);
-        let lesson =
-            asked.server_tools.is_empty().then(|| Lesson { known, parts: asked.parts.clone() });
+        let teaches = asked.server_tools.is_empty() && !asked.is_trimmed;
+        let lesson = teaches.then(|| Lesson { known, parts: asked.parts.clone() });
         let request = RequestId(shared.next.fetch_add(1, Ordering::Relaxed));
         let (asks, prices) = (shared.asks.clone(), Arc::clone(&shared.prices));
         let subject = (asked.protocol, asked.model.clone());
@@ -322,7 +332,9 @@ impl Connection {
             }
         };
         self.note(caller, &way, &response);
-        if !response.status().is_success() {
+        // After a time limit of what stands before the provider, the answer may have been made for a connection that was gone.
+        let may_cost = matches!(response.status().as_u16(), 408 | 504 | 524);
+        if !response.status().is_success() && !may_cost {
             reservation.ending = Ending::Declined(response.status().as_u16());
         }
         let text =

@@ -1,6 +1,6 @@
 //! Providers that do not answer as they should. Whatever is not known of a cost is charged at its bound.
 
-use offshoot_fake_model_api::{Break, Reply, Rule};
+use offshoot_fake_model_api::{ApiError, Break, Reply, Rule};
 use offshoot_meter::{Ending, Meter, Options};
 
 use crate::house::{House, dollars, raw_provider, slow_provider};
@@ -157,6 +157,19 @@ async fn a_refusal_of_the_provider_costs_nothing() {
     assert_eq!(message.await.expect("no panic").status, 529);
     let settle = house.settle().await;
     assert_eq!((settle.ending, settle.charge.tokens.total()), (Ending::Declined(529), 0));
+}
+
+/// What stands before a provider has waited too long for an answer, which the provider may have made.
+#[tokio::test]
+async fn a_time_limit_before_the_provider_is_charged_at_the_bound() {
+    for status in [408, 504, 524] {
+        let late = Reply::Error(ApiError::new(status, "timeout", "too late"));
+        let (mut house, _api) = House::with_rules([Rule::always(late)]).await;
+        let message = house.message();
+        let bound = house.grant().await.bound.tokens();
+        assert_eq!(message.await.expect("no panic").status, status);
+        assert_eq!(house.settle().await.charge.tokens.total(), bound, "{status}");
+    }
 }
 
 /// Another program has the port that was asked for: the meter does not begin, and says so; on a free one it begins.

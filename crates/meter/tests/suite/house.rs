@@ -24,6 +24,7 @@ pub(crate) struct House {
     pub(crate) runs: Runs,
     pub(crate) run: RunId,
     pub(crate) ticket: Ticket,
+    provider: String,
     pub(crate) asks: mpsc::UnboundedReceiver<Ask>,
     served: JoinHandle<()>,
 }
@@ -54,22 +55,15 @@ impl House {
         };
         let meter = Meter::open(options, sender).await.expect("a free port");
         let (address, runs) = (meter.address(), meter.runs());
-        let upstream = |base: String, scheme| {
-            let key = Credential::new(KeySource::Text(KEY.into()));
-            Upstream::new(&base, Login::Key(key, scheme)).expect("an address of this machine")
-        };
-        let upstreams = [
-            (Provider::Anthropic, upstream(provider.to_owned(), Scheme::ApiKey)),
-            (Provider::OpenAi, upstream(format!("{provider}/v1"), Scheme::Bearer)),
-            (Provider::Gemini, upstream(provider.to_owned(), Scheme::GoogApiKey)),
-        ];
-        let terms = Terms { upstreams: upstreams.into(), ..terms };
-        let (run, ticket) = (RunId::from_uuid(Uuid::now_v7()), Ticket::mint().expect("random"));
-        runs.admit(run, &ticket, terms);
-        runs.started(run, None);
+        let (run, ticket) = admit(&runs, provider, terms);
         #[expect(clippy::disallowed_methods, reason = "it ends with its house")]
         let served = tokio::spawn(meter.serve());
-        Self { address, runs, run, ticket, asks, served }
+        Self { address, runs, run, ticket, provider: provider.to_owned(), asks, served }
+    }
+
+    /// Another run beside the first one.
+    pub(crate) fn neighbour(&self) -> (RunId, Ticket) {
+        admit(&self.runs, &self.provider, dollars())
     }
 
     /// A meter before a service that answers by rules.
@@ -184,6 +178,23 @@ impl Drop for House {
     fn drop(&mut self) {
         self.served.abort();
     }
+}
+
+/// Lets a run in this process ask this provider.
+fn admit(runs: &Runs, provider: &str, terms: Terms) -> (RunId, Ticket) {
+    let upstream = |base: String, scheme| {
+        let key = Credential::new(KeySource::Text(KEY.into()));
+        Upstream::new(&base, Login::Key(key, scheme)).expect("an address of this machine")
+    };
+    let upstreams = [
+        (Provider::Anthropic, upstream(provider.to_owned(), Scheme::ApiKey)),
+        (Provider::OpenAi, upstream(format!("{provider}/v1"), Scheme::Bearer)),
+        (Provider::Gemini, upstream(provider.to_owned(), Scheme::GoogApiKey)),
+    ];
+    let (run, ticket) = (RunId::from_uuid(Uuid::now_v7()), Ticket::mint().expect("random"));
+    runs.admit(run, &ticket, Terms { upstreams: upstreams.into(), ..terms });
+    runs.started(run, None);
+    (run, ticket)
 }
 
 /// Terms under a budget in dollars.

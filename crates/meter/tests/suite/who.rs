@@ -4,6 +4,8 @@ use offshoot_fake_model_api::{Reply, Rule};
 use offshoot_meter::{Ending, Terms, Ticket};
 use offshoot_model::RunId;
 use offshoot_process::Identity;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use uuid::Uuid;
 
 use crate::house::{House, MESSAGE};
@@ -53,4 +55,38 @@ async fn the_end_of_a_run_settles_what_is_open() {
     for answer in [held.await.expect("no panic"), sent.await.expect("no panic")] {
         assert_eq!(answer.status, 0, "its connection is closed: {answer:?}");
     }
+}
+
+/// A plugin sends the requests of all its runs over connections that it keeps.
+#[tokio::test]
+async fn a_connection_goes_on_with_the_run_whose_request_it_carries() {
+    let rules = [Rule::always(Reply::text("hello")).times(1), Rule::always(Reply::Hang)];
+    let (mut house, api) = House::with_rules(rules).await;
+    let (other, ticket) = house.neighbour();
+    let mut connection = TcpStream::connect(house.address).await.expect("it listens");
+    let request = |ticket: &str| {
+        let length = MESSAGE.len();
+        format!(
+            "POST /v1/messages HTTP/1.1\r\nhost: meter\r\nx-api-key: {ticket}\r\ncontent-length: {length}\r\n\r\n{MESSAGE}"
+        )
+    };
+    connection.write_all(request(house.ticket.expose()).as_bytes()).await.expect("it is read");
+    house.grant().await;
+    assert_eq!(house.settle().await.ending, Ending::Answered);
+    let mut answer = Vec::new();
+    while !String::from_utf8_lossy(&answer).contains("hello") {
+        assert!(connection.read_buf(&mut answer).await.expect("it is open") > 0);
+    }
+    connection.write_all(request(ticket.expose()).as_bytes()).await.expect("it is read");
+    house.grant().await;
+    api.arrived(2).await;
+    house.runs.end(house.run).await;
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(house.is_silent(), "the request of another run goes on");
+    house.runs.end(other).await;
+    assert_eq!(house.settle().await.ending, Ending::Broken);
+    let rest = connection.read_to_end(&mut answer).await;
+    assert!(rest.is_err() || !String::from_utf8_lossy(&answer).contains("200 OK\r\n\r\n"));
 }
