@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
+use offshoot_model::MicroUsd;
 use offshoot_session_key::AgentId;
 use serde_json::Value;
 
@@ -24,7 +25,7 @@ use crate::price::Price;
 use crate::runtime::RuntimeSettings;
 use crate::section::Section;
 use crate::setting::{AllowAgents, FreeForm, ModelChoice, RuntimeFallback};
-use crate::subagents::SubagentSettings;
+use crate::subagents::{BudgetSettings, SubagentSettings};
 
 /// All layers as one. Frozen, and as cheap to clone as a pointer.
 #[derive(Clone, Debug)]
@@ -37,6 +38,8 @@ struct Inner {
     document: Document,
     /// The flags for the defaults: they replace a root's own values too.
     overrides: SubagentSettings,
+    /// The budgets of each `[ceiling]`.
+    ceilings: Vec<BudgetSettings>,
     foreign: Vec<Valued<String>>,
     ignored: Vec<Ignored>,
     default_agent: AgentId,
@@ -66,12 +69,22 @@ impl Config {
     pub(crate) fn new(
         document: Document,
         overrides: SubagentSettings,
+        ceilings: Vec<BudgetSettings>,
         foreign: Vec<Valued<String>>,
         ignored: Vec<Ignored>,
     ) -> Self {
         let default_agent =
             AgentId::parse(built_in::DEFAULT_AGENT).expect("the built-in id is an id");
-        Self { inner: Arc::new(Inner { document, overrides, foreign, ignored, default_agent }) }
+        Self {
+            inner: Arc::new(Inner {
+                document,
+                overrides,
+                ceilings,
+                foreign,
+                ignored,
+                default_agent,
+            }),
+        }
     }
 
     #[cfg(feature = "config")]
@@ -153,6 +166,19 @@ impl Config {
         let mut settings = self.settings(agent);
         settings.overlay(&self.inner.overrides);
         settings
+    }
+
+    /// Returns the most dollars to which the budget of a tree may be raised: the strictest `[ceiling]` of all layers. None where no ceiling
+    /// says it.
+    pub fn ceiling_usd(&self) -> Option<&Valued<MicroUsd>> {
+        let set = self.inner.ceilings.iter().filter_map(|budget| budget.usd.as_ref());
+        set.min_by_key(|usd| usd.value)
+    }
+
+    /// Returns the most tokens in the same way.
+    pub fn ceiling_tokens(&self) -> Option<&Valued<u64>> {
+        let set = self.inner.ceilings.iter().filter_map(|budget| budget.tokens.as_ref());
+        set.min_by_key(|tokens| tokens.value)
     }
 
     /// Returns the other runtimes that may take over runs of an agent, in their order: those of its model, else those of its limits.

@@ -140,7 +140,8 @@ impl Loader {
         for layer in &reading.layers[below_overrides..] {
             overrides.overlay(&layer.agents.defaults.subagents);
         }
-        Ok(Config::new(reading.merge(), overrides, reading.foreign, ignored))
+        let ceilings = reading.layers.iter().map(|layer| layer.ceiling.0.budget.clone()).collect();
+        Ok(Config::new(reading.merge(), overrides, ceilings, reading.foreign, ignored))
     }
 }
 

@@ -102,7 +102,7 @@ impl Unit {
     }
 
     /// An amount for people: `120 tokens`, `0.25 usd`.
-    pub(crate) fn show(self, amount: u64) -> String {
+    pub fn show(self, amount: u64) -> String {
         match self {
             Self::Tokens => format!("{amount} tokens"),
             Self::Usd => format!("{} usd", MicroUsd::from_micros(amount)),

@@ -33,6 +33,7 @@ use crate::code::{FailureCode, NoteCode};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::load;
 use crate::record::{self, Record};
 use crate::wording;
 
@@ -65,6 +66,8 @@ pub(crate) fn resume(
     drop(record);
 
     let cx = &cx.in_folder((*plan.opened_in).clone(), plan.config.as_deref());
+    // A ceiling bounds what a tree is given now as it bounds what one is opened with.
+    load::config(cx, &with_new_limits(&plan.limits, choice))?;
     let (config, prepared) = preflight::prepare_again(&plan, cx)?;
     let (config, prepared) = as_it_was(config, prepared, &plan, given, cx)?;
     let terms = plan.terms()?;
@@ -91,12 +94,7 @@ pub(crate) fn resume(
                     None => finished(&engine, root, Rest::default(), dry_run, interrupts, cx),
                     Some(status) => {
                         let (agent, runtime) = (plan.agent.clone(), Arc::clone(&plan.runtime));
-                        let (usd, tokens) = (choice.budget_usd, choice.budget_tokens);
-                        let limits = &mut plan.limits;
-                        limits.budget_usd =
-                            usd.map(|usd| usd.to_string()).or(limits.budget_usd.take());
-                        limits.budget_tokens =
-                            tokens.map(|tokens| tokens.to_string()).or(limits.budget_tokens.take());
+                        plan.limits = with_new_limits(&plan.limits, choice);
                         let why = NotReopened::Agent { agent, runtime, status };
                         Err(not_reopened(&why, root, 0).hint(format_args!(
                             "`offshoot show {root}` shows its answer and what it did; to begin anew: {}",
@@ -142,6 +140,16 @@ pub(crate) fn resume(
             PieceRun { prepared, label, task, plan, pieces, results, terms, external, outcomes };
         pieces::run(&engine, order, Some(tree), interrupts, cx).await
     })
+}
+
+/// Returns the limits of a tree, with those in their place that it is given now.
+fn with_new_limits(limits: &LimitArguments, choice: &ResumeChoice) -> LimitArguments {
+    let &ResumeChoice { deadline, budget_usd, budget_tokens, .. } = choice;
+    let mut limits = limits.clone();
+    limits.deadline = deadline.map(|it| it.to_string()).or(limits.deadline);
+    limits.budget_usd = budget_usd.map(|it| it.to_string()).or(limits.budget_usd);
+    limits.budget_tokens = budget_tokens.map(|it| it.to_string()).or(limits.budget_tokens);
+    limits
 }
 
 /// The line that runs an agent once more with the same limits, in another tree. A long task is left to the user.
@@ -409,7 +417,7 @@ fn as_it_was(
     if stricter.is_empty() {
         return Ok((config, prepared));
     }
-    let mut layers = crate::load::layers(cx, &plan.limits)?;
+    let mut layers = load::layers(cx, &plan.limits)?;
     // Values that the command itself has set, such as the cap of a paid runtime, stand in no layer.
     for (key, set) in config.resolve(&prepared.agent) {
         if set.origin == Origin::Programmatic {
@@ -419,7 +427,7 @@ fn as_it_was(
     for (key, value) in stricter {
         layers = layers.flag(recorded_settings::name(&key), value, "the record of the tree");
     }
-    Ok((crate::load::finish(layers)?, prepared))
+    Ok((load::finish(layers)?, prepared))
 }
 
 /// Says what came of a tree that is over, as the command that ran it would have, and how many of its pieces could run again.

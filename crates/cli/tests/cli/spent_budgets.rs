@@ -44,6 +44,27 @@ fn an_answer_without_the_pieces_that_a_budget_stopped_says_so() {
     place.run(&["audit", "last"]).expect_code(0);
 }
 
+/// A ceiling bounds what a tree is given later as it bounds what it is opened with.
+#[test]
+fn no_ceiling_is_passed_by_a_tree_that_goes_on() {
+    let (place, api) = six_pieces(PRICE);
+    let ceiling = "[ceiling]\nbudget.usd = 1.0\nbudget.tokens = 5000\ndeadlineSeconds = 60\n";
+    place.file("home/.config/offshoot/config.toml", ceiling);
+    let words = ["name a fruit", "--budget-usd", "0.54", "in"];
+    place.run(&[&MAP[..], &words].concat()).expect_code(4);
+    for (given, key) in [
+        (["--budget-usd", "1.01", "--deadline", "60s"], "budget.usd"),
+        (["--budget-usd", "1", "--budget-tokens", "5001"], "budget.tokens"),
+        (["--budget-usd", "1", "--deadline", "61s"], "deadlineSeconds"),
+    ] {
+        let refused = place.run(&[&["resume", "last"], &given[..]].concat()).expect_code(2);
+        says(&refused, &[key, "ceiling"]);
+    }
+    assert_eq!(api.requests().len(), 2, "nothing of it has run");
+    let within = place.run(&["resume", "last", "--budget-usd", "1"]).expect_code(4);
+    says(&within, &["3 of 6 pieces completed"]);
+}
+
 #[test]
 fn pieces_that_are_refused_for_one_reason_are_told_in_one_line() {
     let (place, api) = six_pieces("");

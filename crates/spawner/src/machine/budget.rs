@@ -2,7 +2,7 @@
 
 use offshoot_model::{
     BudgetGrant, BudgetRequest, CancelledBy, Cost, CostKnowledge, Ending, EventKind, MicroUsd,
-    Origin, Reason, Refusal, SpawnRequest, Timestamp, Usage,
+    Origin, Reason, Refusal, RefusalCode, SpawnRequest, Timestamp, Usage,
 };
 use offshoot_policy::RuntimeFacts;
 use offshoot_policy::budget::{Claim, Mark, Notice, Unit, parts};
@@ -99,7 +99,8 @@ impl Machine {
     ///
     /// # Errors
     ///
-    /// Fails if the run is over or is being stopped, has no budget in a unit, or nothing would be added.
+    /// Fails if the run is over or is being stopped, has no budget in a unit, nothing would be added, or the budget of the tree would be
+    /// more than a ceiling of the configuration allows.
     pub(crate) fn may_raise(&self, run: RunIndex, more: BudgetGrant) -> Result<(), Refusal> {
         let id = self.id(run);
         let Some(live) = self.runs[run.get()].live() else {
@@ -127,8 +128,32 @@ impl Machine {
                     "a budget is set when the tree begins: --budget-usd or --budget-tokens",
                 ))
             }
-            None => Ok(()),
+            None => self.is_below_ceiling(more),
         }
+    }
+
+    /// Checks that the budget of the tree, with this more, is no more than the configuration allows: all budgets above a run are raised with
+    /// its own.
+    fn is_below_ceiling(&self, more: BudgetGrant) -> Result<(), Refusal> {
+        let Some(live) = self.runs[RunIndex::ROOT.get()].live() else { return Ok(()) };
+        let most = self.most(RunIndex::ROOT, live);
+        let usd = self.config.ceiling_usd().map(|usd| (usd.value.as_micros(), &usd.origin));
+        let tokens = self.config.ceiling_tokens().map(|tokens| (tokens.value, &tokens.origin));
+        for (unit, ceiling) in [(Unit::Usd, usd), (Unit::Tokens, tokens)] {
+            let (Some((ceiling, origin)), Some(had)) = (ceiling, unit.of(most)) else { continue };
+            let more = unit.of(more).unwrap_or(0);
+            if more == 0 || had.saturating_add(more) <= ceiling {
+                continue;
+            }
+            let [had, left] = [had, ceiling.saturating_sub(had)].map(|amount| unit.show(amount));
+            let key = unit.as_str();
+            let message = format!(
+                "the budget of the tree is {had}, and budget.{key} of [ceiling] ({origin}) leaves {left} to add"
+            );
+            return Err(Refusal::new(RefusalCode::BudgetExhausted, message)
+                .with_hint("add no more than that; a ceiling that is raised holds for trees that are opened or resumed later"));
+        }
+        Ok(())
     }
 
     /// Adds to a budget and to all above it.

@@ -319,6 +319,29 @@ fn a_budget_that_is_raised_in_time_stops_no_run() {
 }
 
 #[test]
+fn no_raise_passes_a_ceiling() {
+    let limits =
+        Limits { budget_tokens: Some(1_000), ceiling_tokens: Some(1_500), ..Limits::default() };
+    let mut world = World::quiet(limits);
+    let (_, child) = world.family();
+    // A raise of any run is one of the tree.
+    for run in [RunIndex::ROOT, child] {
+        let refused = world.raise(run, 501).expect_err("500 are left");
+        assert_eq!(refused.code, RefusalCode::BudgetExhausted);
+        assert!(refused.message.contains("leaves 500 tokens to add"), "{}", refused.message);
+    }
+    world.raise(child, 500).expect("it is as much as is allowed");
+    world.crash();
+    let refused =
+        world.raise(RunIndex::ROOT, 1).expect_err("nothing is left, for the next supervisor too");
+    assert!(
+        refused.message.starts_with("the budget of the tree is 1500 tokens"),
+        "{}",
+        refused.message
+    );
+}
+
+#[test]
 fn nothing_is_added_to_a_budget_that_is_not_set() {
     let mut world = World::quiet(Limits::default());
     let run = world.spawn_piece();

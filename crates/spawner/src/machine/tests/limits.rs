@@ -67,6 +67,8 @@ pub(super) struct Limits {
     pub(super) long_prompts: bool,
     /// The slots that all trees of the user share; 0 where the tree counts alone.
     pub(super) host_slots: u32,
+    /// The most tokens that a tree may be given.
+    pub(super) ceiling_tokens: Option<u64>,
     /// The slots that the runs of one account share over all trees of the user; 0 where the tree counts alone.
     pub(super) account_slots: u32,
 }
@@ -105,6 +107,7 @@ impl Default for Limits {
             shares_probes: false,
             long_prompts: false,
             host_slots: 0,
+            ceiling_tokens: None,
             account_slots: 0,
         }
     }
@@ -150,6 +153,7 @@ impl Limits {
             shares_probes: false,
             long_prompts: false,
             host_slots: 0,
+            ceiling_tokens: None,
             account_slots: 0,
         }
     }
@@ -216,6 +220,8 @@ impl Limits {
         let shared = Some(self.account_slots).filter(|slots| *slots > 0);
         let line = |slots| format!("maxConcurrentPerAccount = {slots}\n");
         text += &shared.map(line).unwrap_or_default();
+        let ceiling = |tokens| format!("[ceiling]\nbudget.tokens = {tokens}\n");
+        text += &self.ceiling_tokens.map(ceiling).unwrap_or_default();
         let source = Source::new(SourceKind::User, "test.toml", text);
         let set = |loader: Loader, (key, value): (&str, String)| {
             loader.flag(format!("agents.defaults.subagents.{key}"), value, "test")
