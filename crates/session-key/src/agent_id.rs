@@ -41,7 +41,7 @@ impl AgentId {
     }
 }
 
-name::impl_name!(AgentId, ParseAgentIdError);
+name::impl_text!(AgentId, 0, ParseAgentIdError);
 
 /// The error of a text that is not an agent id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

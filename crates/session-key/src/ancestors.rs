@@ -12,14 +12,8 @@ use crate::parse::Shape;
 #[derive(Debug, Clone)]
 pub struct Ancestors<'k> {
     /// The key whose parent comes next.
-    text: &'k str,
-    shape: Shape,
-}
-
-impl<'k> Ancestors<'k> {
-    pub(crate) fn of(text: &'k str, shape: Shape) -> Self {
-        Self { text, shape }
-    }
+    pub(crate) text: &'k str,
+    pub(crate) shape: Shape,
 }
 
 impl Iterator for Ancestors<'_> {

@@ -1,10 +1,7 @@
 //! The address of an agent session.
 
-use std::borrow::Borrow;
-use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::agent_id::AgentId;
@@ -31,7 +28,7 @@ use crate::segment::Segment;
 /// assert_eq!(child.parent().unwrap().as_str(), "agent:scanner:main");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SessionKey {
     text: Arc<str>,
     shape: Shape,
@@ -81,11 +78,6 @@ impl SessionKey {
         }
     }
 
-    /// The key as text.
-    pub fn as_str(&self) -> &str {
-        &self.text
-    }
-
     /// The agent in the key, as text. For a sub-agent's child it is that of the ancestor at depth
     /// 1: the agent that runs there is in the record, not in the key.
     pub fn agent_str(&self) -> &str {
@@ -115,7 +107,7 @@ impl SessionKey {
 
     /// All keys above this one by the text, nearest first.
     pub fn ancestors(&self) -> Ancestors<'_> {
-        Ancestors::of(&self.text, self.shape)
+        Ancestors { text: &self.text, shape: self.shape }
     }
 
     /// True if this is the key of a session that another one asked for.
@@ -142,19 +134,7 @@ fn agent_end(agent: &AgentId) -> u8 {
     u8::try_from(PREFIX.len() + agent.as_str().len()).expect("an agent id has at most 64 bytes")
 }
 
-impl FromStr for SessionKey {
-    type Err = ParseKeyError;
-
-    fn from_str(input: &str) -> Result<Self, ParseKeyError> {
-        Self::parse(input)
-    }
-}
-
-impl fmt::Display for SessionKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.text)
-    }
-}
+name::impl_text!(SessionKey, text, ParseKeyError);
 
 impl fmt::Debug for SessionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -162,53 +142,9 @@ impl fmt::Debug for SessionKey {
     }
 }
 
-impl AsRef<str> for SessionKey {
-    fn as_ref(&self) -> &str {
-        &self.text
-    }
-}
-
-// A map keyed by session can be asked with text; hash and order are those of the text.
-impl Borrow<str> for SessionKey {
-    fn borrow(&self) -> &str {
-        &self.text
-    }
-}
-
-impl PartialEq for SessionKey {
-    fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
-    }
-}
-
-impl Eq for SessionKey {}
-
-impl PartialOrd for SessionKey {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for SessionKey {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.text.cmp(&other.text)
-    }
-}
-
+// Of the text alone, as it is borrowed: the shape follows from it.
 impl Hash for SessionKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.text.hash(state);
-    }
-}
-
-impl serde::Serialize for SessionKey {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.text)
-    }
-}
-
-impl<'de> serde::Deserialize<'de> for SessionKey {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        crate::wire::deserialize(deserializer)
     }
 }

@@ -61,19 +61,19 @@ pub(crate) fn canonical(input: &str) -> Cow<'_, str> {
     }
 }
 
-/// Writes what both names share: text in, text out, compared and ordered as text.
-macro_rules! impl_name {
-    ($Name:ident, $Error:ident) => {
+/// Writes what names and keys share, whose text is this field of theirs: text in, text out, compared with text.
+macro_rules! impl_text {
+    ($Name:ident, $text:tt, $Error:ident) => {
         impl $Name {
-            /// The name as text.
+            /// The whole of it as text.
             pub fn as_str(&self) -> &str {
-                &self.0
+                &self.$text
             }
         }
 
         impl std::fmt::Display for $Name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.pad(&self.0)
+                f.pad(&self.$text)
             }
         }
 
@@ -87,14 +87,26 @@ macro_rules! impl_name {
 
         impl AsRef<str> for $Name {
             fn as_ref(&self) -> &str {
-                &self.0
+                &self.$text
             }
         }
 
-        // A map keyed by names can be asked with text; hash and order are those of the text.
+        // A map keyed by them can be asked with text; hash and order are those of the text.
         impl std::borrow::Borrow<str> for $Name {
             fn borrow(&self) -> &str {
-                &self.0
+                &self.$text
+            }
+        }
+
+        impl serde::Serialize for $Name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.$text)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $Name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                crate::wire::deserialize(deserializer)
             }
         }
 
@@ -109,18 +121,6 @@ macro_rules! impl_name {
                 self.as_str() == *other
             }
         }
-
-        impl serde::Serialize for $Name {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(&self.0)
-            }
-        }
-
-        impl<'de> serde::Deserialize<'de> for $Name {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                crate::wire::deserialize(deserializer)
-            }
-        }
     };
 }
-pub(crate) use impl_name;
+pub(crate) use impl_text;

@@ -8,7 +8,7 @@ use crate::name::{self, NameFault};
 pub(crate) const PREFIX: &str = "agent:";
 
 /// The shape of a key, found by parsing; with the text it is the whole key.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Shape {
     /// The byte after the agent id, where the second `:` stands.
     pub(crate) agent_end: u8,
@@ -24,10 +24,7 @@ pub(crate) fn shape(text: &str) -> Result<Shape, Fault> {
     let Some(after_prefix) = text.strip_prefix(PREFIX) else {
         return Err(missing_prefix(text));
     };
-    let (id, rest) = match after_prefix.split_once(':') {
-        Some((id, rest)) => (id, Some(rest)),
-        None => (after_prefix, None),
-    };
+    let (id, rest) = split_token(after_prefix);
     name::check_agent_id(id)
         .map_err(|(at, fault)| (PREFIX.len() + at, ParseKeyErrorKind::AgentId(fault)))?;
     let agent_end = PREFIX.len() + id.len();

@@ -32,7 +32,7 @@ impl Segment {
     }
 }
 
-name::impl_name!(Segment, ParseSegmentError);
+name::impl_text!(Segment, 0, ParseSegmentError);
 
 /// The error of a text that is not a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
