@@ -37,7 +37,8 @@ pub(crate) struct Reader {
     /// None once the stream has ended, or where it is not read.
     pipe: Option<AsyncFd<OwnedFd>>,
     keep: Keep,
-    tap: Option<Tap>,
+    /// Sees each block. Set once the program runs: a start that fails leaves the tap with the program.
+    pub(crate) tap: Option<Tap>,
     /// Bytes that are kept, and have not gone to the file.
     held: Vec<u8>,
     spill: Option<Spill>,
@@ -58,12 +59,6 @@ pub(crate) fn prepare(capture: &Capture) -> io::Result<(OwnedFd, Reader)> {
 }
 
 impl Reader {
-    /// Sets the tap that sees each block from now on. Called once the program runs: a start that fails leaves the tap with the
-    /// program.
-    pub(crate) fn show_to(&mut self, tap: Option<Tap>) {
-        self.tap = tap;
-    }
-
     /// Reads until the stream ends.
     pub(crate) async fn run(&mut self) {
         while let Some(pipe) = &self.pipe {

@@ -48,7 +48,7 @@ pub(crate) const LONGEST_PATH: usize = 480;
 pub(crate) struct Cgroup {
     /// The group that this process was in before.
     home: PathBuf,
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     /// The controller by which programs are bounded in groups of their own; none where they are not.
     controller: Option<Controller>,
     /// True if this process is in the group. Empty until it has tried to enter.
@@ -166,10 +166,6 @@ impl Cgroup {
             Some(true) => move_into(&self.home, &keeper.get().to_string()),
             _ => Ok(()),
         }
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
     }
 }
 

@@ -30,12 +30,12 @@ pub struct Child {
 impl Child {
     /// Returns the identity of the process. Its number is its group's too.
     pub fn identity(&self) -> Identity {
-        self.group.identity()
+        self.group.known.identity
     }
 
     /// The CPU time of it and of everything that it starts.
     pub fn cpu(&self) -> CpuClock {
-        self.group.cpu()
+        self.group.cpu.clone()
     }
 
     /// The pipe into it, once, where it was started with [`Stdin::Pipe`](crate::Stdin::Pipe). Dropping the pipe closes
@@ -57,8 +57,9 @@ impl Child {
     /// back: what is in them is taken, and no more is waited for.
     pub async fn wait(self, mut signal: impl StopSignal) -> Finished {
         let Self { group, input, mut stdout, mut stderr, limits, bounded, kills_before } = self;
-        let cpu = (limits.cpu_seconds > 0).then(|| group.cpu());
-        let mut ladder = Ladder::new(group.end_limit());
+        let cpu = (limits.cpu_seconds > 0).then(|| group.cpu.clone());
+        let (process, pid) = (group.known.process, group.known.identity.pid);
+        let mut ladder = Ladder::new(group.known.inner.options.end_limit);
         let mut input_error = None;
         let ended = {
             let carry = async {
@@ -88,19 +89,19 @@ impl Child {
                     }
                 };
                 let Some(step) = step else { continue };
-                tracing::info!(pid = group.identity().pid, ?step, "process is stopped");
+                tracing::info!(pid, ?step, "process is stopped");
                 match step {
-                    Move::Ask => group.ask(),
-                    Move::Kill => group.kill(),
+                    Move::Ask => process.ask_group(),
+                    Move::Kill => process.kill_group(),
                     Move::GiveUp => break false,
                 }
             }
         };
-        let pid = group.identity().pid;
         let ended = if ended { group.end().await } else { group.give_up() };
-        let Ended { exit, stragglers, lost, .. } = ended;
+        let Ended { exit, stragglers, strays, lost } = ended;
         tracing::debug!(pid, ?exit, stragglers, lost, "process ended");
-        let stopped = ladder.rung().is_some();
+        let stop = ladder.rung();
+        let stopped = stop.is_some();
         let cpu = cpu.map_or(Duration::ZERO, |cpu| cpu.read());
         let killed = matches!(exit, Exit::Signal(_) | Exit::Code(_)) && exit != Exit::Code(0);
         let memory_kills = killed
@@ -110,17 +111,7 @@ impl Child {
         // What is left of it goes before its output is waited for to the end.
         drop(bounded);
         let (stdout, stderr) = tokio::join!(stdout.finish(), stderr.finish());
-        Finished {
-            exit,
-            reached,
-            stop: ladder.rung(),
-            stdout,
-            stderr,
-            input_error,
-            stragglers,
-            strays: ended.strays,
-            lost,
-        }
+        Finished { exit, reached, stop, stdout, stderr, input_error, stragglers, strays, lost }
     }
 }
 

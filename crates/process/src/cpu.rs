@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use crate::group::KnownGroup;
 use crate::processes::Inner;
 use crate::sys::{ProcessFolder, Stat, environment_has};
 use crate::{Identity, MARK_VARIABLE};
@@ -38,14 +39,11 @@ struct Clocked {
 }
 
 impl CpuClock {
-    pub(crate) fn new(inner: &Arc<Inner>, leader: Identity, mark: String) -> Self {
-        Self(Arc::new(Clocked {
-            inner: Arc::downgrade(inner),
-            leader,
-            mark,
-            is_read: AtomicBool::new(false),
-            last: OnceLock::new(),
-        }))
+    pub(crate) fn new(group: &KnownGroup) -> Self {
+        let KnownGroup { inner, identity, mark, .. } = group;
+        let (inner, mark) = (Arc::downgrade(inner), mark.clone());
+        let (is_read, last) = (AtomicBool::new(false), OnceLock::new());
+        Self(Arc::new(Clocked { inner, leader: *identity, mark, is_read, last }))
     }
 
     /// Returns the time used until now, or until the child's end, to a hundredth of a second. Blocks for some microseconds for

@@ -1,6 +1,6 @@
 //! The group of one child: what it is signalled through, and how it comes to its end.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use tokio::io::unix::AsyncFd;
@@ -8,7 +8,6 @@ use tokio::task::spawn_blocking;
 
 use crate::cpu::CpuClock;
 use crate::processes::Inner;
-use crate::reaper::EndingGroup;
 use crate::remains::{self, Ended};
 use crate::sys::{self, ProcessId};
 use crate::{Exit, Identity};
@@ -17,46 +16,26 @@ use crate::{Exit, Identity};
 /// end, it is killed, and reaped by a thread.
 #[derive(Debug)]
 pub(crate) struct Group {
-    inner: Arc<Inner>,
-    process: ProcessId,
-    identity: Identity,
-    /// The element of the mark that is this child's alone.
-    mark: String,
-    cpu: CpuClock,
+    pub(crate) known: KnownGroup,
+    pub(crate) cpu: CpuClock,
     /// The leader. None once the group has been settled.
     exit: Option<AsyncFd<OwnedFd>>,
 }
 
+/// A group by what it is signalled through, and by what its processes are told from others.
+#[derive(Clone, Debug)]
+pub(crate) struct KnownGroup {
+    /// Keeps the keeper until the group is gone.
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) process: ProcessId,
+    pub(crate) identity: Identity,
+    /// The element of the mark that is this child's alone.
+    pub(crate) mark: String,
+}
+
 impl Group {
-    pub(crate) fn new(
-        inner: Arc<Inner>,
-        process: ProcessId,
-        identity: Identity,
-        mark: String,
-        exit: AsyncFd<OwnedFd>,
-    ) -> Self {
-        let cpu = CpuClock::new(&inner, identity, mark.clone());
-        Self { inner, process, identity, mark, cpu, exit: Some(exit) }
-    }
-
-    pub(crate) fn identity(&self) -> Identity {
-        self.identity
-    }
-
-    pub(crate) fn cpu(&self) -> CpuClock {
-        self.cpu.clone()
-    }
-
-    pub(crate) fn end_limit(&self) -> std::time::Duration {
-        self.inner.end_limit
-    }
-
-    pub(crate) fn ask(&self) {
-        self.process.ask_group();
-    }
-
-    pub(crate) fn kill(&self) {
-        self.process.kill_group();
+    pub(crate) fn new(known: KnownGroup, exit: AsyncFd<OwnedFd>) -> Self {
+        Self { cpu: CpuClock::new(&known), known, exit: Some(exit) }
     }
 
     /// Waits until the leader has ended. It is left unreaped.
@@ -79,13 +58,14 @@ impl Group {
     /// Ends what the leader has left, and then reaps it. It must have ended.
     pub(crate) async fn end(mut self) -> Ended {
         self.cpu.ends();
-        self.process.kill_group();
-        let ended = match self.inner.settle(self.identity) {
-            Some(exit) if self.inner.adopts() || !self.process.group_exists() => Ended::alone(exit),
+        let KnownGroup { inner, process, identity, .. } = &self.known;
+        process.kill_group();
+        let ended = match inner.settle(*identity) {
+            Some(exit) if inner.adopts() || !process.group_exists() => Ended::alone(exit),
             settled => {
-                let ending = self.ending(None);
+                let known = self.known.clone();
                 // The blocking thread goes on even when this wait is dropped.
-                let cleared = spawn_blocking(move || remains::clear(&ending, settled)).await;
+                let cleared = spawn_blocking(move || remains::clear(&known, settled)).await;
                 cleared.unwrap_or_else(|_| Ended::alone(settled.unwrap_or(Exit::Lost)))
             }
         };
@@ -98,24 +78,13 @@ impl Group {
         self.exit = None;
         Ended { lost: 1, ..Ended::alone(Exit::Lost) }
     }
-
-    fn ending(&self, leader: Option<OwnedFd>) -> EndingGroup {
-        let (inner, mark) = (Arc::clone(&self.inner), self.mark.clone());
-        EndingGroup { inner, process: self.process, identity: self.identity, mark, leader }
-    }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(exit) = self.exit.take() {
-            self.process.kill_group();
-            let ending = self.ending(Some(exit.into_inner()));
-            self.inner.reaper.end_later(ending);
+            self.known.process.kill_group();
+            self.known.inner.reaper.end_later((self.known.clone(), exit.into_inner()));
         }
     }
-}
-
-/// Waits, on a blocking thread, until a leader that has been killed has ended.
-pub(crate) fn wait_for_leader(leader: impl AsFd, inner: &Inner) -> bool {
-    sys::wait_readable(leader, inner.end_limit)
 }

@@ -65,10 +65,7 @@ pub(crate) fn prepare(stdin: Stdin, program: &Path) -> Result<(OwnedFd, Input), 
     let system = |source| StartError::System { path: program.to_owned(), source };
     match stdin {
         Stdin::Null => Ok((crate::pipe::to_nowhere().map_err(system)?, Input::Done)),
-        Stdin::File(path) => {
-            let file = open(&path)?;
-            Ok((file.into(), Input::Done))
-        }
+        Stdin::File(path) => Ok((open(&path)?.into(), Input::Done)),
         Stdin::Pipe => {
             let (theirs, ours) = crate::pipe::to_child().map_err(system)?;
             let sender = pipe::Sender::from_owned_fd(ours).map_err(system)?;
@@ -181,11 +178,6 @@ fn lay_ready(pipe: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
 }
 
 fn carry(pipe: OwnedFd, rest: Option<Source>) -> io::Result<Input> {
-    Ok(match rest {
-        None => Input::Done,
-        Some(source) => {
-            let pipe = watch(pipe, Interest::WRITABLE)?;
-            Input::Pump(Box::new(Pump { pipe, source }))
-        }
-    })
+    let Some(source) = rest else { return Ok(Input::Done) };
+    Ok(Input::Pump(Box::new(Pump { pipe: watch(pipe, Interest::WRITABLE)?, source })))
 }

@@ -6,8 +6,6 @@
 //!   cpu_seconds  ──▶ CPU time of each process          SIGXCPU, and a second later SIGKILL
 //! ```
 
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -103,10 +101,8 @@ pub(crate) fn goes_before_us(process: ProcessId) {
         let own: i32 = own.trim().parse().unwrap_or(0);
         own.saturating_add(SOONER).min(SOONEST).to_string()
     });
-    let file =
-        OpenOptions::new().write(true).open(format!("/proc/{}/oom_score_adj", process.get()));
     // Where it is not allowed, the kernel chooses by size alone.
-    let _ = file.and_then(|mut file| file.write_all(order.as_bytes()));
+    let _ = std::fs::write(format!("/proc/{}/oom_score_adj", process.get()), order);
 }
 
 impl KillsBefore {
@@ -116,14 +112,11 @@ impl KillsBefore {
         #[expect(clippy::disallowed_methods, reason = "the age of a number that is kept")]
         let now = Instant::now();
         let mut last = LAST.lock();
-        match *last {
-            Some((at, kills)) if now.duration_since(at) < Duration::from_secs(1) => Self(kills),
-            _ => {
-                let kills = memory_kills();
-                *last = Some((now, kills));
-                Self(kills)
-            }
+        let is_old = |(at, _): (Instant, _)| now.duration_since(at) >= Duration::from_secs(1);
+        if last.is_none_or(is_old) {
+            *last = Some((now, memory_kills()));
         }
+        Self(last.and_then(|(_, kills)| kills))
     }
 
     /// True if the kernel has killed some process for want of memory since.

@@ -9,10 +9,11 @@ mod start;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
 
 use crate::cgroup::{BoundedGroup, Cgroup};
@@ -21,7 +22,7 @@ use crate::reaper::Reaper;
 use crate::sys::{self, ChildList, OpenFiles, ProcessId};
 use crate::{Exit, Identity, KeeperCommand, ProcessRegistrar, ProcessesError, remains};
 pub use notice::{KeeperFault, Notice};
-pub(crate) use orphans::{HeldStray, Orphans};
+pub(crate) use orphans::HeldStray;
 
 /// The variable by which processes below us are known, wherever in the tree of processes they went. Each supervisor
 /// adds an element to the value it was started with itself, so that one outside finds what is below one inside.
@@ -59,6 +60,7 @@ pub struct Options {
     /// runtime in which the first program was started.
     pub keeper_heartbeat: Duration,
     /// Receives a [`Notice`] of each event that concerns no child alone.
+    // No bound: a notice is rare, and worth more than the memory that it takes.
     pub notices: Option<mpsc::UnboundedSender<Notice>>,
     /// The time in which a killed process has to end before it is declared lost. It is when the kernel is stuck in a call for it,
     /// a dead network disk for instance, or when it is another user's.
@@ -89,22 +91,15 @@ pub struct Processes(Arc<Inner>);
 
 #[derive(Debug)]
 pub(crate) struct Inner {
-    pub(crate) end_limit: Duration,
-    keeper: Option<KeeperCommand>,
-    keeper_heartbeat: Duration,
+    pub(crate) options: Options,
     /// True once the task that asks the keeper for signs of life has been started.
     keeper_is_asked: AtomicBool,
-    // No bound: a notice is rare, and worth more than the memory that it takes.
-    notices: Option<mpsc::UnboundedSender<Notice>>,
     token: String,
-    /// The text before our own element in each mark.
-    inherited_mark: String,
     /// The list of our children, where orphans come to us.
     children: Option<ChildList>,
     pub(crate) reaper: Reaper,
     /// A child has ended: what it had is free for a start that waits.
     ended: Notify,
-    registrar: Option<Arc<dyn ProcessRegistrar>>,
     /// True if orphans come to the registrar, which is to say, to this process.
     registrar_adopts: bool,
     /// Before the state, whose keeper ends what is in it if we cannot.
@@ -157,22 +152,12 @@ impl Processes {
 
     /// Gets ready to hold children. Blocks for the few milliseconds that the keeper takes to start.
     pub fn start(options: Options) -> Result<Self, ProcessesError> {
-        let Options {
-            keeper,
-            keeper_heartbeat,
-            notices,
-            subreaper,
-            bounds_memory,
-            inherited_mark,
-            end_limit,
-            registrar,
-        } = options;
         let system = |what| move |source| ProcessesError::System { what, source };
         if !sys::ignores_broken_pipes().map_err(system("signals cannot be read from /proc"))? {
             return Err(ProcessesError::BrokenPipe);
         }
         let token = new_token().map_err(system("no random numbers to be had"))?;
-        let children = match subreaper {
+        let children = match options.subreaper {
             true => {
                 let list = ChildList::open().map_err(system("the kernel lists no children"))?;
                 sys::become_subreaper().map_err(system("orphans cannot be adopted"))?;
@@ -180,42 +165,32 @@ impl Processes {
             }
             false => None,
         };
+        let keeper = options.keeper.as_ref();
         let cgroup = keeper
-            .as_ref()
-            .filter(|_| subreaper)
-            .and_then(|_| Cgroup::of_this_process(bounds_memory));
-        let link = keeper
-            .as_ref()
-            .map(|keeper| Link::start(keeper, &token, cgroup.as_deref(), [].into_iter()));
+            .filter(|_| options.subreaper)
+            .and_then(|_| Cgroup::of_this_process(options.bounds_memory));
+        let link =
+            keeper.map(|keeper| Link::start(keeper, &token, cgroup.as_deref(), [].into_iter()));
         let link = link.transpose()?;
         // Not before there is a keeper, and it is outside.
         cgroup.iter().for_each(|cgroup| cgroup.begin_to_enter());
-        let state = ProcessTable { keeper: link, ..ProcessTable::default() };
-        let inherited_mark = inherited_mark.unwrap_or_default();
-        let (reaper, state) = (Reaper::default(), Mutex::new(state));
+        let registrar = options.registrar.as_ref();
         Ok(Self(Arc::new(Inner {
-            end_limit,
-            keeper,
-            keeper_heartbeat,
             keeper_is_asked: AtomicBool::new(false),
-            notices,
             token,
-            inherited_mark,
             children,
-            reaper,
+            reaper: Reaper::default(),
             ended: Notify::new(),
-            registrar_adopts: registrar
-                .as_ref()
-                .is_some_and(|registrar| registrar.orphans().is_some()),
-            registrar,
+            registrar_adopts: registrar.is_some_and(|registrar| registrar.orphans().is_some()),
             cgroup,
-            state,
+            state: Mutex::new(ProcessTable { keeper: link, ..ProcessTable::default() }),
+            options,
         })))
     }
 
     /// The children that have not been waited for to the end.
     pub fn live(&self) -> Vec<Identity> {
-        let state = self.0.state();
+        let state = self.0.state.lock();
         state.live.iter().map(|(&pid, &start_time)| Identity { pid, start_time }).collect()
     }
 }
@@ -226,10 +201,15 @@ impl Inner {
         self.children.is_some() || self.registrar_adopts
     }
 
+    /// The text before our own element in each mark.
+    fn inherited_mark(&self) -> &str {
+        self.options.inherited_mark.as_deref().unwrap_or_default()
+    }
+
     /// Ends the account of a leader that has ended, unless there are orphans to be looked at first. The leader is
     /// reaped last: until then its number, which is its group's, belongs to no other process.
     pub(crate) fn settle(&self, leader: Identity) -> Option<Exit> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let nothing_else = self.list(&mut state).is_ok_and(|orphans| orphans.pids.is_empty());
         // Processes that belong to no run are ended with the last run.
         let leaves_strays = self.children.is_some()
@@ -240,7 +220,7 @@ impl Inner {
 
     /// Ends the account of a leader that has ended.
     pub(crate) fn reap_leader(&self, leader: Identity) -> Exit {
-        self.reap(&mut self.state(), leader)
+        self.reap(&mut self.state.lock(), leader)
     }
 
     fn reap(&self, state: &mut ProcessTable, leader: Identity) -> Exit {
@@ -253,7 +233,7 @@ impl Inner {
         if let Some(keeper) = &mut state.keeper {
             let _ = keeper.remove(leader);
         }
-        if let Some(registrar) = &self.registrar {
+        if let Some(registrar) = &self.options.registrar {
             registrar.ended(leader);
         }
         state.live.remove(&leader.pid);
@@ -266,7 +246,7 @@ impl Inner {
 
     /// True if the session is that of a program of ours that has not been reaped.
     pub(crate) fn leads(&self, session: u32) -> bool {
-        self.state().live.contains_key(&session)
+        self.state.lock().live.contains_key(&session)
     }
 
     /// True if a process carries a mark of ours, of whichever child.
@@ -276,7 +256,7 @@ impl Inner {
 
     /// True if a child lives whose end would free the resources that it holds.
     fn has_children(&self) -> bool {
-        let state = self.state();
+        let state = self.state.lock();
         !state.live.is_empty() || !state.guests.is_empty()
     }
 
@@ -297,10 +277,6 @@ impl Inner {
             let _ = group.take(pid);
         }
         is_in.then_some(group)
-    }
-
-    fn state(&self) -> MutexGuard<'_, ProcessTable> {
-        self.state.lock().expect("nothing panics while it holds the state")
     }
 }
 

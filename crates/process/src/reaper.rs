@@ -1,25 +1,14 @@
 //! The thread that reaps children for which no caller waits any more, started with the first of them.
 
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Mutex, mpsc};
 use std::thread;
 
-use crate::group::wait_for_leader;
-use crate::processes::Inner;
-use crate::sys::ProcessId;
-use crate::{Identity, remains};
+use crate::group::KnownGroup;
+use crate::{remains, sys};
 
-/// A group that is to be ended.
-#[derive(Debug)]
-pub(crate) struct EndingGroup {
-    /// Keeps the keeper until the group is gone.
-    pub(crate) inner: Arc<Inner>,
-    pub(crate) process: ProcessId,
-    pub(crate) identity: Identity,
-    pub(crate) mark: String,
-    /// The leader, where it may not have ended yet.
-    pub(crate) leader: Option<OwnedFd>,
-}
+/// A group that is to be ended, and its leader, which may not have ended yet.
+type EndingGroup = (KnownGroup, OwnedFd);
 
 /// A thread rather than a task, because children are dropped also when the runtime is.
 #[derive(Debug, Default)]
@@ -33,30 +22,25 @@ impl Reaper {
         let tx = thread.get_or_insert_with(|| {
             let (tx, rx) = mpsc::channel();
             // The thread ends with its sender, which is dropped with the last child.
-            let started = thread::Builder::new().name("reaper".into()).spawn(move || run(&rx));
+            let run = move || rx.iter().for_each(end);
+            let started = thread::Builder::new().name("reaper".into()).spawn(run);
             // Without the thread the receiver is gone and each send fails, which is met below.
             drop(started);
             tx
         });
         if let Err(mpsc::SendError(ending)) = tx.send(ending) {
             drop(thread);
-            end(&ending);
+            end(ending);
         }
     }
 }
 
-fn run(rx: &mpsc::Receiver<EndingGroup>) {
-    while let Ok(ending) = rx.recv() {
-        end(&ending);
-    }
-}
-
-fn end(ending: &EndingGroup) {
-    if ending.leader.as_ref().is_none_or(|leader| wait_for_leader(leader, &ending.inner)) {
-        ending.process.kill_group();
-        let settled = ending.inner.settle(ending.identity);
-        if settled.is_none() || (!ending.inner.adopts() && ending.process.group_exists()) {
-            remains::clear(ending, settled);
+fn end((group, leader): EndingGroup) {
+    if sys::wait_readable(leader, group.inner.options.end_limit) {
+        group.process.kill_group();
+        let settled = group.inner.settle(group.identity);
+        if settled.is_none() || (!group.inner.adopts() && group.process.group_exists()) {
+            remains::clear(&group, settled);
         }
     }
 }

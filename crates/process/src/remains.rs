@@ -4,8 +4,8 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use crate::group::KnownGroup;
 use crate::processes::{HeldStray, Inner};
-use crate::reaper::EndingGroup;
 use crate::sys::{self, ProcessId, Stat, all_processes, environment_has, own_session, stat};
 use crate::{Exit, Identity, MARK_VARIABLE, Stray};
 
@@ -36,7 +36,7 @@ impl Ended {
 }
 
 /// Clears what is left of a group whose leader has ended, and reaps the leader unless that has been done.
-pub(crate) fn clear(group: &EndingGroup, settled: Option<Exit>) -> Ended {
+pub(crate) fn clear(group: &KnownGroup, settled: Option<Exit>) -> Ended {
     let mut ended = Ended::alone(Exit::Lost);
     if group.inner.adopts() {
         clear_orphans(group, &mut ended);
@@ -64,7 +64,7 @@ pub(crate) fn end_strays(inner: &Inner) -> (Vec<Stray>, u32) {
         }
         strays.iter().for_each(|stray| sys::kill(&stray.descriptor));
         for HeldStray { process, descriptor, name } in strays {
-            if sys::wait_readable(&descriptor, inner.end_limit) {
+            if sys::wait_readable(&descriptor, inner.options.end_limit) {
                 inner.reap_orphan(process);
                 ended.push(Stray { pid: process.get(), name });
             } else {
@@ -77,7 +77,7 @@ pub(crate) fn end_strays(inner: &Inner) -> (Vec<Stray>, u32) {
 }
 
 /// Orphans are our children: those of this group are found among these, killed and reaped. Each may leave more.
-fn clear_orphans(group: &EndingGroup, ended: &mut Ended) {
+fn clear_orphans(group: &KnownGroup, ended: &mut Ended) {
     let mut second_looks = SECOND_LOOKS;
     for _ in 0..ROUNDS {
         group.process.kill_group();
@@ -142,7 +142,7 @@ enum ChildKind {
     Elsewhere,
 }
 
-fn judge(group: &EndingGroup, orphan: ProcessId, found: Stat) -> ChildKind {
+fn judge(group: &KnownGroup, orphan: ProcessId, found: Stat) -> ChildKind {
     if found.parent != std::process::id() {
         // The number belongs to another process by now.
         ChildKind::Another
@@ -175,10 +175,10 @@ fn kill(process: ProcessId, found: Stat) -> Option<(ProcessId, OwnedFd)> {
     })
 }
 
-fn wait_for_all(group: &EndingGroup, killed: Vec<(ProcessId, OwnedFd)>, ended: &mut Ended) -> bool {
+fn wait_for_all(group: &KnownGroup, killed: Vec<(ProcessId, OwnedFd)>, ended: &mut Ended) -> bool {
     let mut all = true;
     for (process, descriptor) in killed {
-        if sys::wait_readable(&descriptor, group.inner.end_limit) {
+        if sys::wait_readable(&descriptor, group.inner.options.end_limit) {
             group.inner.reap_orphan(process);
             ended.stragglers += 1;
         } else {
@@ -190,7 +190,7 @@ fn wait_for_all(group: &EndingGroup, killed: Vec<(ProcessId, OwnedFd)>, ended: &
 }
 
 /// Orphans are children of other processes: members of the group have been killed, and are waited for without being reaped.
-fn clear_members(group: &EndingGroup, ended: &mut Ended) {
+fn clear_members(group: &KnownGroup, ended: &mut Ended) {
     for _ in 0..ROUNDS {
         if !group.process.group_exists() {
             return;
@@ -207,7 +207,7 @@ fn clear_members(group: &EndingGroup, ended: &mut Ended) {
             return;
         }
         for member in members {
-            if sys::wait_readable(&member, group.inner.end_limit) {
+            if sys::wait_readable(&member, group.inner.options.end_limit) {
                 ended.stragglers += 1;
             } else {
                 ended.lost += 1;

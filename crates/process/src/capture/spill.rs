@@ -18,15 +18,8 @@ pub(super) struct Spill {
 
 enum SpillState {
     Idle { made: Option<Made>, buffer: Vec<u8> },
-    Writing(JoinHandle<Written>),
+    Writing(JoinHandle<SpillState>),
     Failed { made: Option<Made>, block: Vec<u8>, error: io::Error },
-}
-
-/// A block that has been tried.
-struct Written {
-    made: Option<Made>,
-    block: Vec<u8>,
-    result: io::Result<()>,
 }
 
 /// A file that was made here. It is removed unless it is claimed, wherever it is by then.
@@ -44,13 +37,7 @@ impl Spill {
     pub(super) async fn settle(&mut self) {
         let SpillState::Writing(writing) = &mut self.state else { return };
         self.state = match writing.await {
-            Ok(Written { made, mut block, result: Ok(()) }) => {
-                block.clear();
-                SpillState::Idle { made, buffer: block }
-            }
-            Ok(Written { made, block, result: Err(error) }) => {
-                SpillState::Failed { made, block, error }
-            }
+            Ok(written) => written,
             // The threads are being shut down, and the caller is dropped with them.
             Err(error) if error.is_cancelled() => std::future::pending().await,
             Err(error) => {
@@ -71,15 +58,12 @@ impl Spill {
     /// Waits for the last block and hands the file over; or what went wrong, with what could be kept.
     pub(super) async fn close(mut self) -> (Kept, Option<io::Error>) {
         self.settle().await;
-        match self.state {
-            SpillState::Idle { made: Some(made), .. } => (Kept::File(made.claim()), None),
-            SpillState::Idle { made: None, buffer } => (Kept::Memory(buffer), None),
-            SpillState::Failed { made: Some(made), error, .. } => {
-                (Kept::File(made.claim()), Some(error))
-            }
-            SpillState::Failed { made: None, block, error } => (Kept::Memory(block), Some(error)),
+        let (made, block, error) = match self.state {
+            SpillState::Idle { made, buffer } => (made, buffer, None),
+            SpillState::Failed { made, block, error } => (made, block, Some(error)),
             SpillState::Writing(_) => unreachable!("it has just been settled"),
-        }
+        };
+        (made.map_or(Kept::Memory(block), |made| Kept::File(made.claim())), error)
     }
 }
 
@@ -98,16 +82,21 @@ impl Drop for Made {
     }
 }
 
-fn write(made: Option<Made>, path: PathBuf, block: Vec<u8>) -> Written {
+/// Tries to write a block.
+fn write(made: Option<Made>, path: PathBuf, mut block: Vec<u8>) -> SpillState {
     let made = match made {
         Some(made) => Ok(made),
         None => File::create_new(&path).map(|file| Made { file, path: Some(path) }),
     };
-    match made {
-        Ok(mut made) => {
-            let result = made.file.write_all(&block);
-            Written { made: Some(made), block, result }
+    let mut made = match made {
+        Ok(made) => made,
+        Err(error) => return SpillState::Failed { made: None, block, error },
+    };
+    match made.file.write_all(&block) {
+        Ok(()) => {
+            block.clear();
+            SpillState::Idle { made: Some(made), buffer: block }
         }
-        Err(error) => Written { made: None, block, result: Err(error) },
+        Err(error) => SpillState::Failed { made: Some(made), block, error },
     }
 }

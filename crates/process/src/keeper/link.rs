@@ -37,9 +37,8 @@ impl Link {
         cgroup: Option<&Cgroup>,
         live: impl Iterator<Item = Identity>,
     ) -> Result<Self, KeeperError> {
-        let path = || command.program.clone();
-        let start = |source| KeeperError::Start { path: path(), source };
-        let ledger = Ledger::new(token, cgroup.map(Cgroup::path), live).map_err(start)?;
+        let start = |source| KeeperError::Start { path: command.program.clone(), source };
+        let ledger = Ledger::new(token, cgroup.map(|cgroup| &*cgroup.path), live).map_err(start)?;
         let stdin = ledger.share().map_err(start)?;
         let flags = SocketFlags::CLOEXEC;
         let (stdout, line) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)
@@ -56,18 +55,13 @@ impl Link {
             .spawn()
             .map_err(start)?;
         let process = ProcessId::new(child.id()).expect("a child's number is above 1");
-        let descriptor = match process.open() {
-            Ok(descriptor) => descriptor,
-            Err(error) => {
-                // Without its line it ends by itself; it is not reaped, which is the least of what is missing then.
-                return Err(start(error));
-            }
-        };
+        // Where that fails it ends by itself, without its line; it is not reaped, which is the least of what is missing then.
+        let descriptor = process.open().map_err(start)?;
         let ready = is_ready(&line);
         let link = Self { ledger, line: Some(line), process, descriptor };
         if !ready {
             sys::kill(&link.descriptor);
-            return Err(KeeperError::Silent { path: path() });
+            return Err(KeeperError::Silent { path: command.program.clone() });
         }
         if let Some(cgroup) = cgroup {
             // Where it has to stay inside it ends together with those whom it kills, as the last thing that it does.

@@ -68,7 +68,7 @@ pub(super) fn carriers(token: &str) -> io::Result<()> {
     let since = stat(std::process::id())?.start_time;
     let mut second_looks = SECOND_LOOKS;
     for _ in 0..ROUNDS {
-        let MarkedProcesses { killed, unclear } = kill_carriers(token, since)?;
+        let (killed, unclear) = kill_carriers(token, since)?;
         match unclear {
             Some(process) if killed.is_empty() && second_looks > 0 => {
                 second_looks -= 1;
@@ -84,13 +84,8 @@ pub(super) fn carriers(token: &str) -> io::Result<()> {
     Ok(())
 }
 
-struct MarkedProcesses {
-    killed: Vec<OwnedFd>,
-    /// One that has no environment, or not yet.
-    unclear: Option<OwnedFd>,
-}
-
-fn kill_carriers(token: &str, since: u64) -> io::Result<MarkedProcesses> {
+/// Kills the processes that carry the token. Returns them, and one that has no environment, or not yet.
+fn kill_carriers(token: &str, since: u64) -> io::Result<(Vec<OwnedFd>, Option<OwnedFd>)> {
     let own = std::process::id();
     let (mut killed, mut unclear) = (Vec::new(), None);
     for process in all_processes()?.filter(|process| process.get() != own) {
@@ -113,5 +108,5 @@ fn kill_carriers(token: &str, since: u64) -> io::Result<MarkedProcesses> {
             }
         }
     }
-    Ok(MarkedProcesses { killed, unclear })
+    Ok((killed, unclear))
 }

@@ -4,7 +4,7 @@
 //! orphans, so that their starter alone signals and reaps them. What they leave behind is the starter's business too.
 
 use super::start::enter;
-use super::{Orphans, ProcessTable, Processes};
+use super::{ProcessTable, Processes};
 use crate::sys::{OpenFiles, ProcessId};
 use crate::{Adopted, Identity, KeeperError};
 
@@ -14,20 +14,20 @@ impl Processes {
     /// it, by which the keeper finds it wherever it goes.
     pub fn guest_starting(&self) -> String {
         self.0.enter_cgroup();
-        let mut state = self.0.state();
+        let mut state = self.0.state.lock();
         state.starting += 1;
         state.serial += 1;
-        format!("{}{}.{};", self.0.inherited_mark, self.0.token, state.serial)
+        format!("{}{}.{};", self.0.inherited_mark(), self.0.token, state.serial)
     }
 
     /// The process was not started.
     pub fn guest_not_started(&self) {
-        no_longer_starting(&mut self.0.state());
+        no_longer_starting(&mut self.0.state.lock());
     }
 
     /// The process was started, and leads a group of its own. When this answers, the keeper knows the group.
     pub fn guest_started(&self, leader: Identity) -> Result<(), KeeperError> {
-        let mut state = self.0.state();
+        let mut state = self.0.state.lock();
         no_longer_starting(&mut state);
         if let (Some(limit), Some(process)) = (OpenFiles::before(), ProcessId::new(leader.pid)) {
             process.limit_open_files(limit);
@@ -39,7 +39,7 @@ impl Processes {
 
     /// The group is gone, and its leader is about to be reaped by the guest that started it.
     pub fn guest_ended(&self, leader: Identity) {
-        let mut state = self.0.state();
+        let mut state = self.0.state.lock();
         if state.guests.get(&leader.pid) != Some(&leader.start_time) {
             return;
         }
@@ -50,14 +50,11 @@ impl Processes {
         }
         self.0.ended.notify_one();
     }
-}
 
-impl Processes {
     /// Returns the children of this process that belong to no program of the host, where orphans come to it: those of a guest's
     /// programs too, which knows them by its marks.
     pub fn guest_orphans(&self) -> Option<Adopted> {
-        let Orphans { pids, quiet } = self.0.children.as_ref().and(self.0.orphans().ok())?;
-        Some(Adopted { pids, quiet })
+        self.0.children.as_ref().and(self.0.orphans().ok())
     }
 }
 

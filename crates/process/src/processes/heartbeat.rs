@@ -22,8 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 impl Inner {
     /// Starts the task with the first program: from then on there is something to be held.
     pub(super) fn watch_keeper(self: &Arc<Self>) {
-        if self.keeper.is_some() && !self.keeper_is_asked.swap(true, Ordering::Relaxed) {
-            let (inner, every) = (Arc::downgrade(self), self.keeper_heartbeat);
+        if self.options.keeper.is_some() && !self.keeper_is_asked.swap(true, Ordering::Relaxed) {
+            let (inner, every) = (Arc::downgrade(self), self.options.keeper_heartbeat);
             #[expect(clippy::disallowed_methods, reason = "it ends by itself with the last child")]
             // The task holds nothing while it sleeps, so it keeps no keeper alive.
             drop(tokio::spawn(look_after(inner, every)));
@@ -32,13 +32,13 @@ impl Inner {
 
     /// Returns a descriptor that becomes readable when the keeper ends.
     fn keeper_end(&self) -> Option<AsyncFd<OwnedFd>> {
-        let end = self.state().keeper.as_ref()?.end().ok()?;
+        let end = self.state.lock().keeper.as_ref()?.end().ok()?;
         watch(end, Interest::READABLE).ok()
     }
 
     /// Asks the keeper. Answers which one, where it can be asked.
     fn ask_keeper(&self) -> Option<u32> {
-        let state = self.state();
+        let state = self.state.lock();
         let keeper = state.keeper.as_ref()?;
         keeper.ask().then(|| keeper.pid())
     }
@@ -46,7 +46,7 @@ impl Inner {
     /// Replaces the keeper where it has ended, or was asked and has not answered. Blocks while another one starts. False where
     /// there is no other one.
     fn replace_failed_keeper(&self, asked: Option<u32>) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let Some(keeper) = &state.keeper else { return true };
         let is_silent = asked == Some(keeper.pid()) && !keeper.has_answered();
         if !is_silent && !keeper.has_ended() {
@@ -66,7 +66,7 @@ impl Inner {
         state: &mut ProcessTable,
         newest: Option<Identity>,
     ) -> Result<(), KeeperError> {
-        let Some(command) = &self.keeper else { return Ok(()) };
+        let Some(command) = &self.options.keeper else { return Ok(()) };
         let held = state.live.iter().chain(&state.guests).chain(&state.strays);
         let held = held.map(|(&pid, &start_time)| Identity { pid, start_time });
         let link = Link::start(command, &self.token, self.cgroup.as_deref(), held.chain(newest))?;
@@ -94,7 +94,7 @@ impl Inner {
                 tracing::error!(keeper = pid, ?found, error, "keeper failed, none in its place");
             }
         }
-        if let Some(notices) = &self.notices {
+        if let Some(notices) = &self.options.notices {
             // One that has stopped to listen does not want to know.
             let _ = notices.send(notice);
         }

@@ -9,31 +9,23 @@ use crate::keeper::Link;
 use crate::sys::{self, ProcessId, own_session, stat};
 use crate::{Adopted, Identity, ProcessRegistrar};
 
-/// Children that are no programs of ours: orphans, and what other code in this process has started.
-#[derive(Debug)]
-pub(crate) struct Orphans {
-    pub(crate) pids: Vec<u32>,
-    /// True if none of them can be a program that is just being started.
-    pub(crate) quiet: bool,
-}
-
 impl Inner {
     /// Reaps one orphan. Children may not be listed meanwhile: the kernel's list can leave a child out when it becomes
     /// shorter while it is read.
     pub(crate) fn reap_orphan(&self, orphan: ProcessId) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         !state.live.contains_key(&orphan.get()) && reap_stray(&mut state, orphan)
     }
 
     /// The CPU time, in ticks, of orphans of this leader's session that were reaped while it lived.
     pub(crate) fn reaped_ticks(&self, leader: u32) -> u64 {
-        self.state().reaped.get(&leader).copied().unwrap_or(0)
+        self.state.lock().reaped.get(&leader).copied().unwrap_or(0)
     }
 
     /// A process that came to us, carries no mark and stands in no session of ours. It is ended with the last run; and by
     /// the keeper, if we are killed before.
     pub(crate) fn remember_stray(&self, stray: Identity) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.strays.insert(stray.pid, stray.start_time).is_some() {
             return;
         }
@@ -51,7 +43,7 @@ impl Inner {
     ///
     /// Each is held by a descriptor that was opened while nothing could be reaped: so none can be another process.
     pub(crate) fn strays(&self) -> Vec<HeldStray> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let Some(children) = self.children.as_ref().filter(|_| state.is_idle()) else {
             return Vec::new();
         };
@@ -79,60 +71,53 @@ impl Inner {
     }
 
     /// Lists the children that are no programs of ours, except known strangers.
-    pub(crate) fn orphans(&self) -> io::Result<Orphans> {
-        self.list(&mut self.state())
+    pub(crate) fn orphans(&self) -> io::Result<Adopted> {
+        self.list(&mut self.state.lock())
     }
 
     /// Notes that a child is a stranger: it is no program of ours and belongs to no run.
     pub(crate) fn leave(&self, stranger: ProcessId, reap: bool) {
-        self.state().strangers.insert(stranger.get(), reap);
+        self.state.lock().strangers.insert(stranger.get(), reap);
     }
 
-    pub(super) fn list(&self, state: &mut ProcessTable) -> io::Result<Orphans> {
-        if let Some(registrar) = self.registrar.as_ref().filter(|_| self.registrar_adopts) {
+    pub(super) fn list(&self, state: &mut ProcessTable) -> io::Result<Adopted> {
+        if let Some(registrar) = self.options.registrar.as_ref().filter(|_| self.registrar_adopts) {
             return Ok(Self::list_of(&**registrar, state));
         }
-        let ProcessTable { live, starting, strangers, keeper, .. } = state;
+        let (mut pids, mut present, quiet) = (Vec::new(), 0, state.starting == 0);
+        let Some(children) = &self.children else { return Ok(Adopted { pids, quiet }) };
+        let ProcessTable { live, strangers, keeper, .. } = state;
         let keeper = keeper.as_ref().map(Link::pid);
-        let (mut pids, mut present) = (Vec::new(), 0);
-        if let Some(children) = &self.children {
-            children.for_each(|pid| match strangers.contains_key(&pid) {
-                true => present += 1,
-                false if live.contains_key(&pid) || keeper == Some(pid) => {}
-                false => pids.push(pid),
+        children.for_each(|pid| match strangers.contains_key(&pid) {
+            true => present += 1,
+            false if live.contains_key(&pid) || keeper == Some(pid) => {}
+            false => pids.push(pid),
+        })?;
+        // The number of a stranger that is gone may be given to another process.
+        if present < strangers.len() {
+            let mut children_now = HashSet::new();
+            children.for_each(|pid| {
+                children_now.insert(pid);
             })?;
-            // The number of a stranger that is gone may be given to another process.
-            if present < strangers.len() {
-                let mut children_now = HashSet::new();
-                children.for_each(|pid| {
-                    children_now.insert(pid);
-                })?;
-                strangers.retain(|pid, _| children_now.contains(pid));
-            }
-            let quiet = *starting == 0;
-            let over: Vec<u32> = strangers
-                .iter()
-                .filter(|(pid, reap)| **reap && !live.contains_key(pid))
-                .map(|(pid, _)| *pid)
-                .collect();
-            for pid in over {
-                if ProcessId::new(pid).is_some_and(|process| reap_stray(state, process)) {
-                    state.strangers.remove(&pid);
-                }
-            }
-            return Ok(Orphans { pids, quiet });
+            strangers.retain(|pid, _| children_now.contains(pid));
         }
-        Ok(Orphans { pids, quiet: state.starting == 0 })
+        let over = strangers.iter().filter(|(pid, reap)| **reap && !live.contains_key(pid));
+        for pid in over.map(|(pid, _)| *pid).collect::<Vec<_>>() {
+            if ProcessId::new(pid).is_some_and(|process| reap_stray(state, process)) {
+                state.strangers.remove(&pid);
+            }
+        }
+        Ok(Adopted { pids, quiet })
     }
 
     /// Does as [`Self::list`] with a registrar, which knows to which program each child belongs. It reaps those of no program.
-    fn list_of(registrar: &dyn ProcessRegistrar, state: &mut ProcessTable) -> Orphans {
+    fn list_of(registrar: &dyn ProcessRegistrar, state: &mut ProcessTable) -> Adopted {
         let Some(Adopted { mut pids, quiet }) = registrar.orphans() else {
-            return Orphans { pids: Vec::new(), quiet: true };
+            return Adopted { pids: Vec::new(), quiet: true };
         };
         state.strangers.retain(|pid, _| pids.contains(pid));
         pids.retain(|pid| !state.strangers.contains_key(pid) && !state.live.contains_key(pid));
-        Orphans { pids, quiet }
+        Adopted { pids, quiet }
     }
 }
 

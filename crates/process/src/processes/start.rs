@@ -1,15 +1,13 @@
 //! Starting a program: its streams, its place among the living, and what was wrong where it does not start.
 
-use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::pin::pin;
 
 use tokio::io::Interest;
 
 use super::{Inner, Notice, ProcessTable, Processes};
-use crate::group::Group;
+use crate::group::{Group, KnownGroup};
 use crate::limits::{KillsBefore, goes_before_us};
 use crate::sys::{self, Image, OpenFiles, ProcessId};
 use crate::watch::watch;
@@ -82,9 +80,9 @@ impl Processes {
         env.retain(|(name, _)| name != MARK_VARIABLE);
         env.push((MARK_VARIABLE.into(), format!("{}{mark}", starting.mark_above()).into()));
         let stdio = [stdin.as_fd(), out_side.as_fd(), err_side.as_fd()];
-        let process = sys::spawn(&Image { path, args, env, cwd, stdio })
-            .map_err(|source| why(source, path, cwd, args, env))?;
-        let unclaimed = UnclaimedProcess(Some(process));
+        let image = Image { path, args, env, cwd, stdio };
+        let process = sys::spawn(&image).map_err(|source| why(source, &image))?;
+        let unclaimed = UnclaimedProcess(process);
         // Our copies of the child's sides must go, or its streams would never end. And where descriptors are scarce, they
         // make room for the one of the process.
         drop((stdin, out_side, err_side));
@@ -101,15 +99,15 @@ impl Processes {
         let start_time = sys::stat(process.get()).map_err(system)?.start_time;
         let identity = Identity { pid: process.get(), start_time };
         starting.enter(identity)?;
-        unclaimed.held();
+        // The caller holds it from here on.
+        std::mem::forget(unclaimed);
         // Arguments and environment may hold secrets.
         tracing::debug!(pid = identity.pid, program = ?path.file_name().unwrap_or_default(), "process started");
-        let group = Group::new(self.0.clone(), process, identity, mark, exit);
-        out_reader.show_to(stdout.tap.take());
-        err_reader.show_to(stderr.tap.take());
+        let group = Group::new(KnownGroup { inner: self.0.clone(), process, identity, mark }, exit);
+        (out_reader.tap, err_reader.tap) = (stdout.tap.take(), stderr.tap.take());
         if limits.cpu_seconds > 0 {
             // From here on it is measured to its end.
-            group.cpu().read();
+            group.cpu.read();
         }
         let limits = *limits;
         let (stdout, stderr) = (out_reader, err_reader);
@@ -128,8 +126,9 @@ struct Starting<'a> {
 
 impl<'a> Starting<'a> {
     fn begin(inner: &'a Inner) -> Self {
-        let mark_above = inner.registrar.as_ref().and_then(|registrar| registrar.starting());
-        let mut state = inner.state();
+        let registrar = inner.options.registrar.as_ref();
+        let mark_above = registrar.and_then(|registrar| registrar.starting());
+        let mut state = inner.state.lock();
         state.starting += 1;
         state.serial += 1;
         Self { inner, serial: state.serial, mark_above, entered: false }
@@ -137,20 +136,20 @@ impl<'a> Starting<'a> {
 
     /// The elements before our own in the mark of the child.
     fn mark_above(&self) -> &str {
-        self.mark_above.as_deref().unwrap_or(&self.inner.inherited_mark)
+        self.mark_above.as_deref().unwrap_or_else(|| self.inner.inherited_mark())
     }
 
     /// Enters the child among the living, and tells the party that ends it if we are killed.
     fn enter(mut self, group: Identity) -> Result<(), KeeperError> {
         // Set even where this fails: the program is ended then, and `not_started` must not be told.
         self.entered = true;
-        if let Some(registrar) = &self.inner.registrar {
+        if let Some(registrar) = &self.inner.options.registrar {
             registrar.started(group).map_err(|source| {
                 registrar.ended(group);
                 KeeperError::Told { source }
             })?;
         }
-        let mut state = self.inner.state();
+        let mut state = self.inner.state.lock();
         enter(self.inner, &mut state, group)?;
         state.live.insert(group.pid, group.start_time);
         Ok(())
@@ -159,8 +158,8 @@ impl<'a> Starting<'a> {
 
 impl Drop for Starting<'_> {
     fn drop(&mut self) {
-        self.inner.state().starting -= 1;
-        if let (Some(registrar), false) = (&self.inner.registrar, self.entered) {
+        self.inner.state.lock().starting -= 1;
+        if let (Some(registrar), false) = (&self.inner.options.registrar, self.entered) {
             registrar.not_started();
         }
     }
@@ -183,44 +182,28 @@ pub(super) fn enter(
 }
 
 /// A program that runs, and that no caller holds yet.
-struct UnclaimedProcess(Option<ProcessId>);
-
-impl UnclaimedProcess {
-    fn held(mut self) {
-        self.0 = None;
-    }
-}
+struct UnclaimedProcess(ProcessId);
 
 impl Drop for UnclaimedProcess {
     fn drop(&mut self) {
-        if let Some(process) = self.0 {
-            process.kill_group();
-            process.reap_blocking();
-        }
+        self.0.kill_group();
+        self.0.reap_blocking();
     }
 }
 
 /// Finds the reason of a failed start. The system answers with the same numbers for the folder and the program.
-fn why(
-    source: io::Error,
-    path: &Path,
-    cwd: &Path,
-    args: &[OsString],
-    env: &[(OsString, OsString)],
-) -> StartError {
-    let path = path.to_owned();
+fn why(source: io::Error, image: &Image<'_>) -> StartError {
+    let path = image.path.to_owned();
     if source.kind() == io::ErrorKind::ArgumentListTooLong {
-        let args = args.iter().map(|arg| arg.len() + 1);
-        let env = env
-            .iter()
-            .filter(|(name, _)| name != MARK_VARIABLE)
-            .map(|(name, value)| name.len() + value.len() + 2);
+        let args = image.args.iter().map(|arg| arg.len() + 1);
+        let env = image.env.iter().filter(|(name, _)| name != MARK_VARIABLE);
+        let env = env.map(|(name, value)| name.len() + value.len() + 2);
         return StartError::TooLong { path, bytes: args.chain(env).sum() };
     }
-    if let Err(source) = std::fs::read_dir(cwd).map(drop)
+    if let Err(source) = std::fs::read_dir(image.cwd).map(drop)
         && source.kind() != io::ErrorKind::PermissionDenied
     {
-        return StartError::Folder { path: cwd.to_owned(), source };
+        return StartError::Folder { path: image.cwd.to_owned(), source };
     }
     match ProgramError::of(&path, &source) {
         Some(error) => error.into(),

@@ -87,8 +87,7 @@ pub(crate) fn below(pid: u32) -> Vec<u32> {
     let mut found = vec![pid];
     let mut next = 0;
     while let Some(&pid) = found.get(next) {
-        let folder = ProcessFolder::open(pid);
-        found.extend(folder.and_then(|folder| folder.children()).unwrap_or_default());
+        found.extend(child_numbers(pid));
         next += 1;
     }
     found.split_off(1)

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString, c_char, c_int};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
@@ -39,23 +39,11 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// The pauses before the next attempts to start a program whose file is open for writing: 63 ms in all.
+/// The pauses before the next attempts to start a program whose file is open for writing, in milliseconds: 63 ms in all.
 ///
 /// A program that was written a moment ago can be open in a process that another thread has just started: that process holds a
 /// copy of all descriptors until it becomes its own program. The system tells of no end of that, so there is nothing to wait for.
-const BUSY_PAUSES: [Duration; 6] = [
-    Duration::from_millis(1),
-    Duration::from_millis(2),
-    Duration::from_millis(4),
-    Duration::from_millis(8),
-    Duration::from_millis(16),
-    Duration::from_millis(32),
-];
-
-#[expect(clippy::disallowed_methods, reason = "the system has no event for the end of this state")]
-fn wait(pause: Duration) {
-    std::thread::sleep(pause);
-}
+const BUSY_PAUSES: [u64; 6] = [1, 2, 4, 8, 16, 32];
 
 /// Starts a program as the leader of a session, and with that of a group, of its own. It has no controlling terminal,
 /// so `/dev/tty` is not there for it. Signals are as a program expects them: none is blocked, and `SIGPIPE` ends it.
@@ -74,18 +62,18 @@ pub(crate) fn spawn(image: &Image<'_>) -> io::Result<ProcessId> {
         CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).map_err(io::Error::from)
     });
     let env = env.collect::<io::Result<Vec<_>>>()?;
-    // What is put in the place of 0, 1 and 2 must not stand in one of these places itself.
-    let moved = image.stdio.map(|side| match side.as_raw_fd() {
-        0..=2 => fcntl_dupfd_cloexec(side, 3).map(Some),
-        _ => Ok(None),
-    });
 
     let mut actions = Actions::new()?;
-    for (place, (side, moved)) in (0..).zip(image.stdio.iter().zip(moved)) {
-        let moved: Option<OwnedFd> = moved?;
-        match moved {
-            Some(moved) => actions.put(moved, place)?,
-            None => actions.dup2(side.as_fd(), place)?,
+    // Kept open until the start is over.
+    let mut moved = Vec::new();
+    for (place, side) in (0..).zip(image.stdio) {
+        // What is put in the place of 0, 1 and 2 must not stand in one of these places itself.
+        if side.as_raw_fd() <= 2 {
+            let side = fcntl_dupfd_cloexec(side, 3)?;
+            actions.dup2(side.as_fd(), place)?;
+            moved.push(side);
+        } else {
+            actions.dup2(side, place)?;
         }
     }
     actions.change_folder(&cwd)?;
@@ -103,7 +91,7 @@ pub(crate) fn spawn(image: &Image<'_>) -> io::Result<ProcessId> {
             libc::posix_spawn(
                 &raw mut pid,
                 path.as_ptr(),
-                actions.actions.as_ptr(),
+                actions.0.as_ptr(),
                 attributes.0.as_ptr(),
                 argv.as_ptr(),
                 envp.as_ptr(),
@@ -115,7 +103,11 @@ pub(crate) fn spawn(image: &Image<'_>) -> io::Result<ProcessId> {
         if result != libc::ETXTBSY {
             break;
         }
-        wait(pause);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the system has no event for the end of this state"
+        )]
+        std::thread::sleep(Duration::from_millis(pause));
         result = start();
     }
     check(result)?;
@@ -124,11 +116,7 @@ pub(crate) fn spawn(image: &Image<'_>) -> io::Result<ProcessId> {
 }
 
 /// Steps that the new process takes before it becomes the program.
-struct Actions {
-    actions: MaybeUninit<libc::posix_spawn_file_actions_t>,
-    /// Kept open until the start is over.
-    moved: Vec<OwnedFd>,
-}
+struct Actions(MaybeUninit<libc::posix_spawn_file_actions_t>);
 
 impl Actions {
     fn new() -> io::Result<Self> {
@@ -136,24 +124,18 @@ impl Actions {
         #[expect(unsafe_code, reason = "the list belongs to the C library")]
         // SAFETY: it makes the list in the place that it is given.
         check(unsafe { libc::posix_spawn_file_actions_init(actions.as_mut_ptr()) })?;
-        Ok(Self { actions, moved: Vec::new() })
-    }
-
-    fn put(&mut self, side: OwnedFd, place: c_int) -> io::Result<()> {
-        self.dup2(side.as_fd(), place)?;
-        self.moved.push(side);
-        Ok(())
+        Ok(Self(actions))
     }
 
     fn dup2(&mut self, side: BorrowedFd<'_>, place: c_int) -> io::Result<()> {
-        let actions = self.actions.as_mut_ptr();
+        let actions = self.0.as_mut_ptr();
         #[expect(unsafe_code, reason = "the list belongs to the C library")]
         // SAFETY: the list was made by `new`, and both are numbers.
         check(unsafe { libc::posix_spawn_file_actions_adddup2(actions, side.as_raw_fd(), place) })
     }
 
     fn change_folder(&mut self, folder: &CString) -> io::Result<()> {
-        let actions = self.actions.as_mut_ptr();
+        let actions = self.0.as_mut_ptr();
         #[expect(unsafe_code, reason = "the list belongs to the C library")]
         // SAFETY: the list was made by `new`. The string ends with a zero, and the call copies it.
         check(unsafe { posix_spawn_file_actions_addchdir_np(actions, folder.as_ptr()) })
@@ -165,7 +147,7 @@ impl Drop for Actions {
         #[expect(unsafe_code, reason = "the list belongs to the C library")]
         // SAFETY: the list was made by `new` and is not used again. No implementation fails here.
         unsafe {
-            libc::posix_spawn_file_actions_destroy(self.actions.as_mut_ptr());
+            libc::posix_spawn_file_actions_destroy(self.0.as_mut_ptr());
         }
     }
 }
