@@ -1,12 +1,11 @@
 //! A command that says if a state of the files is good, in a worktree of its own.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::{Isolation, RootId, RunId};
-use offshoot_process::{Capture, Exit, Keep, Kept, NeverStop, Program};
+use offshoot_process::{Capture, Exit, Keep, NeverStop, Program};
 use tokio::time::timeout;
 
 use crate::error::IsolationError;
@@ -62,7 +61,7 @@ impl<'a> CheckFolder<'a> {
         let order = Order { run, root, isolation, folder: top, continues: false };
         let folder = workspaces.make(order).await?.folder;
         // No agent works in it: what is changed here is nothing that must come back.
-        let index = workspaces.beside(run, "index");
+        let index = workspaces.shelf.beside(run, "index");
         blocking(move || remove_file(&index)).await?;
         Ok(Self { workspaces, check, folder, runs: 0 })
     }
@@ -70,12 +69,10 @@ impl<'a> CheckFolder<'a> {
     /// Puts the files of a commit there. What git ignores stays: a build goes on from the last one.
     pub(crate) async fn turn_to(&self, commit: &str) -> Result<(), IsolationError> {
         let about = self.workspaces.about(self.check.id).await?.ok_or(IsolationError::Unknown)?;
-        let places = [
-            ("GIT_DIR", OsString::from(self.workspaces.git_folder(&about))),
-            ("GIT_WORK_TREE", OsString::from(&self.folder)),
-        ];
+        let git_folder = self.workspaces.git_folder(&about);
+        let places = [("GIT_DIR", &git_folder), ("GIT_WORK_TREE", &self.folder)];
         let git = self.workspaces.git();
-        let checkout = git.command(&self.folder, "checkout").envs(places.clone());
+        let checkout = git.command(&self.folder, "checkout").envs(places);
         checkout.args(["--quiet", "--force", "--detach", commit]).run().await?;
         let clean = git.command(&self.folder, "clean").envs(places);
         clean.args(["-ffdq"]).run().await.map(drop)
@@ -87,11 +84,11 @@ impl<'a> CheckFolder<'a> {
         let git = self.workspaces.git();
         let program = Program {
             args: vec!["-c".into(), format!("exec 2>&1\n{}", self.check.command).into()],
-            env: git.environment().to_vec(),
+            env: git.environment.to_vec(),
             stdout: Capture::from(Keep::Last(SAID_BYTES)),
             ..Program::new("/bin/sh", self.folder.clone())
         };
-        let child = git.processes().spawn_when_possible(program).await;
+        let child = git.processes.spawn_when_possible(program).await;
         let child = child.map_err(|error| IsolationError::Start(Arc::new(error)))?;
         // A wait that is given up ends the command with all that it has started.
         let Ok(finished) = timeout(self.check.limit, child.wait(NeverStop)).await else {
@@ -104,11 +101,8 @@ impl<'a> CheckFolder<'a> {
             Exit::Signal(signal) => (false, format!("killed by signal {signal}")),
             Exit::Lost => (false, "did not end when killed".to_owned()),
         };
-        let said = match finished.stdout.kept {
-            Kept::Memory(_) => String::from_utf8_lossy(&bytes(finished.stdout)).into_owned(),
-            Kept::File(_) => String::new(),
-        };
-        Ok(Checked { passes, why, said: said.trim_end().to_owned() })
+        let said = String::from_utf8_lossy(&bytes(finished.stdout)).trim_end().to_owned();
+        Ok(Checked { passes, why, said })
     }
 
     /// Removes the worktree.

@@ -53,17 +53,13 @@ impl Commits<'_> {
         parent: &str,
         message: &str,
     ) -> Result<String, IsolationError> {
-        let mut command = self.git.command(self.top, "commit-tree");
-        for (name, value) in [
+        let command = self.git.command(self.top, "commit-tree").envs([
             ("GIT_AUTHOR_NAME", "offshoot"),
             ("GIT_AUTHOR_EMAIL", ""),
             ("GIT_COMMITTER_NAME", "offshoot"),
             ("GIT_COMMITTER_EMAIL", ""),
-        ] {
-            command = command.env(name, value);
-        }
-        let command = command.args(["--no-gpg-sign", "-p", parent, "-m", message]);
-        command.arg(tree).line().await
+        ]);
+        command.args(["--no-gpg-sign", "-p", parent, "-m", message, tree]).line().await
     }
 
     /// Puts what a commit has changed since its base onto another commit, in three ways.

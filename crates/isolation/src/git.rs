@@ -41,9 +41,11 @@ const SETTINGS: &[&str] = &[
 #[derive(Clone, derive_more::Debug)]
 #[debug("Git({})", program.display())]
 pub struct Git {
-    processes: Processes,
+    /// The children that the commands are.
+    pub(crate) processes: Processes,
     program: PathBuf,
-    environment: Arc<[(OsString, OsString)]>,
+    /// The environment that the commands get.
+    pub(crate) environment: Arc<[(OsString, OsString)]>,
 }
 
 /// One command on its way.
@@ -86,23 +88,10 @@ impl Git {
         Ok(Self { processes, program, environment: environment.into() })
     }
 
-    /// The children that the commands are.
-    pub(crate) fn processes(&self) -> &Processes {
-        &self.processes
-    }
-
-    /// The environment that the commands get.
-    pub(crate) fn environment(&self) -> &[(OsString, OsString)] {
-        &self.environment
-    }
-
     /// Begins a command in a folder.
     pub(crate) fn command(&self, folder: &Path, name: &'static str) -> Command<'_> {
-        let mut arguments: Vec<OsString> = Vec::new();
-        for setting in SETTINGS {
-            arguments.extend(["-c".into(), (*setting).into()]);
-        }
-        arguments.push(name.into());
+        let settings = SETTINGS.iter().flat_map(|setting| ["-c", setting]);
+        let arguments = settings.chain([name]).map(OsString::from).collect();
         let folder = folder.to_owned();
         Command { git: self, name, arguments, environment: Vec::new(), folder, input: None }
     }
@@ -126,9 +115,11 @@ impl Command<'_> {
 
     pub(crate) fn envs(
         mut self,
-        variables: impl IntoIterator<Item = (&'static str, OsString)>,
+        variables: impl IntoIterator<Item = (&'static str, impl AsRef<OsStr>)>,
     ) -> Self {
-        self.environment.extend(variables.into_iter().map(|(name, value)| (name.into(), value)));
+        let variables = variables.into_iter();
+        self.environment
+            .extend(variables.map(|(name, value)| (name.into(), value.as_ref().to_owned())));
         self
     }
 

@@ -167,7 +167,7 @@ impl Workspaces {
                 None => joined.unchanged.push(patch.key.clone()),
             }
         }
-        let mut line = Line::new(base);
+        let mut line = Line { base: base.clone(), made: Vec::new(), apart: Vec::new() };
         for one in made {
             line.add(commits, one).await?;
         }
@@ -285,10 +285,7 @@ async fn make(
     if !commits.has(base).await? {
         return conflict("a patch of another repository, or of a commit that is gone");
     }
-    let title: String =
-        key.chars().map(|c| if c.is_control() { ' ' } else { c }).take(100).collect();
-    let message = format!("{title}\n\nBy the run {run}.");
-    let Some(commit) = commits.of_patch(base, patch, &message).await? else {
+    let Some(commit) = commits.of_patch(base, patch, &message(key, run)).await? else {
         return conflict("a patch that does not fit to its own base");
     };
     let files = commits.differ(base, &commit).await?;
@@ -309,10 +306,6 @@ struct Line {
 }
 
 impl Line {
-    fn new(base: &str) -> Self {
-        Self { base: base.to_owned(), made: Vec::new(), apart: Vec::new() }
-    }
-
     fn tip(&self) -> &str {
         self.at(self.made.len())
     }
@@ -329,7 +322,7 @@ impl Line {
     async fn add(&mut self, commits: &Commits<'_>, one: Made) -> Result<(), IsolationError> {
         match commits.put(&one.base, self.tip(), &one.commit).await? {
             Put::Clean(tree) => {
-                let message = format!("{}\n\nBy the run {}.", title(&one.key), one.run);
+                let message = message(&one.key, &one.run);
                 let commit = commits.commit(&tree, self.tip(), &message).await?;
                 self.made.push((one, commit));
             }
@@ -407,7 +400,9 @@ fn is_in_the_way(other: &str, file: &str) -> bool {
     is_below(other, file) || is_below(file, other)
 }
 
-/// The first line of a message.
-fn title(key: &str) -> String {
-    key.chars().map(|c| if c.is_control() { ' ' } else { c }).take(100).collect()
+/// The message of the commit that the patch of a run becomes.
+fn message(key: &str, run: &str) -> String {
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    let title: String = key.chars().map(plain).take(100).collect();
+    format!("{title}\n\nBy the run {run}.")
 }

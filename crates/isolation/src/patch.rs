@@ -14,7 +14,7 @@ pub(crate) struct Summary {
 /// Reads lines of a patch, one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Summing {
-    summary: Summary,
+    pub(crate) summary: Summary,
     /// The path of the file, as its header has it.
     path: String,
     is_link: bool,
@@ -44,10 +44,6 @@ impl Summing {
                 self.summary.links_out.push(format!("{} to {target}", self.path));
             }
         }
-    }
-
-    pub(crate) fn end(self) -> Summary {
-        self.summary
     }
 }
 
@@ -93,6 +89,6 @@ mod tests {
         let mut summing = Summing::default();
         patch.lines().for_each(|line| summing.line(line.as_bytes()));
         let links_out = vec!["l to /etc/passwd".to_owned()];
-        assert_eq!(summing.end(), Summary { files: 2, links_out });
+        assert_eq!(summing.summary, Summary { files: 2, links_out });
     }
 }

@@ -122,8 +122,13 @@ impl Shelf {
         write().map_err(IsolationError::io("write", &path))
     }
 
+    /// Reads what is known of each folder here.
+    pub(crate) fn all(&self) -> Result<Vec<About>, IsolationError> {
+        self.runs()?.into_iter().filter_map(|run| self.about(run).transpose()).collect()
+    }
+
     /// Lists the runs that have something here.
-    pub(crate) fn runs(&self) -> Result<Vec<RunId>, IsolationError> {
+    fn runs(&self) -> Result<Vec<RunId>, IsolationError> {
         let read = || -> io::Result<Vec<RunId>> {
             let mut runs = Vec::new();
             for entry in fs::read_dir(&*self.0)? {

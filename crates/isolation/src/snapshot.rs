@@ -4,7 +4,6 @@
 //! repository is. Objects go into a folder of their own: the repository of the user gets none of them.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt;
@@ -157,10 +156,7 @@ impl Snapshot<'_> {
                 about.is_ok_and(|about| about.is_file() || about.is_symlink())
             };
             let mut files = Vec::new();
-            for path in more.iter().filter(|path| is_there(path)) {
-                files.extend_from_slice(path.as_os_str().as_bytes());
-                files.push(0);
-            }
+            more.iter().filter(|path| is_there(path)).for_each(|path| enlist(&mut files, path));
             Ok(files)
         };
         let files = blocking(there).await?;
@@ -175,10 +171,9 @@ impl Snapshot<'_> {
             ("GIT_INDEX_FILE", &self.index),
         ];
         let objects = self.objects.as_ref().map(|objects| ("GIT_OBJECT_DIRECTORY", objects));
-        let places = places.into_iter().chain(objects);
-        let places = places.map(|(name, path)| (name, OsString::from(path)));
+        let command = self.git.command(&self.tree, name).envs(places).envs(objects);
         // Symbolic links that name the folder are links, and nothing is fetched for a diff.
-        self.git.command(&self.tree, name).envs(places).env("GIT_LITERAL_PATHSPECS", "1")
+        command.env("GIT_LITERAL_PATHSPECS", "1")
     }
 }
 
@@ -216,13 +211,9 @@ fn changed(tree: &Path, of: &Path, paths: &[PathBuf]) -> Vec<PathBuf> {
 /// Turns what git lists into files: a repository is listed as a folder, of which git looks no further.
 fn plain(tree: &Path, others: BTreeSet<PathBuf>) -> Result<(Vec<u8>, Vec<String>), IsolationError> {
     let (mut files, mut repositories) = (Vec::new(), Vec::new());
-    let mut add = |path: &Path| {
-        files.extend_from_slice(path.as_os_str().as_bytes());
-        files.push(0);
-    };
     for path in others {
         if !path.as_os_str().as_bytes().ends_with(b"/") {
-            add(&path);
+            enlist(&mut files, &path);
             continue;
         }
         repositories.push(path.to_string_lossy().into_owned());
@@ -239,12 +230,18 @@ fn plain(tree: &Path, others: BTreeSet<PathBuf>) -> Result<(Vec<u8>, Vec<String>
                 } else if kind.is_dir() {
                     open.push(below);
                 } else if kind.is_file() || kind.is_symlink() {
-                    add(&below);
+                    enlist(&mut files, &below);
                 }
             }
         }
     }
     Ok((files, repositories))
+}
+
+/// Adds a path to a list that ends each part with a NUL.
+fn enlist(files: &mut Vec<u8>, path: &Path) {
+    files.extend_from_slice(path.as_os_str().as_bytes());
+    files.push(0);
 }
 
 /// Has a patch survive a crash under its name, and reads what it says.
@@ -260,7 +257,7 @@ fn keep(part: &Path, file: &Path) -> Result<Summary, IsolationError> {
         }
         fs::rename(part, file)?;
         sync_folder(file.parent().unwrap_or(Path::new("/")))?;
-        Ok(summing.end())
+        Ok(summing.summary)
     };
     read().map_err(IsolationError::io("keep", file))
 }

@@ -1,7 +1,6 @@
 //! The folders of runs: made, brought back, removed.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,7 +26,7 @@ const ATTEMPTS: u32 = 3;
 /// Folders of runs on one shelf. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Workspaces {
-    shelf: Shelf,
+    pub(crate) shelf: Shelf,
     git: Git,
     /// Folders that are never copied: that of the data, in which this shelf is.
     without: Arc<[PathBuf]>,
@@ -137,21 +136,13 @@ impl Workspaces {
         let Order { run, root, isolation, folder, .. } = order;
         let repository = Repository::of(&self.git, &folder, commit).await?;
         let Repository { top, common, below, commit } = repository.clone();
-        let mut about = About {
-            run,
-            root,
-            isolation,
-            of: top.clone(),
-            common: Some(common),
-            base: Some(commit.clone()),
-            begun: commit.clone(),
-            notes: Vec::new(),
-            kept: None,
-        };
+        let (common, base, notes, kept) = (Some(common), Some(commit.clone()), Vec::new(), None);
+        let (of, begun) = (top, commit);
+        let mut about = About { run, root, isolation, of, common, base, begun, notes, kept };
         let survey = self.survey(&repository);
         let added = async {
             self.note(about.clone()).await?;
-            self.add_worktree(&about, &top, &commit).await
+            self.add_worktree(&about).await
         };
         let (notes, added) = tokio::join!(survey, added);
         added?;
@@ -164,10 +155,7 @@ impl Workspaces {
         let index = self.shelf.beside(run, "index");
         let theirs = self.git_folder(&about).join("index");
         let ready = move || -> Result<PathBuf, IsolationError> {
-            let folder = match below.as_os_str().is_empty() {
-                true => tree,
-                false => tree.join(below),
-            };
+            let folder = if below.as_os_str().is_empty() { tree } else { tree.join(below) };
             // A folder that no commit has, because git knows no empty ones.
             fs::create_dir_all(&folder).map_err(IsolationError::io("make", &folder))?;
             keep_index(&theirs, &index).map_err(IsolationError::io("keep", &theirs))?;
@@ -179,17 +167,12 @@ impl Workspaces {
 
     /// Adds the worktree. Others are added and removed in the same repository at the same time, by us and by others, so that a
     /// list of them may change under the command.
-    async fn add_worktree(
-        &self,
-        about: &About,
-        top: &Path,
-        commit: &str,
-    ) -> Result<(), IsolationError> {
+    async fn add_worktree(&self, about: &About) -> Result<(), IsolationError> {
         let tree = self.shelf.folder(about.run);
         let mut attempt = 1;
         loop {
-            let add = self.git.command(top, "worktree").args(["add", "--quiet", "--detach"]);
-            match add.arg(&tree).arg(commit).run().await {
+            let add = self.git.command(&about.of, "worktree").args(["add", "--quiet", "--detach"]);
+            match add.arg(&tree).arg(&about.begun).run().await {
                 Ok(_) => return Ok(()),
                 Err(error @ IsolationError::Git { .. }) if attempt < ATTEMPTS => {
                     tracing::info!(run = %about.run, %error, attempt, "worktree not added, again");
@@ -246,8 +229,7 @@ impl Workspaces {
         let about = self.about(run).await?.ok_or(IsolationError::Unknown)?;
         let tree = self.shelf.folder(run);
         let apply = self.git.command(&tree, "apply").args(["--binary", "--whitespace=nowarn"]);
-        let places = [("GIT_DIR", self.git_folder(&about)), ("GIT_WORK_TREE", tree.clone())];
-        let places = places.map(|(name, path)| (name, OsString::from(path)));
+        let places = [("GIT_DIR", &self.git_folder(&about)), ("GIT_WORK_TREE", &tree)];
         apply.envs(places).arg(patch).run().await.map(drop)
     }
 
@@ -348,10 +330,8 @@ impl Workspaces {
         if !dry {
             sweep(&shelf)?;
         }
-        let mut ours = Vec::new();
-        for run in shelf.runs()? {
-            ours.extend(shelf.about(run)?.filter(|about| about.root == root));
-        }
+        let ours: Vec<About> =
+            shelf.all()?.into_iter().filter(|about| about.root == root).collect();
         if ours.iter().any(|about| shelf.folder(about.run).exists()) {
             return Ok(false);
         }
@@ -373,11 +353,7 @@ impl Workspaces {
         let shelf = self.shelf.clone();
         let read = move || {
             sweep(&shelf)?;
-            let mut left = Vec::new();
-            for run in shelf.runs()? {
-                left.extend(shelf.about(run)?);
-            }
-            Ok(left)
+            shelf.all()
         };
         blocking(read).await
     }
@@ -431,11 +407,6 @@ impl Workspaces {
             Some(common) => common.join("worktrees").join(about.run.to_string()),
             None => self.shelf.beside(about.run, "git"),
         }
-    }
-
-    /// Returns the path of a file beside the folder of a run.
-    pub(crate) fn beside(&self, run: RunId, ending: &str) -> PathBuf {
-        self.shelf.beside(run, ending)
     }
 
     /// Returns a file that only this process uses, for a short time.
