@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use offshoot_model::{JsonText, ValueKind};
+use offshoot_model::ValueKind;
 use offshoot_runtime::{Output, OutputFormat};
 use serde::de::IgnoredAny;
 
@@ -15,13 +15,7 @@ pub(crate) fn of_memory(mut bytes: Vec<u8>, format: OutputFormat) -> Output {
     }
     match String::from_utf8(bytes) {
         Err(error) => Output::Bytes(error.into_bytes().into()),
-        Ok(text) if format == OutputFormat::Json && opens_json(text.trim_start().as_bytes()) => {
-            match JsonText::parse(text.clone()) {
-                Ok(json) => Output::Json(json),
-                Err(_) => Output::Text(text.into()),
-            }
-        }
-        Ok(text) => Output::Text(text.into()),
+        Ok(text) => Output::of_text(text, format),
     }
 }
 
@@ -73,20 +67,17 @@ fn is_json(path: &Path) -> io::Result<bool> {
     let mut reader = BufReader::with_capacity(128 * 1024, File::open(path)?);
     let mut start = [0; 256];
     let read = reader.read(&mut start)?;
-    if !opens_json(start[..read].trim_ascii_start()) {
+    // A bare number or word stays text.
+    if !matches!(start[..read].trim_ascii_start(), [b'{' | b'[', ..]) {
         return Ok(false);
     }
     reader.seek(SeekFrom::Start(0))?;
     Ok(serde_json::from_reader::<_, IgnoredAny>(reader).is_ok())
 }
 
-/// True if it begins like an object or an array; a bare number or word stays text.
-fn opens_json(text: &[u8]) -> bool {
-    matches!(text.first(), Some(b'{' | b'['))
-}
-
 #[cfg(test)]
 mod tests {
+    use offshoot_model::JsonText;
     use proptest::prelude::*;
 
     use super::*;

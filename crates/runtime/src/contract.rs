@@ -206,18 +206,11 @@ async fn begun(
             started.map_err(|_| format!("it did not say that it had started: {}", notes.late()))
         }
     };
-    match begun {
-        Ok(()) => {
-            if first {
-                notes.judge(HANGS, Ok(()));
-            }
-            Some(attempt)
-        }
-        Err(found) => {
-            notes.judge(HANGS, Err(found));
-            None
-        }
+    let has_begun = begun.is_ok();
+    if first || !has_begun {
+        notes.judge(HANGS, begun);
     }
+    has_begun.then_some(attempt)
 }
 
 /// The first figure that is less than one before it. The last one is what the run said at its end.
@@ -313,8 +306,6 @@ struct Reports {
     /// For each time that it asked how it goes on: how many letters it had taken.
     asked: Vec<u32>,
 }
-
-impl Observed {}
 
 /// The host of the run.
 struct ContractHost {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_model::{Cost, JsonText, Reason, Usage, ValueKind};
+use offshoot_model::{Cost, JsonText, OutputFormat, Reason, Usage, ValueKind};
 
 /// The one result of a run. By now everything it started is gone.
 #[derive(Clone, Debug)]
@@ -42,6 +42,20 @@ pub enum Output {
         /// The kind of the content: text, JSON that answers, or bytes.
         kind: ValueKind,
     },
+}
+
+impl Output {
+    /// A text in this format: a JSON value where that is asked for, the text begins like an object or an array, and is one. A bare
+    /// number or word stays text.
+    pub fn of_text(text: String, format: OutputFormat) -> Self {
+        if format == OutputFormat::Json
+            && text.trim_start().starts_with(['{', '['])
+            && let Ok(json) = JsonText::parse(text.clone())
+        {
+            return Self::Json(json);
+        }
+        Self::Text(text.into())
+    }
 }
 
 impl Finished {

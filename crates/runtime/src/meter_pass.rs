@@ -77,21 +77,17 @@ impl MeterPass {
 
     /// Returns the variables that lead a program to the meter, given the rule of its environment for addresses without a proxy.
     pub fn variables(&self, no_proxy: Option<&OsStr>) -> Vec<Variable> {
-        let mut variables: Vec<Variable> = Vec::new();
-        let mut add = |name: &str, value: &str| variables.push((name.into(), value.into()));
-        let key = (!self.own_login).then_some(&*self.ticket);
         let MeterProtocols { anthropic, openai, gemini } = self.protocols;
-        if anthropic {
-            add("ANTHROPIC_BASE_URL", &self.base());
-            key.into_iter().for_each(|key| add("ANTHROPIC_API_KEY", key));
-        }
-        if openai {
-            add("OPENAI_BASE_URL", &self.openai_base());
-            key.into_iter().for_each(|key| add("OPENAI_API_KEY", key));
-        }
-        if gemini {
-            add("GOOGLE_GEMINI_BASE_URL", &self.base());
-            key.into_iter().for_each(|key| add("GEMINI_API_KEY", key));
+        let providers = [
+            (anthropic, "ANTHROPIC_BASE_URL", self.base(), "ANTHROPIC_API_KEY"),
+            (openai, "OPENAI_BASE_URL", self.openai_base(), "OPENAI_API_KEY"),
+            (gemini, "GOOGLE_GEMINI_BASE_URL", self.base(), "GEMINI_API_KEY"),
+        ];
+        let mut variables: Vec<Variable> = Vec::new();
+        for (_, address, base, key) in providers.into_iter().filter(|(is_there, ..)| *is_there) {
+            variables.push((address.into(), base.into()));
+            let ticket = (!self.own_login).then(|| (key.into(), (&*self.ticket).into()));
+            variables.extend(ticket);
         }
         variables.extend(direct(no_proxy));
         variables

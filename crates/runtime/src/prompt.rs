@@ -1,6 +1,5 @@
 //! The prompt: the task, then one block for each value the agent may read.
 
-use std::fmt::Write;
 use std::path::Path;
 
 use offshoot_model::ValueKind;
@@ -23,26 +22,23 @@ pub fn prompt(task: &str, context: &[ContextFile], manifest: Option<&Path>) -> S
     match manifest {
         Some(manifest) if context.len() > MANIFEST_ABOVE => {
             let (manifest, count) = (manifest.display(), context.len());
-            write!(text, "\n\nContext manifest: Read {manifest}\n{count} variables: name, path, size and type of each.")
-                .expect("writing into a string cannot fail");
+            text += &format!(
+                "\n\nContext manifest: Read {manifest}\n{count} variables: name, path, size and type of each."
+            );
         }
-        _ => context.iter().for_each(|file| block(&mut text, file)),
+        _ => text.extend(context.iter().map(block)),
     }
     text
 }
 
-fn block(text: &mut String, file: &ContextFile) {
+fn block(file: &ContextFile) -> String {
     let (name, size, kind) = (&file.name, file.value.size, file.value.kind);
     let last = match kind {
         ValueKind::Json | ValueKind::Result => "The JSON file has a \"value\" field with the data.",
         ValueKind::Text | ValueKind::Bytes => "The file is the data itself.",
     };
-    write!(
-        text,
-        "\n\nContext variable \"{name}\" ({size} bytes, type: {kind}):\nRead {path}\n{last}",
-        path = file.path.display(),
-    )
-    .expect("writing into a string cannot fail");
+    let path = file.path.display();
+    format!("\n\nContext variable \"{name}\" ({size} bytes, type: {kind}):\nRead {path}\n{last}")
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! The system prompt that tells an agent its position in the tree. Pure.
 
-use std::fmt::Write;
-
 use crate::Launch;
 use offshoot_model::{AgentId, AgentSummary, BudgetGrant, DelegationContext, TraceStep};
 
@@ -50,16 +48,12 @@ fn descent(launch: &Launch) -> Option<String> {
     let mut text = format!("The agent `{parent}` has started you, in its run {task}.");
     // Of two, the one line says it all.
     if trace.len() > 2 {
-        write!(text, " The agents from the first down to you: {}.", path(trace))
-            .expect("writing into a string cannot fail");
+        text += &format!(" The agents from the first down to you: {}.", path(trace));
     }
     let request = one_line(root_user_request, MOST_OF_A_REQUEST);
     if !request.is_empty() && **root_user_request != *launch.task {
-        write!(
-            text,
-            "\nThe request that all of this is for, to understand your task by: {request}"
-        )
-        .expect("writing into a string cannot fail");
+        text += "\nThe request that all of this is for, to understand your task by: ";
+        text += &request;
     }
     Some(text)
 }
@@ -222,7 +216,7 @@ fn budget(budget: BudgetGrant, may_spawn: bool) -> Option<String> {
     if may_spawn {
         line.push_str(", what your sub-agents use included");
     }
-    write!(line, ".").expect("writing into a string cannot fail");
+    line.push('.');
     Some(line)
 }
 
