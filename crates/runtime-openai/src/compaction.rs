@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(settings.request(&history), None);
         history.answered(&crate::reply::Reply { text: "a".into(), ..Default::default() });
         let request = settings.request(&history).expect("something to sum up");
-        assert_eq!(request[..2], *history.messages());
+        assert_eq!(request[..2], *history.messages);
         let [_, _, Message::User { content }] = &request[..] else { panic!("{request:?}") };
         assert!(
             content.starts_with("This conversation") && content.ends_with("\n\nIn French."),

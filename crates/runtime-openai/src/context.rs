@@ -1,7 +1,6 @@
 //! The input of a run: in its prompt where it is short, else in parts, by a tool. Reads files; blocks, for as long as a short
 //! read takes.
 
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read as _, Seek, SeekFrom};
 use std::path::PathBuf;
@@ -71,19 +70,10 @@ pub(crate) fn first(
             room -= source.length;
         }
         match text {
-            Some(text) if source.is_piece => {
-                behind.push_str("\n\n");
-                behind.push_str(&text);
-            }
-            Some(text) => {
-                source.head(&mut in_front);
-                in_front.push_str(&text);
-                in_front.push_str("\n\n");
-            }
+            Some(text) if source.is_piece => behind += &format!("\n\n{text}"),
+            Some(text) => in_front += &format!("{}\n{text}\n\n", source.head()),
             None => {
-                behind.push_str("\n\n");
-                source.head(&mut behind);
-                behind.push_str("Read it with the tool context_read.");
+                behind += &format!("\n\n{}\nRead it with the tool context_read.", source.head());
                 sources.0.push(source);
             }
         }
@@ -127,11 +117,10 @@ impl Sources {
 }
 
 impl Source {
-    fn head(&self, prompt: &mut String) {
+    fn head(&self) -> String {
         let Self { name, length, kind, is_piece, .. } = self;
         let what = if *is_piece { "Piece of the input" } else { "Context variable" };
-        writeln!(prompt, "{what} \"{name}\" ({length} bytes, type: {kind}):")
-            .expect("writing into a string cannot fail");
+        format!("{what} \"{name}\" ({length} bytes, type: {kind}):")
     }
 
     /// The whole of it, where it is text and short enough.

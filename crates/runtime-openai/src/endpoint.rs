@@ -21,8 +21,9 @@ pub(crate) struct Endpoint {
 /// The key. Its text is never shown.
 #[derive(Clone)]
 pub(crate) struct Key {
-    header: HeaderValue,
-    text: String,
+    pub(crate) header: HeaderValue,
+    /// The key itself, to be struck out of what is recorded.
+    pub(crate) text: String,
 }
 
 /// The reason why an endpoint cannot be called with these options.
@@ -144,15 +145,6 @@ impl Key {
         Ok(Some(Self { header, text }))
     }
 
-    /// The key, to be struck out of what is recorded.
-    pub(crate) fn secret(&self) -> String {
-        self.text.clone()
-    }
-
-    pub(crate) fn header(&self) -> HeaderValue {
-        self.header.clone()
-    }
-
     /// A text of the service without the key: some repeat it in their errors.
     pub(crate) fn redact(&self, text: &str) -> String {
         if self.text.is_empty() { text.to_owned() } else { text.replace(&self.text, "[redacted]") }
@@ -224,7 +216,7 @@ mod tests {
             OpenAiOptions { key_variable: Some("KEY".into()), ..OpenAiOptions::default() };
         let key =
             Key::find(&options, &[("KEY".into(), "sk-1".into())]).expect("a key").expect("set");
-        assert!(!format!("{:?}", key.header()).contains("sk-1"));
+        assert!(!format!("{:?}", key.header).contains("sk-1"));
         assert_eq!(key.redact("wrong key sk-1."), "wrong key [redacted].");
     }
 }

@@ -55,7 +55,7 @@ struct Function {
 /// A conversation.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
-    messages: Vec<Message>,
+    pub(crate) messages: Vec<Message>,
     /// The position of the prompt of the current turn.
     turn: usize,
     /// The text of that prompt, before a summary was put behind it.
@@ -78,10 +78,6 @@ impl History {
         };
         history.begin_turn(prompt);
         history
-    }
-
-    pub(crate) fn messages(&self) -> &[Message] {
-        &self.messages
     }
 
     /// A further prompt.
@@ -205,7 +201,7 @@ mod tests {
 
     #[track_caller]
     fn check(history: &History, expected: Value) {
-        assert_eq!(serde_json::to_value(history.messages()).expect("messages"), expected);
+        assert_eq!(serde_json::to_value(&history.messages).expect("messages"), expected);
     }
 
     #[test]

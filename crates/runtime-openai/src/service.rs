@@ -98,7 +98,7 @@ impl Service {
         let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, json)]);
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
         if let Some(key) = &self.key {
-            headers.insert(AUTHORIZATION, key.header());
+            headers.insert(AUTHORIZATION, key.header.clone());
         }
         let sent =
             self.client.post(self.endpoint.chat.clone()).headers(headers).body(request).send();
@@ -116,7 +116,7 @@ impl Service {
 
     /// The key, to be struck out of what is recorded.
     pub(crate) fn secret(&self) -> Option<String> {
-        self.key.as_ref().map(Key::secret)
+        self.key.as_ref().map(|key| key.text.clone())
     }
 
     /// The address, for messages.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
-use offshoot_model::{CancelledBy, JsonText, Reason, Stream, error_chain};
+use offshoot_model::{CancelledBy, Reason, Refusal, Stream, error_chain};
 use offshoot_runtime::{
     Finished, NextTurn, Output, OutputFormat, Pressure, RunHost, SaidStream, Secrets, Turns,
     WaitFor, WaitMode,
@@ -200,16 +200,14 @@ impl Session<'_> {
         if self.due.is_past(self.history.tokens()) {
             self.sum_up().await?;
         }
-        match self.ask(self.history.messages().to_vec(), Purpose::Answer).await {
-            Err(failure) if failure.is_overflow() && self.compaction.is_on() => {
-                if !self.sum_up().await? {
-                    return Err(self.reason(&failure));
-                }
-                let messages = self.history.messages().to_vec();
-                self.ask(messages, Purpose::Answer).await.map_err(|failure| self.reason(&failure))
-            }
-            answer => answer.map_err(|failure| self.reason(&failure)),
+        let mut answer = self.ask(self.history.messages.clone(), Purpose::Answer).await;
+        if answer.as_ref().is_err_and(Failure::is_overflow)
+            && self.compaction.is_on()
+            && self.sum_up().await?
+        {
+            answer = self.ask(self.history.messages.clone(), Purpose::Answer).await;
         }
+        answer.map_err(|failure| self.reason(&failure))
     }
 
     /// The failure of a call that is given up as the reason of an ending. One that outlasts every wait between two calls is the wall of
@@ -395,33 +393,30 @@ impl Session<'_> {
         end
     }
 
+    /// The answer to a call of a tool; a refusal is one too.
     async fn use_tool(&self, call: &Call) -> String {
+        let answer = self.answer_of(call).await;
+        answer.unwrap_or_else(|refusal| tools::json_text(&refusal))
+    }
+
+    async fn answer_of(&self, call: &Call) -> Result<String, Refusal> {
+        let most = self.options.result_bytes;
         if self.tools_of_host.iter().any(|name| **name == *call.name) {
             let answer = self.host.call_tool(&call.name, &call.arguments).await;
-            return tools::of_host(&answer, self.options.result_bytes);
+            return Ok(tools::of_host(&answer, most));
         }
-        match tools::parse(&call.name, &call.arguments) {
-            Err(refusal) => tools::refused(&refusal),
-            Ok(Tool::Read(read)) => self.sources.read(&read),
-            Ok(Tool::Wait(wait)) => {
-                let mode = wait.mode;
-                match self.host.wait(wait).await {
-                    Ok(answer) => tools::waited(mode, answer, self.options.result_bytes),
-                    Err(refusal) => tools::refused(&refusal),
-                }
+        Ok(match tools::parse(&call.name, &call.arguments)? {
+            Tool::Read(read) => self.sources.read(&read),
+            Tool::Wait(wait) => tools::waited(wait.mode, self.host.wait(wait).await?, most),
+            Tool::Spawn { request, wait: false } => {
+                tools::accepted(self.host.spawn(*request).await?)
             }
-            Ok(Tool::Spawn { request, wait }) => match self.host.spawn(*request).await {
-                Err(refusal) => tools::refused(&refusal),
-                Ok(run) if !wait => tools::accepted(run),
-                Ok(run) => {
-                    let wait = WaitFor { runs: vec![run], mode: WaitMode::All, timeout: None };
-                    match self.host.wait(wait).await {
-                        Ok(answer) => tools::ended(run, answer, self.options.result_bytes),
-                        Err(refusal) => tools::refused(&refusal),
-                    }
-                }
-            },
-        }
+            Tool::Spawn { request, wait: true } => {
+                let run = self.host.spawn(*request).await?;
+                let wait = WaitFor { runs: vec![run], mode: WaitMode::All, timeout: None };
+                tools::ended(run, self.host.wait(wait).await?, most)
+            }
+        })
     }
 
     fn request(&self, messages: &[Message], purpose: Purpose) -> Vec<u8> {
@@ -458,15 +453,9 @@ fn shortened(text: &str) -> String {
 
 /// Returns the text in the form that was asked for: JSON where it begins like an object or an array and is one.
 fn output(said: String, completed: bool, format: OutputFormat) -> Output {
-    if said.is_empty() {
-        return Output::None;
+    match completed {
+        _ if said.is_empty() => Output::None,
+        true => Output::of_text(said, format),
+        false => Output::Text(said.into()),
     }
-    let opens_json = said.trim_start().starts_with(['{', '[']);
-    if completed && format == OutputFormat::Json && opens_json {
-        return match JsonText::parse(said.clone()) {
-            Ok(json) => Output::Json(json),
-            Err(_) => Output::Text(said.into()),
-        };
-    }
-    Output::Text(said.into())
 }

@@ -81,8 +81,7 @@ pub(crate) fn offer(may_spawn: bool, may_read: bool) -> Vec<Value> {
             "required": required,
             "additionalProperties": false,
         });
-        let function = json!({"name": name, "description": words, "parameters": parameters});
-        json!({"type": "function", "function": function})
+        function(name, words, &parameters)
     };
     let text = |words: &str| json!({"type": "string", "description": words});
     let number = |words: &str| json!({"type": "integer", "minimum": 0, "description": words});
@@ -118,6 +117,11 @@ pub(crate) fn offer(may_spawn: bool, may_read: bool) -> Vec<Value> {
     tools
 }
 
+fn function(name: &str, words: &str, parameters: &Value) -> Value {
+    let function = json!({"name": name, "description": words, "parameters": parameters});
+    json!({"type": "function", "function": function})
+}
+
 /// The tools of the host that a model gets besides: those with which it looks after its children, and says how it goes. Their words
 /// go with each request, so the others are left to clients that search for tools.
 const OF_THE_HOST: [&str; 6] = [
@@ -135,8 +139,7 @@ pub(crate) fn offer_of_host(offers: Vec<ToolOffer>, tools: &mut Vec<Value>) -> V
     let mut names = Vec::new();
     for ToolOffer { name, words, schema } in offers.into_iter().filter(for_models) {
         let Ok(parameters) = serde_json::from_str::<Value>(schema.as_str()) else { continue };
-        let function = json!({"name": &*name, "description": &*words, "parameters": parameters});
-        tools.push(json!({"type": "function", "function": function}));
+        tools.push(function(&name, &words, &parameters));
         names.push(name);
     }
     names
@@ -144,14 +147,19 @@ pub(crate) fn offer_of_host(offers: Vec<ToolOffer>, tools: &mut Vec<Value>) -> V
 
 /// The answer of a tool of the host; of a long one the middle is left out.
 pub(crate) fn of_host(answer: &JsonText, most: usize) -> String {
-    let text = answer.as_str();
+    let short = without_middle(answer.as_str(), most, "answer are left out: ask for less");
+    short.unwrap_or_else(|| answer.as_str().to_owned())
+}
+
+/// The beginning and the end of a text that is longer than so many bytes, and between them how much is left out of what.
+fn without_middle(text: &str, most: usize, what: &str) -> Option<String> {
     if text.len() <= most {
-        return text.to_owned();
+        return None;
     }
     let head = &text[..text.floor_char_boundary(most / 2)];
     let tail = &text[text.ceil_char_boundary(text.len() - most / 2)..];
     let gone = text.len() - head.len() - tail.len();
-    format!("{head}\n[{gone} bytes of this answer are left out: ask for less]\n{tail}")
+    Some(format!("{head}\n[{gone} bytes of this {what}]\n{tail}"))
 }
 
 /// Parses a call; refuses one that is wrong in itself.
@@ -175,10 +183,8 @@ pub(crate) fn parse(name: &str, arguments: &str) -> Result<Tool, Refusal> {
                 None | Some("all") => WaitMode::All,
                 Some("any") => WaitMode::Any,
                 Some(other) => {
-                    return Err(Refusal::invalid(
-                        "mode",
-                        format!("`{other}` is neither all nor any"),
-                    ));
+                    let message = format!("`{other}` is neither all nor any");
+                    return Err(Refusal::invalid("mode", message));
                 }
             };
             Ok(Tool::Wait(WaitFor {
@@ -219,19 +225,10 @@ fn shortened(mut envelope: Envelope, most: usize) -> Envelope {
         Some(Payload::Json(json)) => json.as_str(),
         Some(Payload::Stored(_)) | None => return envelope,
     };
-    if text.len() > most {
-        let head = &text[..text.floor_char_boundary(most / 2)];
-        let tail = &text[text.ceil_char_boundary(text.len() - most / 2)..];
-        let gone = text.len() - head.len() - tail.len();
-        let short = format!("{head}\n[{gone} bytes of this result are left out]\n{tail}");
+    if let Some(short) = without_middle(text, most, "result are left out") {
         envelope.data = Some(Payload::text(short));
     }
     envelope
-}
-
-/// The answer no.
-pub(crate) fn refused(refusal: &Refusal) -> String {
-    json_text(refusal)
 }
 
 pub(crate) fn json_text(answer: &impl Serialize) -> String {
