@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -79,25 +79,14 @@ impl ExecRuntime {
         let search_path =
             inherited.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
         let chosen = environment::chosen(&inherited);
-        let inner = Inner {
-            processes,
-            inherited,
-            chosen,
-            search_path,
-            wrap,
-            offshoot,
-            programs: Recent::new(),
-            tasks: Recent::new(),
-        };
+        let (programs, tasks) = (Recent::new(), Recent::new());
+        let inner =
+            Inner { processes, inherited, chosen, search_path, wrap, offshoot, programs, tasks };
         Self { inner: Arc::new(inner) }
     }
 
     /// Returns the path of a command's program as its runs would find it, for checks before anything starts.
-    pub fn locate(
-        &self,
-        command: &[String],
-        folder: &std::path::Path,
-    ) -> Result<PathBuf, ProgramError> {
+    pub fn locate(&self, command: &[String], folder: &Path) -> Result<PathBuf, ProgramError> {
         let program = self.inner.wrap.first().or(command.first()).map_or("", String::as_str);
         resolve_program(program.as_ref(), self.inner.search_path.as_deref(), folder)
     }
@@ -165,18 +154,13 @@ impl ExecRuntime {
             Kept::Memory(bytes) => answer::of_memory(bytes, launch.output),
             Kept::File(path) => {
                 let format = launch.output;
-                let read = tokio::task::spawn_blocking(move || answer::of_file(path, format)).await;
-                let read = match read {
+                match tokio::task::spawn_blocking(move || answer::of_file(path, format)).await {
                     // The threads are being shut down, and this run is dropped with them.
                     Err(error) if error.is_cancelled() => std::future::pending().await,
-                    read => read.expect("reading a file does not panic"),
-                };
-                match read {
-                    Ok(output) => output,
-                    Err(error) => {
+                    read => read.expect("reading a file does not panic").unwrap_or_else(|error| {
                         reason = Reason::NotRecorded { message: format!("its output: {error}") };
                         Output::None
-                    }
+                    }),
                 }
             }
         };
@@ -196,25 +180,18 @@ impl ExecRuntime {
         limit: &OutputLimit,
     ) -> Result<Program, Reason> {
         let Inner { inherited, wrap, offshoot, tasks, .. } = &*self.inner;
-        let message = || "no command was given".to_owned();
-        let command = launch
-            .command
-            .as_ref()
-            .filter(|command| !command.is_empty())
-            .ok_or_else(|| Reason::CannotStart { message: message() })?;
+        let Some(command) = launch.command.as_ref().filter(|command| !command.is_empty()) else {
+            return Err(Reason::CannotStart { message: "no command was given".to_owned() });
+        };
         let path = self.resolve(command, launch)?;
-        let task = tasks
-            .get(&launch.task, || task_file(&launch.run_folder, &launch.task))
-            .map_err(|error| unwritten_file("its task file", &error))?;
-        let guidance_file = guidance(launch)
-            .map(|text| task_file(&launch.run_folder, &text))
-            .transpose()
-            .map_err(|error| unwritten_file("its guidance", &error))?;
-        let trace_file = trace_json(launch)
-            .filter(|json| json.len() > TRACE_VARIABLE_BYTES)
-            .map(|json| task_file(&launch.run_folder, &json))
-            .transpose()
-            .map_err(|error| unwritten_file("its trace", &error))?;
+        let file = |what: &str, text: &str| {
+            task_file(&launch.run_folder, text).map_err(|error| unwritten_file(what, &error))
+        };
+        let task = tasks.get(&launch.task, || file("its task file", &launch.task))?;
+        let guidance = guidance(launch);
+        let guidance_file = guidance.map(|text| file("its guidance", &text)).transpose()?;
+        let trace = trace_json(launch).filter(|json| json.len() > TRACE_VARIABLE_BYTES);
+        let trace_file = trace.map(|json| file("its trace", &json)).transpose()?;
         let said = |stream| SaidStream::new(host.clone(), stream, secrets.clone());
         let mut env = metered(launch, inherited.clone());
         let (guidance_file, trace_file) = (guidance_file.as_deref(), trace_file.as_deref());
