@@ -28,7 +28,7 @@ pub(crate) struct KeptProcesses(Arc<AtomicUsize>);
 pub(crate) struct KeptProcess<'a> {
     parked: &'a KeptProcesses,
     /// The number of processes that wait, with this one.
-    taken: usize,
+    pub(crate) taken: usize,
 }
 
 /// The longest that a ruling takes where no child has to be waited for.
@@ -61,12 +61,6 @@ impl KeptProcesses {
     }
 }
 
-impl KeptProcess<'_> {
-    pub(crate) fn taken(&self) -> usize {
-        self.taken
-    }
-}
-
 impl Drop for KeptProcess<'_> {
     fn drop(&mut self) {
         self.parked.0.fetch_sub(1, Ordering::Relaxed);
@@ -81,10 +75,10 @@ mod tests {
     fn few_are_kept_and_many_are_not() {
         let parked = KeptProcesses::default();
         let places: Vec<_> = (0..=FEW).map(|_| parked.park()).collect();
-        let kept: Vec<_> = places.iter().map(|place| Parking::Auto.keeps(place.taken())).collect();
+        let kept: Vec<_> = places.iter().map(|place| Parking::Auto.keeps(place.taken)).collect();
         assert_eq!(kept, [A_WHILE, A_WHILE, A_WHILE, A_WHILE, AT_ONCE]);
         drop(places);
-        assert_eq!(parked.park().taken(), 1, "places are given back");
+        assert_eq!(parked.park().taken, 1, "places are given back");
         assert_eq!(Parking::Keep.keeps(1000), FOR_EVER);
         assert_eq!(Parking::Resume.keeps(1), AT_ONCE);
     }

@@ -1,6 +1,5 @@
 //! The text of a turn, and the message that carries it.
 
-use std::fmt::Write;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -46,8 +45,7 @@ pub(crate) fn message_id(run: RunId, process: Identity, number: u16) -> String {
     id.truncate(id.len() - NUMBER_DIGITS);
     // In clock ticks: no two processes of a session start in the same one.
     let start = process.start_time as u32;
-    write!(id, "{start:08x}{number:04x}").expect("writing into a string cannot fail");
-    id
+    id + &format!("{start:08x}{number:04x}")
 }
 
 /// The line that carries a message: it starts a turn, or goes into the one that is under way.
@@ -60,18 +58,14 @@ pub(crate) fn message(id: &str, prompt: &str) -> Vec<u8> {
     let content = json!([{"type": "text", "text": prompt}]);
     let message =
         json!({"type": "user", "uuid": id, "message": {"role": "user", "content": content}});
-    let mut line = message.to_string().into_bytes();
-    line.push(b'\n');
-    line
+    format!("{message}\n").into_bytes()
 }
 
 /// The line that asks something of the program itself, under an id by which its answer is known.
 pub(crate) fn request(id: &str, subtype: &str) -> Vec<u8> {
     let request =
         json!({"type": "control_request", "request_id": id, "request": {"subtype": subtype}});
-    let mut line = request.to_string().into_bytes();
-    line.push(b'\n');
-    line
+    format!("{request}\n").into_bytes()
 }
 
 /// The piece, where it is text and short enough.

@@ -116,14 +116,12 @@ impl ClaudeRuntime {
         };
         let child = self.inner.processes.spawn(program).map_err(|error| cannot(&error))?;
         // A wait that is dropped kills the child.
-        let said = match timeout(VERSION_LIMIT, child.wait(NeverStop)).await {
-            Ok(ended) => match (ended.stdout.kept, ended.stderr.kept) {
-                (Kept::Memory(out), Kept::Memory(err)) => {
-                    String::from_utf8_lossy(if out.is_empty() { &err } else { &out }).into_owned()
-                }
-                _ => String::new(),
-            },
-            Err(_) => String::new(),
+        let ended = timeout(VERSION_LIMIT, child.wait(NeverStop)).await;
+        let said = match ended.map(|ended| (ended.stdout.kept, ended.stderr.kept)) {
+            Ok((Kept::Memory(out), Kept::Memory(err))) => {
+                String::from_utf8_lossy(if out.is_empty() { &err } else { &out }).into_owned()
+            }
+            _ => String::new(),
         };
         match Version::parse(&said) {
             None => Err(CheckError::NoVersion { path, said: said.trim().to_owned() }),
@@ -215,10 +213,9 @@ impl ClaudeRuntime {
                     let reached = ended.reached;
                     let mut finished = thread.talk.finish(ended, launch.output);
                     finished.reason = outcome::bounded(finished.reason, reached, &launch.grant);
-                    let diagnostics = finished.diagnostics;
-                    let diagnostics =
-                        diagnostics.map(|text| secrets.strike_out(&text).into_owned());
-                    return Ok(Finished { diagnostics, ..finished });
+                    let strike_out = |text: String| secrets.strike_out(&text).into_owned();
+                    finished.diagnostics = finished.diagnostics.map(strike_out);
+                    return Ok(finished);
                 }
             }
         }

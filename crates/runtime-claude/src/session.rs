@@ -245,8 +245,8 @@ impl Session<'_> {
         let resumable = talk.session().is_some();
         let place = self.parked.park();
         let patience = match self.options.parking {
-            parking if resumable => parking.keeps(place.taken()),
-            _ => Parking::Keep.keeps(place.taken()),
+            parking if resumable => parking.keeps(place.taken),
+            _ => Parking::Keep.keeps(place.taken),
         };
         let ends_for_others = resumable && self.options.parking == Parking::Auto;
         let asked = turns.ended(Some(answer));

@@ -227,17 +227,22 @@ impl Talk {
     /// The service has refused a call. A login that has run out is renewed with the first refusal; a second one means that the
     /// key is no good, and the program would go on asking for minutes.
     fn refused(&mut self, retry: &Retry) -> Effect {
-        self.evidence.retry_after = Some(Duration::from_millis(retry.delay_ms));
-        if outcome::is_retryable(Some(&retry.error), None) {
+        let Retry { attempt, max_retries, delay_ms, error } = retry;
+        let wait = Duration::from_millis(*delay_ms);
+        self.evidence.retry_after = Some(wait);
+        if outcome::is_retryable(Some(error), None) {
             return Effect::BacksOff {
-                why: backs_off(retry),
-                wait: Duration::from_millis(retry.delay_ms),
+                why: format!("{error}; retry {attempt} of {max_retries}"),
+                wait,
                 // Where a quota is used up, that is told by itself.
                 is_pressure: retry.is_pressure() && self.evidence.quota.is_none(),
             };
         }
-        if retry.error != UNAUTHORIZED || retry.attempt < 2 {
-            return Effect::Told { model: None, line: Some(again(retry)), tools: Vec::new() };
+        if error != UNAUTHORIZED || *attempt < 2 {
+            let seconds = *delay_ms as f64 / 1000.0;
+            let line =
+                format!("{error}: tries again in {seconds:.1} s ({attempt} of {max_retries})");
+            return Effect::Told { model: None, line: Some(line), tools: Vec::new() };
         }
         let message = format!("the service refuses the key or the login ({UNAUTHORIZED})");
         self.evidence.broken = Some(message);
@@ -331,11 +336,9 @@ impl Talk {
         match self.evidence.result {
             Some(result) if is_success(&result) => {
                 match (result.structured_output, result.result) {
-                    (Some(json), _) => json_or_text(json),
-                    (None, Some(text)) if format == OutputFormat::Json && opens_json(&text) => {
-                        json_or_text(text)
-                    }
-                    (None, Some(text)) => Output::Text(text.into()),
+                    (Some(json), _) => JsonText::parse(json.clone())
+                        .map_or_else(|_| Output::Text(json.into()), Output::Json),
+                    (None, Some(text)) => Output::of_text(text, format),
                     (None, None) => Output::None,
                 }
             }
@@ -367,29 +370,6 @@ fn is_number(text: &str, between: char) -> bool {
 
 fn is_success(result: &TurnResult) -> bool {
     result.subtype == "success" && !result.is_error
-}
-
-/// True if it begins like an object or an array; a bare number or word stays text.
-fn opens_json(text: &str) -> bool {
-    text.trim_start().starts_with(['{', '['])
-}
-
-fn json_or_text(text: String) -> Output {
-    match JsonText::parse(text.clone()) {
-        Ok(json) => Output::Json(json),
-        Err(_) => Output::Text(text.into()),
-    }
-}
-
-fn backs_off(retry: &Retry) -> String {
-    let Retry { attempt, max_retries, error, .. } = retry;
-    format!("{error}; retry {attempt} of {max_retries}")
-}
-
-fn again(retry: &Retry) -> String {
-    let Retry { attempt, max_retries, delay_ms, error } = retry;
-    let seconds = *delay_ms as f64 / 1000.0;
-    format!("{error}: tries again in {seconds:.1} s ({attempt} of {max_retries})")
 }
 
 #[cfg(test)]

@@ -42,15 +42,10 @@ pub struct Meter {
     since: Tokens,
     /// The tokens that the current call has read.
     call: Option<Tokens>,
-    /// The totals that the last result did not have.
-    missing: MissingTotals,
-}
-
-/// The totals that a result did not have, or that cannot be right.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct MissingTotals {
-    tokens: bool,
-    usd: bool,
+    /// True if the last result had no total of tokens, or one that cannot be right.
+    lacks_tokens: bool,
+    /// The same of the money.
+    lacks_usd: bool,
 }
 
 impl Tokens {
@@ -187,7 +182,7 @@ impl Meter {
     /// The total of a turn that is over, and with it each of its calls.
     pub fn result(&mut self, total: Spent) {
         self.total(total);
-        self.missing = MissingTotals { tokens: total.tokens.is_none(), usd: total.usd.is_none() };
+        (self.lacks_tokens, self.lacks_usd) = (total.tokens.is_none(), total.usd.is_none());
         match total.tokens {
             Some(_) => self.call = None,
             None => self.call_ended(None),
@@ -222,9 +217,9 @@ impl Meter {
 
     /// The account at the end. What calls after the last result have used, if any, is not known: then it is a lower bound.
     pub fn finish(&self, began: bool, ended_with_result: bool) -> (Usage, Cost) {
-        let told = ended_with_result && !self.missing.tokens;
+        let told = ended_with_result && !self.lacks_tokens;
         let usage = if told || !began { self.usage() } else { self.usage().cut_off() };
-        let priced = ended_with_result && !self.missing.usd;
+        let priced = ended_with_result && !self.lacks_usd;
         let unknown_runs = u32::from(began && !priced);
         (usage, Cost { unknown_runs, ..self.cost() })
     }
