@@ -40,6 +40,11 @@ impl Link {
         }
         ask(&self.host).map(|answer: Answer| answer.into_result().map(String::from)).boxed()
     }
+
+    /// Asks the host for an operation by its name.
+    fn call(&self, op: &str, args_json: &str) -> Asked {
+        self.ask(|host| host.call(op.into(), args_json.into()))
+    }
 }
 
 type Asked = BoxFuture<'static, Result<String, AbiError>>;
@@ -86,31 +91,24 @@ impl Host for Link {
         request: SpawnRequest,
         choose_only: bool,
     ) -> BoxFuture<'static, Result<Delegated, Refusal>> {
-        let json = wire::delegate::encode(request, choose_only);
-        let asked = self.ask(|host| host.call(op::DELEGATE.into(), json.as_str().into()));
+        let asked = self.call(op::DELEGATE, &wire::delegate::encode(request, choose_only));
         async move {
             let answer = asked.await.and_then(|json| wire::delegate::decode_answer(&json));
-            answer.map_err(|error| wire::refused::decode(&error).unwrap_or_else(|| refusal(&error)))
+            answer.map_err(|error| no(&error))
         }
         .boxed()
     }
 
     fn observed(&self, observation: u32, success: bool) -> BoxFuture<'static, Result<(), Refusal>> {
-        let json = wire::delegate::encode_observed(observation, success);
-        let asked = self.ask(|host| host.call(op::OBSERVED.into(), json.as_str().into()));
-        async move {
-            let heard = asked.await.map(drop);
-            heard.map_err(|error| wire::refused::decode(&error).unwrap_or_else(|| refusal(&error)))
-        }
-        .boxed()
+        let asked = self.call(op::OBSERVED, &wire::delegate::encode_observed(observation, success));
+        async move { asked.await.map(drop).map_err(|error| no(&error)) }.boxed()
     }
 
     fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
-        let json = wire::wait::encode(wait);
-        let asked = self.ask(|host| host.call(op::WAIT.into(), json.as_str().into()));
+        let asked = self.call(op::WAIT, &wire::wait::encode(wait));
         async move {
             let answer = asked.await.and_then(|json| wire::wait::decode_answer(&json));
-            answer.map_err(|error| wire::refused::decode(&error).unwrap_or_else(|| refusal(&error)))
+            answer.map_err(|error| no(&error))
         }
         .boxed()
     }
@@ -134,8 +132,8 @@ impl Host for Link {
         answer: Option<Arc<str>>,
         letters_taken: u32,
     ) -> BoxFuture<'static, Ruling> {
-        let json = wire::turn::encode(wire::turn::Ended { answer, letters_taken });
-        let asked = self.ask(|host| host.call(op::TURN_ENDED.into(), json.as_str().into()));
+        let ended = wire::turn::Ended { answer, letters_taken };
+        let asked = self.call(op::TURN_ENDED, &wire::turn::encode(ended));
         async move {
             let ruling = asked.await.and_then(|json| wire::turn::decode_answer(&json));
             // A host that knows no turns has nothing more to say.
@@ -143,6 +141,11 @@ impl Host for Link {
         }
         .boxed()
     }
+}
+
+/// A host that said no.
+fn no(error: &AbiError) -> Refusal {
+    wire::refused::decode(error).unwrap_or_else(|| refusal(error))
 }
 
 /// A host that could not be asked, in the words of one that said no.
