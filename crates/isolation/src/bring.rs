@@ -72,7 +72,7 @@ impl Workspaces {
         what: &Bring,
         scratch: &Scratch,
     ) -> Result<Brought, IsolationError> {
-        let commits = Commits { git: self.git(), top: &repository.top, index: scratch.path() };
+        let commits = Commits { git: self.git(), top: &repository.top, index: &scratch.path };
         let (base, tip) = match what {
             Bring::Commits { base, tip } => (base.clone(), tip.clone()),
             Bring::Patch { patch, base } => {

@@ -145,7 +145,7 @@ impl Workspaces {
         let first = joint.patches.iter().find_map(|patch| patch.base.as_deref());
         let repository = Repository::of(self.git(), &joint.folder, first.unwrap_or("HEAD")).await?;
         let scratch = self.scratch(&joint.branch).await?;
-        let commits = Commits { git: self.git(), top: &repository.top, index: scratch.path() };
+        let commits = Commits { git: self.git(), top: &repository.top, index: &scratch.path };
         let joined = self.join_in(joint, &repository, &commits).await;
         blocking(move || scratch.remove()).await?;
         joined

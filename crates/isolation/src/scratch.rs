@@ -15,7 +15,7 @@ pub(crate) const MARK: &str = ".scratch";
 
 /// A file that only this process uses.
 pub(crate) struct Scratch {
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     /// Held as long as the file may be there.
     _lock: File,
 }
@@ -28,10 +28,6 @@ impl Scratch {
         let name = name.replace('/', "-");
         let path = shelf.path().join(format!("{name}-{}{MARK}", std::process::id()));
         Ok(Self { path, _lock: lock })
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// The path of another such file, which goes with it.

@@ -9,8 +9,8 @@ use tokio::sync::Notify;
 /// The limit of one run, and the word that it is exceeded. The copies are one limit.
 #[derive(Clone, Debug)]
 pub(crate) struct OutputLimit {
-    /// None where nothing bounds it.
-    bytes: Option<u64>,
+    /// The number of bytes that may be kept. None where nothing bounds it.
+    pub(crate) bytes: Option<u64>,
     exceeded: Arc<Exceeded>,
 }
 
@@ -24,11 +24,6 @@ impl OutputLimit {
     /// Makes a limit of so many bytes; 0 is no limit.
     pub(crate) fn new(bytes: u64) -> Self {
         Self { bytes: (bytes > 0).then_some(bytes), exceeded: Arc::default() }
-    }
-
-    /// The number of bytes that may be kept.
-    pub(crate) fn bytes(&self) -> Option<u64> {
-        self.bytes
     }
 
     /// The limit that was exceeded, if it was.

@@ -209,7 +209,7 @@ impl ExecRuntime {
                         launch.run,
                         Uuid::now_v7().simple()
                     )),
-                    limit: limit.bytes(),
+                    limit: limit.bytes,
                 },
                 tap: Some(limit.watch(signs::of_answer(host.clone(), said(Stream::Stdout)))),
             },

@@ -35,7 +35,8 @@ const BLANK: [u8; PLACE_BYTES] = [0; PLACE_BYTES];
 /// The supervisor's side.
 #[derive(Debug)]
 pub(super) struct Ledger {
-    file: File,
+    /// The file, of which the keeper has a copy.
+    pub(super) file: File,
     /// The position of each group.
     places: HashMap<Identity, u64>,
     /// Places that were blanked.
@@ -68,11 +69,6 @@ impl Ledger {
         let mut ledger = Self { file, places: HashMap::new(), blank: Vec::new() };
         groups.into_iter().try_for_each(|group| ledger.enter(group))?;
         Ok(ledger)
-    }
-
-    /// The same file, for the keeper.
-    pub(super) fn share(&self) -> io::Result<File> {
-        self.file.try_clone()
     }
 
     /// A group that lives. Each has one place, however often it is entered.
@@ -144,7 +140,7 @@ mod tests {
     const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
     fn left(ledger: &Ledger) -> Option<Left> {
-        Left::read(&ledger.share().expect("it is closed")).expect("it cannot be read")
+        Left::read(&ledger.file).expect("it cannot be read")
     }
 
     fn group(pid: u32) -> Identity {

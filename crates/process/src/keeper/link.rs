@@ -39,7 +39,7 @@ impl Link {
     ) -> Result<Self, KeeperError> {
         let start = |source| KeeperError::Start { path: command.program.clone(), source };
         let ledger = Ledger::new(token, cgroup.map(|cgroup| &*cgroup.path), live).map_err(start)?;
-        let stdin = ledger.share().map_err(start)?;
+        let stdin = ledger.file.try_clone().map_err(start)?;
         let flags = SocketFlags::CLOEXEC;
         let (stdout, line) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)
             .map_err(|error| start(error.into()))?;
