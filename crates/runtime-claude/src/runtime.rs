@@ -339,19 +339,18 @@ fn prepare(launch: &Launch, options: &ClaudeOptions) -> io::Result<(String, File
     let (prompt, piece) = prompt::first(launch)?;
     let servers = servers(launch, options);
     let may_spawn = servers.contains_key(OWN_SERVER) && launch.may_spawn();
-    let mut files = Files { piece, ..Files::default() };
-    if let Some(text) = system_prompt(launch, may_spawn) {
-        files.system_prompt = Some(write(launch, "system-prompt", text.as_bytes())?);
-    }
-    if let Some(settings) = &options.settings {
-        let text = settings.to_string();
-        files.settings = Some(write(launch, "settings.json", text.as_bytes())?);
-    }
-    if !servers.is_empty() {
-        let text = json!({"mcpServers": servers}).to_string();
-        files.servers = Some(write(launch, "servers.json", text.as_bytes())?);
-    }
-    Ok((prompt, files))
+    let write = |name: &str, text: String| -> io::Result<PathBuf> {
+        let (mut file, path) = run_file::create(&launch.run_folder, name)?;
+        file.write_all(text.as_bytes())?;
+        Ok(path)
+    };
+    let system_prompt = system_prompt(launch, may_spawn);
+    let system_prompt = system_prompt.map(|text| write("system-prompt", text)).transpose()?;
+    let settings = options.settings.as_ref().map(Value::to_string);
+    let settings = settings.map(|text| write("settings.json", text)).transpose()?;
+    let servers = (!servers.is_empty()).then(|| json!({"mcpServers": servers}).to_string());
+    let servers = servers.map(|text| write("servers.json", text)).transpose()?;
+    Ok((prompt, Files { system_prompt, servers, settings, piece }))
 }
 
 fn servers(launch: &Launch, options: &ClaudeOptions) -> BTreeMap<String, Value> {
@@ -373,13 +372,6 @@ fn servers(launch: &Launch, options: &ClaudeOptions) -> BTreeMap<String, Value> 
         servers.insert(OWN_SERVER.to_owned(), server);
     }
     servers
-}
-
-/// A file in the run's own folder that only its owner can read.
-fn write(launch: &Launch, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
-    let (mut file, path) = run_file::create(&launch.run_folder, name)?;
-    file.write_all(bytes)?;
-    Ok(path)
 }
 
 fn cannot_start(message: String) -> Reason {
