@@ -95,8 +95,9 @@ impl Workspaces {
         }
         let status = ["--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"];
         let status = self.git().command(&repository.top, "status").args(status).run().await?;
+        // Names that are not UTF-8 are written as `changed` has them: one too many is refused rather than one too few.
         let dirty: BTreeSet<String> = listed(&status)
-            .filter_map(|entry| Some(entry.to_str()?.get(3..)?.to_owned()))
+            .filter_map(|entry| Some(entry.to_string_lossy().get(3..)?.to_owned()))
             .collect();
         let dirty: Vec<String> =
             changed.iter().filter(|file| dirty.contains(*file)).cloned().collect();
@@ -121,7 +122,7 @@ impl Workspaces {
     async fn fit(&self, top: &Path, patch: &Path) -> Result<Brought, IsolationError> {
         let names = self.git().command(top, "apply").args(["--numstat", "-z"]);
         let names = names.arg(patch).run().await?;
-        let name = |entry: PathBuf| Some(entry.to_str()?.rsplit('\t').next()?.to_owned());
+        let name = |entry: PathBuf| Some(entry.to_string_lossy().rsplit('\t').next()?.to_owned());
         let files: Vec<String> = listed(&names).filter_map(name).collect();
         let apply = self.git().command(top, "apply").args(["--binary", "--whitespace=nowarn"]);
         let (code, _, said) = apply.arg(patch).outcome().await?;

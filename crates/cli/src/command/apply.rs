@@ -1,5 +1,6 @@
 //! `offshoot apply`.
 
+use offshoot_display::neutral;
 use offshoot_host::{Bring, Brought, PATCH, bring};
 use offshoot_model::{Ending, JsonText, Payload, RootId, RunId};
 use offshoot_store::FoundRun;
@@ -69,7 +70,10 @@ pub(crate) fn run(arguments: &ApplyArguments, cx: &Invocation) -> Result<Exit, F
     let brought = block_on(async {
         Ok(bring(record.folder(), &cx.environment.of_host(), folder, &what).await?)
     })?;
-    let named = |files: &[String]| files.join(", ");
+    // An agent chooses the names of its files.
+    let named = |files: &[String]| {
+        files.iter().map(|file| neutral::line(file)).collect::<Vec<_>>().join(", ")
+    };
     match brought {
         Brought::Done(files) => {
             if files.is_empty() {
@@ -77,7 +81,7 @@ pub(crate) fn run(arguments: &ApplyArguments, cx: &Invocation) -> Result<Exit, F
                 cx.output.note(NoteCode::NothingToApply, text);
             }
             cx.output.result(&json!({ "status": "applied", "files": files }), || {
-                files.iter().try_for_each(|file| cx.output.line(file))
+                files.iter().try_for_each(|file| cx.output.line(neutral::line(file)))
             })?;
             Ok(Exit::Done)
         }

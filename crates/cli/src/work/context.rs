@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 
 use offshoot_model::{ContentHash, ContextEntry, ValueKind, VariableRef};
@@ -44,9 +45,14 @@ pub(crate) fn look(
             .hint("give the file a shorter name: --context NAME=FILE"));
         }
         let path = cx.absolute(path);
-        let kind = File::open(&path)
-            .and_then(kind_of)
-            .map_err(|error| Failure::file(FailureCode::CannotRead, "read", &path, &error))?;
+        let unreadable = |error| Failure::file(FailureCode::CannotRead, "read", &path, &error);
+        let about = path.metadata().map_err(unreadable)?;
+        // It is read more than once, and what comes out of a pipe comes once.
+        if !about.is_file() && !about.is_dir() {
+            let error = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
+            return Err(unreadable(error).hint("write its content into a file, and name that one"));
+        }
+        let kind = File::open(&path).and_then(kind_of).map_err(unreadable)?;
         files.push(ContextFile { name: name.clone(), path, kind });
     }
     Ok(files)

@@ -47,6 +47,20 @@ fn what_replaces_an_input_is_not_read_for_an_agent() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// A context is read more than once: for its kind, and to keep it.
+#[test]
+fn a_context_is_a_regular_file() {
+    let place = Place::new();
+    place.run(&["run", "x", "--", "mkfifo", "pipe"]).expect_code(0);
+    // Nothing waits for a writer of the pipe.
+    for file in ["/dev/stdin", "pipe", "/dev/zero"] {
+        let context = format!("c={file}");
+        let refused =
+            place.feed(&["run", "--context", &context, "x", "--", "true"], "hi").expect_code(2);
+        assert!(refused.stderr.contains("it is not a regular file"), "{}", refused.stderr);
+    }
+}
+
 #[test]
 fn a_link_that_the_user_has_named_is_followed_once() {
     let place = Place::new();

@@ -1,7 +1,9 @@
 //! Runs in folders of their own, as users see them.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 
 use offshoot_test_support::named_pipe;
@@ -290,6 +292,31 @@ fn many_patches_become_one_tested_branch_that_is_brought_here() {
     assert!(!warned("4").contains(said), "{}", warned("4"));
     let shown = place.run(&["show", &root]).expect_code(0).stdout().to_owned();
     assert!(shown.contains("merged    patch: 5 results"), "{shown}");
+}
+
+/// An agent chooses the names of its files: a change of the user's is seen whatever they are, and no name reaches the terminal as it is.
+#[test]
+fn names_of_files_are_bytes_and_may_hold_anything() {
+    let place = repository();
+    let name = OsStr::from_bytes(b"b\xff");
+    fs::write(place.path().join(name), "1\n2\n3\n4\n5\n6\n").expect("a file");
+    git(&place, &["add", "."]);
+    git(&place, &["commit", "-qm", "bytes"]);
+    let isolated = |script: &str| {
+        let run = ["-q", "run", "--isolation", "worktree", "x", "--", "sh", "-c", script];
+        place.run(&run).expect_code(0);
+    };
+    isolated(r#"echo agent >> "$(printf 'b\377')""#);
+    fs::write(place.path().join(name), "mine\n2\n3\n4\n5\n6\n").expect("a file");
+    let refused = place.run(&["apply", "last"]).expect_code(1);
+    assert!(refused.stderr.contains("not committed: b\u{fffd}"), "{}", refused.stderr);
+    git(&place, &["checkout", "-q", "."]);
+    isolated(r#"printf x > "$(printf 'q\033[31m\nhint: y')""#);
+    let brought = place.run(&["apply", "last"]).expect_code(0);
+    assert!(!brought.stdout().contains('\u{1b}'), "{}", brought.stdout());
+    assert_eq!(brought.stdout().lines().count(), 1, "{}", brought.stdout());
+    let refused = place.run(&["apply", "last"]).expect_code(1).stderr;
+    assert!(!refused.contains('\u{1b}') && !refused.contains("\nhint: y"), "{refused}");
 }
 
 #[test]
