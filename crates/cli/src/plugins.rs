@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use offshoot_config::{Config, Origin};
+use offshoot_config::{Config, Origin, SourceKind};
 use offshoot_host::Plugins;
 use offshoot_model::ContentHash;
 use offshoot_plugin_host::{Candidate, PACKAGE_FILE, Place, PlaceOrigin, Search, trust_digest};
@@ -89,7 +89,7 @@ fn search(named: &[PathBuf], config: &Config, cx: &Invocation) -> Result<Search,
     if let Some(path) = &config.plugins().path {
         // A checkout may say where its plugins are, which is not yet a reason to run them.
         let origin = match path.origin {
-            Origin::Project { .. } => PlaceOrigin::Project,
+            Origin::File { kind: SourceKind::Project, .. } => PlaceOrigin::Project,
             _ => PlaceOrigin::Config,
         };
         path.value.iter().for_each(|folder| add(folder.into(), origin));

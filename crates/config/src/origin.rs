@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
+use crate::source::SourceKind;
+
 /// A value, and who set it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Valued<T> {
@@ -19,29 +21,10 @@ pub struct Valued<T> {
 pub enum Origin {
     /// The program's own value.
     BuiltIn,
-    /// The file of the machine.
-    System {
-        /// As it was handed in.
-        path: PathBuf,
-        /// Counted from 1.
-        line: u32,
-    },
-    /// The file of the user.
-    User {
-        /// As it was handed in.
-        path: PathBuf,
-        /// Counted from 1.
-        line: u32,
-    },
-    /// The file of the project.
-    Project {
-        /// As it was handed in.
-        path: PathBuf,
-        /// Counted from 1.
-        line: u32,
-    },
-    /// The file named with `--config`.
+    /// A configuration file, or an agent definition in Markdown.
     File {
+        /// The layer of the file.
+        kind: SourceKind,
         /// As it was handed in.
         path: PathBuf,
         /// Counted from 1.
@@ -57,13 +40,6 @@ pub enum Origin {
         /// With its dashes.
         name: String,
     },
-    /// An agent definition in Markdown.
-    Definition {
-        /// As it was handed in.
-        path: PathBuf,
-        /// Counted from 1.
-        line: u32,
-    },
     /// A layer of the crate `config`, by the name that the value has of its origin there.
     Layer {
         /// A file, or words such as `the environment`.
@@ -76,7 +52,7 @@ pub enum Origin {
 impl Origin {
     /// Returns the folder of the project whose file set the value; none where no project did.
     pub fn project(&self) -> Option<&Path> {
-        let Self::Project { path, .. } = self else { return None };
+        let Self::File { kind: SourceKind::Project, path, .. } = self else { return None };
         let holds_files =
             |folder: &&Path| folder.ends_with(".offshoot") || folder.ends_with(".claude");
         path.ancestors().find(holds_files)?.parent()
@@ -94,13 +70,9 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BuiltIn => f.write_str("built-in"),
-            Self::System { path, line } => write!(f, "system file {}:{line}", path.display()),
-            Self::User { path, line } => write!(f, "user file {}:{line}", path.display()),
-            Self::Project { path, line } => write!(f, "project file {}:{line}", path.display()),
-            Self::File { path, line } => write!(f, "file {}:{line}", path.display()),
+            Self::File { kind, path, line } => write!(f, "{kind} {}:{line}", path.display()),
             Self::Environment { name } => write!(f, "environment {name}"),
             Self::Flag { name } => write!(f, "flag {name}"),
-            Self::Definition { path, line } => write!(f, "definition {}:{line}", path.display()),
             Self::Layer { name: Some(name) } => write!(f, "layer {name}"),
             Self::Layer { name: None } => f.write_str("layer"),
             Self::Programmatic => f.write_str("program"),

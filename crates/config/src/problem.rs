@@ -155,11 +155,7 @@ impl fmt::Display for Problem {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.origin {
-            Origin::System { path, line }
-            | Origin::User { path, line }
-            | Origin::Project { path, line }
-            | Origin::File { path, line }
-            | Origin::Definition { path, line } => {
+            Origin::File { path, line, .. } => {
                 write!(f, "{}:{line}", path.display())?;
                 self.column.map_or(Ok(()), |column| write!(f, ":{column}"))
             }

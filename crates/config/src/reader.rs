@@ -1,8 +1,8 @@
 //! Reads one source: knows where it stands, collects what is wrong and what is not ours.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 
+use crate::field::join;
 use crate::foreign::nearest;
 use crate::node::{Key, Node};
 use crate::origin::{Origin, Valued};
@@ -12,7 +12,8 @@ use crate::source::{Source, SourceKind};
 /// The reading of one source. Nothing stops it: a value that is wrong is reported and left out.
 pub(crate) struct Reader<'a> {
     voice: Voice<'a>,
-    path: Vec<Segment>,
+    /// The key that is read, dotted.
+    path: String,
     problems: Vec<Problem>,
     foreign: Vec<Valued<String>>,
 }
@@ -25,11 +26,6 @@ pub(crate) enum Voice<'a> {
     },
     /// The offset of a node is the number of its origin.
     Layer(Vec<Origin>),
-}
-
-enum Segment {
-    Key(String),
-    Index(usize),
 }
 
 impl<'a> Reader<'a> {
@@ -48,7 +44,7 @@ impl<'a> Reader<'a> {
     }
 
     fn new(voice: Voice<'a>) -> Self {
-        Self { voice, path: Vec::new(), problems: Vec::new(), foreign: Vec::new() }
+        Self { voice, path: String::new(), problems: Vec::new(), foreign: Vec::new() }
     }
 
     /// Returns the problems, from the top, and the keys that belong to another system.
@@ -67,16 +63,17 @@ impl<'a> Reader<'a> {
 
     /// Reads what stands below a key or at an index.
     pub(crate) fn at_key<R>(&mut self, key: &str, read: impl FnOnce(&mut Self) -> R) -> R {
-        self.path.push(Segment::Key(key.to_owned()));
-        let result = read(self);
-        self.path.pop();
-        result
+        self.at(join(&self.path, key), read)
     }
 
     pub(crate) fn at_index<R>(&mut self, index: usize, read: impl FnOnce(&mut Self) -> R) -> R {
-        self.path.push(Segment::Index(index));
+        self.at(format!("{}[{index}]", self.path), read)
+    }
+
+    fn at<R>(&mut self, path: String, read: impl FnOnce(&mut Self) -> R) -> R {
+        let outer = std::mem::replace(&mut self.path, path);
         let result = read(self);
-        self.path.pop();
+        self.path = outer;
         result
     }
 
@@ -94,23 +91,15 @@ impl<'a> Reader<'a> {
                 // Editors do not count the byte order mark as a column.
                 let before = before.trim_start_matches('\u{feff}');
                 let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-                let (path, line) = (source.path.clone(), count(line));
-                let origin = match source.kind {
-                    SourceKind::System => Origin::System { path, line },
-                    SourceKind::User => Origin::User { path, line },
-                    SourceKind::Project => Origin::Project { path, line },
-                    SourceKind::UserDefinition | SourceKind::ProjectDefinition => {
-                        Origin::Definition { path, line }
-                    }
-                    SourceKind::File => Origin::File { path, line },
-                };
+                let (kind, path, line) = (source.kind, source.path.clone(), count(line));
+                let origin = Origin::File { kind, path, line };
                 Place { origin, column: Some(count(before.chars().count() + 1)) }
             }
         }
     }
 
     pub(crate) fn report(&mut self, offset: usize, kind: ProblemKind) {
-        let problem = Problem { place: self.place(offset), key: self.key(), kind };
+        let problem = Problem { place: self.place(offset), key: self.path.clone(), kind };
         self.problems.push(problem);
     }
 
@@ -125,11 +114,17 @@ impl<'a> Reader<'a> {
         );
     }
 
-    /// A key that belongs to another system and is accepted without effect.
-    pub(crate) fn foreign(&mut self, key: &Key) {
-        let path = self.at_key(&key.name, |cx| cx.key());
-        let origin = self.place(key.offset).origin;
-        self.foreign.push(Valued::new(path, origin));
+    /// Returns a value that was read. Where there is none, says what is allowed.
+    pub(crate) fn or_wrong<T>(
+        &mut self,
+        read: Option<T>,
+        node: &Node,
+        allowed: impl Into<String>,
+    ) -> Option<T> {
+        if read.is_none() {
+            self.wrong(node, allowed);
+        }
+        read
     }
 
     /// Reads a table of these keys, and reports all others but those of another system. `read` returns false after having reported
@@ -147,7 +142,8 @@ impl<'a> Reader<'a> {
             if let Some(known) = known.iter().find(|known| key.is(known)) {
                 right &= self.at_key(known, |cx| read(known, value, cx));
             } else if foreign.contains(&key.name.as_str()) {
-                self.foreign(key);
+                let origin = self.place(key.offset).origin;
+                self.foreign.push(Valued::new(join(&self.path, &key.name), origin));
             } else {
                 let nearest = nearest(&key.name, known).map(str::to_owned);
                 let known = known.iter().map(|&known| known.to_owned()).collect();
@@ -172,33 +168,12 @@ impl<'a> Reader<'a> {
             }
         }
     }
-
-    fn key(&self) -> String {
-        let mut text = String::new();
-        for segment in &self.path {
-            match segment {
-                Segment::Key(key) if text.is_empty() => text.push_str(key),
-                Segment::Key(key) => {
-                    text.push('.');
-                    text.push_str(key);
-                }
-                Segment::Index(index) => {
-                    write!(text, "[{index}]").expect("writing to a string cannot fail");
-                }
-            }
-        }
-        text
-    }
 }
 
 impl Place {
     fn line(&self) -> u32 {
         match self.origin {
-            Origin::System { line, .. }
-            | Origin::User { line, .. }
-            | Origin::Project { line, .. }
-            | Origin::File { line, .. }
-            | Origin::Definition { line, .. } => line,
+            Origin::File { line, .. } => line,
             _ => 0,
         }
     }

@@ -101,10 +101,7 @@ fn read_items<T>(
     allowed: &str,
     mut read: impl FnMut(&Node, &mut Reader<'_>) -> Option<T>,
 ) -> Option<Vec<T>> {
-    let Some(items) = node.list() else {
-        cx.wrong(node, allowed);
-        return None;
-    };
+    let items = cx.or_wrong(node.list(), node, allowed)?;
     let read: Vec<Option<T>> = items
         .iter()
         .enumerate()

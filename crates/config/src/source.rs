@@ -16,19 +16,25 @@ pub struct Source {
 }
 
 /// The layers that are files, lowest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display)]
 pub enum SourceKind {
     /// The machine's, which only its administrator writes.
+    #[display("system file")]
     System,
     /// An agent definition of the user's.
+    #[display("definition")]
     UserDefinition,
     /// The user's own.
+    #[display("user file")]
     User,
     /// An agent definition that comes with the project; it waits for trust like the project's file.
+    #[display("definition")]
     ProjectDefinition,
     /// The project's, which comes with a checkout and takes effect only once the project is trusted.
+    #[display("project file")]
     Project,
     /// Named on the command line.
+    #[display("file")]
     File,
 }
 

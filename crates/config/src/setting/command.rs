@@ -30,16 +30,10 @@ impl Setting for Command {
         let words = read_items(node, cx, ALLOWED, |item, cx| {
             // A zero byte ends a word for the kernel: what follows it would be lost.
             let word = item.text().filter(|word| !word.contains('\0'));
-            if word.is_none() {
-                cx.wrong(item, "text without a zero byte");
-            }
-            word.map(|word| word.into_owned())
+            let word = word.map(|word| word.into_owned());
+            cx.or_wrong(word, item, "text without a zero byte")
         })?;
-        let command = Self::new(words);
-        if command.is_none() {
-            cx.wrong(node, ALLOWED);
-        }
-        command
+        cx.or_wrong(Self::new(words), node, ALLOWED)
     }
 
     fn schema() -> Value {

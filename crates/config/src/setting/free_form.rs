@@ -13,10 +13,7 @@ pub struct FreeForm(Map<String, Value>);
 
 impl Setting for FreeForm {
     fn read(node: &Node, cx: &mut Reader<'_>) -> Option<Self> {
-        let Some(entries) = node.table() else {
-            cx.wrong(node, "a table");
-            return None;
-        };
+        let entries = cx.or_wrong(node.table(), node, "a table")?;
         Some(Self(entries.iter().map(|(key, value)| (key.name.clone(), value.to_json())).collect()))
     }
 

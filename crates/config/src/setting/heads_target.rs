@@ -20,7 +20,7 @@ pub enum HeadsTarget {
 impl Setting for HeadsTarget {
     fn read(node: &Node, cx: &mut Reader<'_>) -> Option<Self> {
         // In untyped text a list has brackets; everything else is a path.
-        let path = <String as Scalar>::from_node(node);
+        let path = String::from_node(node);
         if let Some(path) = path.filter(|path| !path.trim_start().starts_with('[')) {
             return Some(Self::File(path));
         }

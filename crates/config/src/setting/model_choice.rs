@@ -60,11 +60,9 @@ impl Setting for ModelChoice {
         const KEYS: &[&str] = &["primary", "fallbacks"];
         // In untyped text a table has braces; everything else is a name.
         let Some(entries) = node.table() else {
-            let primary = <String as Scalar>::from_node(node);
-            if primary.is_none() {
-                cx.wrong(node, "a model's name, or { primary, fallbacks }");
-            }
-            return primary.map(|name| Self { primary: Some(name), fallbacks: Vec::new() });
+            let allowed = "a model's name, or { primary, fallbacks }";
+            let name = cx.or_wrong(String::from_node(node), node, allowed);
+            return name.map(|name| Self { primary: Some(name), fallbacks: Vec::new() });
         };
         let mut model = Self::default();
         let right = cx.keys(&entries, KEYS, &[], |key, value, cx| {
@@ -118,11 +116,8 @@ impl Fallback {
     fn read(node: &Node, cx: &mut Reader<'_>) -> Option<Self> {
         const KEYS: &[&str] = &["runtime", "model"];
         let Some(entries) = node.table() else {
-            let model = <String as Scalar>::from_node(node);
-            if model.is_none() {
-                cx.wrong(node, "a model's name, or { runtime, model }");
-            }
-            return model.map(Self::Model);
+            let allowed = "a model's name, or { runtime, model }";
+            return cx.or_wrong(String::from_node(node), node, allowed).map(Self::Model);
         };
         let mut other = RuntimeFallback::default();
         let right = cx.keys(&entries, KEYS, &[], |key, value, cx| {

@@ -47,10 +47,7 @@ impl ToolList {
 impl Setting for ToolList {
     fn read(node: &Node, cx: &mut Reader<'_>) -> Option<Self> {
         const KEYS: &[&str] = &["allow", "deny"];
-        let Some(entries) = node.table() else {
-            cx.wrong(node, "{ allow, deny }");
-            return None;
-        };
+        let entries = cx.or_wrong(node.table(), node, "{ allow, deny }")?;
         let mut tools = Self::default();
         let right = cx.keys(&entries, KEYS, foreign::TOOLS, |key, value, cx| {
             let Some(names) = Vec::read(value, cx) else { return false };

@@ -48,7 +48,11 @@ fn every_key_of_front_matter_has_its_place_in_a_definition() {
     let config = load(SourceKind::ProjectDefinition, &text).expect("a good definition");
     let id = AgentId::parse("chezmoi-workflow").expect("the text is no id");
     let agent = agent(&config, "chezmoi-workflow");
-    let at = |line| Origin::Definition { path: "agents/a.md".into(), line };
+    let at = |line| Origin::File {
+        kind: SourceKind::ProjectDefinition,
+        path: "agents/a.md".into(),
+        line,
+    };
     assert_eq!(agent.origin(), &at(2));
     let description = agent.description.as_ref().expect("set");
     assert_eq!(

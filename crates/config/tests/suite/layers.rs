@@ -110,7 +110,8 @@ fn agents_are_merged_by_id_over_files_of_both_formats() {
     assert_eq!(a.model.as_ref().and_then(|set| set.value.primary.as_deref()), Some("m"));
     let thinking = a.thinking.clone().expect("set");
     assert_eq!(thinking.value, "high");
-    assert_eq!(thinking.origin, Origin::File { path: "f.json5".into(), line: 3 });
+    let at = Origin::File { kind: SourceKind::File, path: "f.json5".into(), line: 3 };
+    assert_eq!(thinking.origin, at);
 }
 
 #[test]
