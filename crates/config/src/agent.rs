@@ -7,15 +7,13 @@ use offshoot_model::Isolation;
 use offshoot_session_key::AgentId;
 use serde_json::{Map, Value, json};
 
-use crate::field::{Field, Listing, Row, join};
+use crate::field::{Field, Listing, Row, above, join};
 use crate::node::Node;
 use crate::origin::{Origin, Valued};
 use crate::problem::{Place, Problem, ProblemKind};
 use crate::reader::Reader;
 use crate::section::{Section, section, section_schema};
-use crate::setting::{
-    AllowAgents, Command, FreeForm, ModelChoice, PreferredSubagents, Setting, ToolList,
-};
+use crate::setting::{AllowAgents, Command, FreeForm, ModelChoice, PreferredSubagents, ToolList};
 use crate::subagents::SubagentSettings;
 use crate::template::Template;
 
@@ -79,6 +77,11 @@ impl AgentDefinition {
         &self.valued_id().origin
     }
 
+    /// Returns the model that it uses itself, but for its stand-ins.
+    pub fn primary_model(&self) -> Option<&str> {
+        self.model.as_ref()?.value.primary.as_deref()
+    }
+
     fn valued_id(&self) -> &Valued<AgentId> {
         self.id.as_ref().expect("a definition without an id is reported and not kept")
     }
@@ -100,15 +103,7 @@ impl AgentDefinition {
         };
         let ids: Vec<AgentId> = preferred.value.agents().cloned().collect();
         if !AllowAgents::List(ids).is_within(&ceiling.value) {
-            out.push(Problem {
-                place: Place { origin: preferred.origin.clone(), column: None },
-                key: join(path, "preferredSubagents"),
-                kind: ProblemKind::AboveCeiling {
-                    found: preferred.value.to_json().to_string(),
-                    allowed: ceiling.value.to_json().to_string(),
-                    ceiling: ceiling.origin.clone(),
-                },
-            });
+            out.push(above(preferred, ceiling, join(path, "preferredSubagents")));
         }
     }
 }
@@ -117,7 +112,7 @@ impl AgentList {
     pub(crate) fn check_all(&self, ceiling: &SubagentSettings, out: &mut Vec<Problem>) {
         for (id, agent) in &self.0 {
             let path = format!("agents.list[{id}]");
-            agent.subagents.check_keys(ceiling, &join(&path, "subagents"), out);
+            agent.subagents.check(ceiling, &Row::WHOLE, &join(&path, "subagents"), out);
             agent.check_preferred(ceiling, &path, out);
         }
     }
@@ -161,7 +156,7 @@ impl Field for AgentList {
 
     fn list(&self, row: &Row<()>, path: &str, out: &mut Listing) {
         for (id, agent) in &self.0 {
-            agent.list_keys(&format!("{}[{id}]", join(path, row.key)), out);
+            agent.list(&Row::WHOLE, &format!("{}[{id}]", row.path(path)), out);
         }
     }
 
@@ -176,6 +171,6 @@ impl Field for AgentList {
     }
 
     fn trusted_words<'a>(&'a self, out: &mut Vec<&'a str>) {
-        self.0.values().for_each(|agent| agent.trusted_word_keys(out));
+        self.0.values().for_each(|agent| agent.trusted_words(out));
     }
 }

@@ -91,10 +91,8 @@ fn tables(sections: &IndexMap<String, impl Section>) -> Value {
 }
 
 fn table(section: &impl Section, unset: Unset) -> Value {
-    let mut listing = Listing { values: Vec::new(), unset };
-    section.list_keys("", &mut listing);
     let mut table = Map::new();
-    for (key, Valued { value: json, origin }) in listing.values {
+    for (key, Valued { value: json, origin }) in Listing::of(section, "", unset) {
         put(&mut table, &key, value(&json, &origin.to_string()));
     }
     table.into()

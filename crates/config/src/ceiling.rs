@@ -16,18 +16,22 @@ pub(crate) struct Bound<T> {
     pub(crate) unset_is_unbounded: bool,
 }
 
+/// Values in this order. A ceiling may name the key, and unset is more than any of them.
+const fn by<T>(exceeds: fn(&T, &T) -> bool) -> Bound<T> {
+    Bound { exceeds, is_ceiling: true, unset_is_unbounded: true }
+}
+
 /// Greater is more.
 pub(crate) const fn count<T: Ord>() -> Bound<T> {
-    Bound { exceeds: |value, ceiling| value > ceiling, is_ceiling: true, unset_is_unbounded: true }
+    by(|value, ceiling| value > ceiling)
 }
 
 /// Greater is more, and nothing is more than 0, which means none.
 pub(crate) const fn zero_is_endless<T: Ord + Default>() -> Bound<T> {
-    let exceeds = |value: &T, ceiling: &T| {
+    by(|value, ceiling| {
         let none = T::default();
         *ceiling != none && (*value == none || value > ceiling)
-    };
-    Bound { exceeds, is_ceiling: true, unset_is_unbounded: true }
+    })
 }
 
 /// Greater is more, and a ceiling does not name the key.
@@ -37,39 +41,27 @@ pub(crate) const fn smaller_is_stricter<T: Ord>() -> Bound<T> {
 
 /// Smaller is more: waits, and what is kept back. A ceiling does not name the key.
 pub(crate) const fn greater_is_stricter<T: Ord>() -> Bound<T> {
-    Bound { exceeds: |value, ceiling| value < ceiling, is_ceiling: false, unset_is_unbounded: true }
+    Bound { is_ceiling: false, ..by(|value, ceiling| value < ceiling) }
 }
 
 /// Neither is more: the value that stands highest in a chain holds.
 pub(crate) const fn the_first_holds<T>() -> Bound<T> {
-    Bound { exceeds: |_, _| false, is_ceiling: false, unset_is_unbounded: true }
+    Bound { is_ceiling: false, ..by(|_, _| false) }
 }
 
 /// True is more than false.
 pub(crate) const fn permission() -> Bound<bool> {
-    Bound {
-        exceeds: |value, ceiling| *value && !*ceiling,
-        is_ceiling: true,
-        unset_is_unbounded: true,
-    }
+    count()
 }
 
 /// More agents are more.
 pub(crate) const fn agents() -> Bound<AllowAgents> {
-    Bound {
-        exceeds: |value, ceiling| !value.is_within(ceiling),
-        is_ceiling: true,
-        unset_is_unbounded: false,
-    }
+    Bound { unset_is_unbounded: false, ..by(|value, ceiling| !value.is_within(ceiling)) }
 }
 
 /// More rights are more.
 pub(crate) const fn tools() -> Bound<ToolList> {
-    Bound {
-        exceeds: |value, ceiling| !value.is_within(ceiling),
-        is_ceiling: true,
-        unset_is_unbounded: true,
-    }
+    by(|value, ceiling| !value.is_within(ceiling))
 }
 
 #[cfg(test)]

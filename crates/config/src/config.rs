@@ -23,7 +23,6 @@ use crate::origin::{Origin, Valued};
 use crate::plugins::PluginSettings;
 use crate::price::Price;
 use crate::runtime::RuntimeSettings;
-use crate::section::Section;
 use crate::setting::{AllowAgents, FreeForm, ModelChoice, RuntimeFallback};
 use crate::subagents::{BudgetSettings, SubagentSettings};
 
@@ -102,6 +101,11 @@ impl Config {
         self.inner.document.agents.list.0.values()
     }
 
+    /// Returns the ids of the defined agents, and that of the default agent behind them.
+    pub fn agent_ids(&self) -> impl Iterator<Item = &AgentId> {
+        self.agents().map(AgentDefinition::id).chain([self.default_agent()])
+    }
+
     /// One defined agent.
     pub fn agent(&self, id: &AgentId) -> Option<&AgentDefinition> {
         self.inner.document.agents.list.0.get(id)
@@ -114,10 +118,9 @@ impl Config {
 
     /// The agent that was probably meant, where there is none of this name.
     pub fn nearest_agent(&self, id: &AgentId) -> Option<&AgentId> {
-        let known = || self.agents().map(AgentDefinition::id).chain([self.default_agent()]);
-        let names: Vec<&str> = known().map(AgentId::as_str).collect();
+        let names: Vec<&str> = self.agent_ids().map(AgentId::as_str).collect();
         let nearest = foreign::nearest(id.as_str(), &names)?;
-        known().find(|known| known.as_str() == nearest)
+        self.agent_ids().find(|known| known.as_str() == nearest)
     }
 
     /// Agents that others name as their children and that are not defined: nothing is ever handed to them.
@@ -192,8 +195,7 @@ impl Config {
 
     /// Returns the names of all runtimes that may take over runs of an agent.
     pub fn fallback_runtimes(&self) -> BTreeSet<String> {
-        let agents = self.agents().map(AgentDefinition::id).chain([self.default_agent()]);
-        let all = agents.flat_map(|agent| self.runtime_fallbacks(agent));
+        let all = self.agent_ids().flat_map(|agent| self.runtime_fallbacks(agent));
         all.map(|fallback| fallback.runtime).collect()
     }
 
@@ -212,9 +214,7 @@ impl Config {
     /// Returns the settings of a tree with this root: every limit with its origin, built-in values included, null where there is
     /// none. Keys are dotted: `budget.share`.
     pub fn resolve(&self, agent: &AgentId) -> impl Iterator<Item = (String, Valued<Value>)> {
-        let mut out = Listing { values: Vec::new(), unset: Unset::All };
-        self.root_settings(agent).list_keys("", &mut out);
-        out.values.into_iter()
+        Listing::of(&self.root_settings(agent), "", Unset::All).into_iter()
     }
 
     /// Settings of a runtime, where a layer has any.
@@ -254,9 +254,8 @@ impl Config {
 
     /// Returns true if the memory of some runs is bounded.
     pub fn bounds_memory(&self) -> bool {
-        let agents = self.agents().map(AgentDefinition::id).chain([self.default_agent()]);
-        let mut most = agents.filter_map(|agent| self.root_settings(agent).max_memory_bytes());
-        most.any(|bytes| bytes > 0)
+        let most = |agent: &AgentId| self.root_settings(agent).max_memory_bytes();
+        self.agent_ids().filter_map(most).any(|bytes| bytes > 0)
     }
 
     /// Returns the prices of models, by name.
@@ -268,27 +267,22 @@ impl Config {
     /// dotted, agents are named: `agents.list[scout].subagents.maxDepth`.
     pub fn values(&self) -> impl Iterator<Item = (String, Valued<Value>)> {
         let document = &self.inner.document;
-        let mut out = Listing { values: Vec::new(), unset: Unset::BuiltIn };
-        document.agents.defaults.list_keys("agents.defaults", &mut out);
-        out.unset = Unset::Omitted;
+        let defaults = Listing::of(&document.agents.defaults, "agents.defaults", Unset::BuiltIn);
         let mut rest = document.clone();
         rest.agents.defaults = Default::default();
-        rest.list_keys("", &mut out);
-        out.values.into_iter()
+        defaults.into_iter().chain(Listing::of(&rest, "", Unset::Omitted))
     }
 
     /// Returns the bounds of the computer, which hold for all agents and trees of the user: those that are set, and those with a built-in value.
     pub fn host_values(&self) -> impl Iterator<Item = (String, Valued<Value>)> {
-        let mut out = Listing { values: Vec::new(), unset: Unset::BuiltIn };
-        self.inner.document.host.0.list_keys("host", &mut out);
-        out.values.into_iter()
+        Listing::of(&self.inner.document.host.0, "host", Unset::BuiltIn).into_iter()
     }
 
     /// Returns the words of all keys that may name files which act for the user: programs, their arguments, and files that are
     /// read.
     pub fn trusted_words(&self) -> Vec<&str> {
         let mut words = Vec::new();
-        self.inner.document.trusted_word_keys(&mut words);
+        self.inner.document.trusted_words(&mut words);
         words
     }
 

@@ -17,7 +17,7 @@ use std::num::NonZeroU32;
 use offshoot_session_key::AgentId;
 
 use crate::agent::AgentDefinition;
-use crate::node::{self, Node, NodeValue};
+use crate::node::{self, Node, NodeValue, SyntaxError};
 use crate::origin::Valued;
 use crate::problem::ProblemKind;
 use crate::reader::Reader;
@@ -62,13 +62,10 @@ pub(crate) fn read(text: &str, cx: &mut Reader<'_>) -> Option<AgentDefinition> {
         cx.report(0, ProblemKind::Syntax { message });
         return None;
     };
-    let node = match node::parse_front_matter(front, front_at) {
-        Ok(node) => node,
-        Err(error) => {
-            cx.report(error.offset, ProblemKind::Syntax { message: error.message });
-            return None;
-        }
-    };
+    let parsed = node::parse_front_matter(front, front_at);
+    let syntax =
+        |SyntaxError { message, offset }| cx.report(offset, ProblemKind::Syntax { message });
+    let node = parsed.map_err(syntax).ok()?;
     let NodeValue::Table(mut entries) = node.value else {
         cx.wrong(&node, "keys with values");
         return None;

@@ -82,11 +82,8 @@ impl Document {
     /// Returns the values above a ceiling of this layer or of one below it.
     pub(crate) fn above(&self, ceiling: &Ceiling) -> Vec<Problem> {
         let mut out = Vec::new();
-        self.agents.defaults.subagents.check_keys(
-            &ceiling.0,
-            "agents.defaults.subagents",
-            &mut out,
-        );
+        let path = "agents.defaults.subagents";
+        self.agents.defaults.subagents.check(&ceiling.0, &Row::WHOLE, path, &mut out);
         self.agents.list.check_all(&ceiling.0, &mut out);
         out
     }
@@ -101,18 +98,16 @@ impl Field for Ceiling {
         }
         self.0.read_table(node, cx);
         let mut problems = Vec::new();
-        self.0.check_boundable_keys(row.key, &mut problems);
+        self.0.check_boundable(row, "", &mut problems);
         cx.report_all(problems);
     }
 
     fn overlay(&mut self, over: &Self) {
-        self.0.overlay_keys(&over.0);
+        self.0.overlay(&over.0);
     }
 
     fn list(&self, row: &Row<()>, path: &str, out: &mut Listing) {
-        let mut set = Listing { values: Vec::new(), unset: crate::field::Unset::Omitted };
-        Field::list(&self.0, row, path, &mut set);
-        out.values.append(&mut set.values);
+        self.0.list(row, path, out);
     }
 
     fn schema(row: &Row<()>, definitions: &mut Map<String, Value>) -> Value {
@@ -125,6 +120,6 @@ impl Field for Ceiling {
     }
 
     fn trusted_words<'a>(&'a self, out: &mut Vec<&'a str>) {
-        self.0.trusted_word_keys(out);
+        self.0.trusted_words(out);
     }
 }

@@ -1,6 +1,6 @@
 //! Settings from the environment: `OFFSHOOT__AGENTS__DEFAULTS__SUBAGENTS__MAXDEPTH=4`.
 
-use crate::node::{Key, Node, NodeValue};
+use crate::node::{Node, NodeValue};
 
 /// The beginning of our variables. `OFFSHOOT_DATA_DIR` and its like, with one underscore, are not settings.
 const PREFIX: &str = "OFFSHOOT__";
@@ -9,8 +9,5 @@ const PREFIX: &str = "OFFSHOOT__";
 pub(crate) fn node(name: &str, value: &str) -> Option<Node> {
     let path = name.strip_prefix(PREFIX)?;
     let leaf = Node::new(NodeValue::Raw(value.to_owned()), 0);
-    Some(path.rsplit("__").fold(leaf, |inner, name| {
-        let key = Key { name: name.to_owned(), offset: 0, any_case: true };
-        Node::new(NodeValue::Table(vec![(key, inner)]), 0)
-    }))
+    Some(path.rsplit("__").fold(leaf, |inner, name| inner.behind(name, true)))
 }

@@ -11,7 +11,7 @@ use crate::node::Node;
 use crate::origin::{Origin, Valued};
 use crate::problem::{Place, Problem, ProblemKind};
 use crate::reader::Reader;
-use crate::section::{Section, section_schema};
+use crate::section::Section;
 use crate::setting::{
     Fraction, MaxChildren, MaxDepth, OnCap, OnInterrupt, OnParentEnd, OnRepeat, OnWall, PrimeCache,
     Setting, Share,
@@ -31,7 +31,18 @@ pub(crate) struct Row<T> {
     pub(crate) is_limit: bool,
 }
 
+impl Row<()> {
+    /// Stands for a section by itself, whose path is whole.
+    pub(crate) const WHOLE: Self =
+        Self { key: "", doc: "", built_in: None, such_as: None, bound: None, is_limit: false };
+}
+
 impl<T> Row<T> {
+    /// Returns the dotted path of the key, in a section with this path.
+    pub(crate) fn path(&self, section: &str) -> String {
+        if self.key.is_empty() { section.to_owned() } else { join(section, self.key) }
+    }
+
     /// True if its value is a time in seconds, which may be written as a text with a unit too. The name says so.
     fn is_in_seconds(&self) -> bool {
         self.key.ends_with("Seconds")
@@ -126,8 +137,11 @@ impl<T: Plain> Limit for Option<Valued<T>> {
     }
 }
 
-/// `type as plain type, by this conversion;`
+/// `type as plain type, by this conversion;`, or the types that are plain already.
 macro_rules! plain {
+    (by itself: $($type:ty),*) => {
+        plain! { $($type as $type, |value| value;)* }
+    };
     ($($type:ty as $plain:ty, $convert:expr;)*) => {
         $(
             impl Plain for $type {
@@ -142,25 +156,13 @@ macro_rules! plain {
     };
 }
 
+plain! { by itself: bool, u32, u64, MicroUsd, Fraction, Share, RetryOn, Cleanup }
+plain! { by itself: OnParentEnd, OnInterrupt, OnCap, OnRepeat, OnWall, PrimeCache }
 plain! {
-    bool as bool, |value| value;
-    u32 as u32, |value| value;
-    u64 as u64, |value| value;
     NonZeroU32 as u32, Self::get;
     NonZeroU64 as u64, Self::get;
     MaxDepth as u32, |depth| depth.get().into();
     MaxChildren as u32, |children| children.get().into();
-    MicroUsd as MicroUsd, |amount| amount;
-    Fraction as Fraction, |share| share;
-    Share as Share, |share| share;
-    RetryOn as RetryOn, |on| on;
-    Cleanup as Cleanup, |word| word;
-    OnParentEnd as OnParentEnd, |word| word;
-    OnInterrupt as OnInterrupt, |word| word;
-    OnCap as OnCap, |word| word;
-    OnRepeat as OnRepeat, |word| word;
-    OnWall as OnWall, |word| word;
-    PrimeCache as PrimeCache, |word| word;
 }
 
 /// Keys with their values, collected for `config show` and `config resolve`.
@@ -168,6 +170,19 @@ pub(crate) struct Listing {
     pub(crate) values: Vec<(String, Valued<Value>)>,
     /// The part of the unset keys that is listed.
     pub(crate) unset: Unset,
+}
+
+impl Listing {
+    /// Returns the keys of a section with this path.
+    pub(crate) fn of(
+        section: &impl Section,
+        path: &str,
+        unset: Unset,
+    ) -> Vec<(String, Valued<Value>)> {
+        let mut out = Self { values: Vec::new(), unset };
+        section.list(&Row::WHOLE, path, &mut out);
+        out.values
+    }
 }
 
 /// The listing of keys that are not set.
@@ -219,7 +234,7 @@ impl<T: Setting> Field for Option<Valued<T>> {
             (None, None, Unset::All) => Valued::new(Value::Null, Origin::BuiltIn),
             (None, ..) => return,
         };
-        out.values.push((join(path, row.key), value));
+        out.values.push((row.path(path), value));
     }
 
     fn schema(row: &Row<T>, _definitions: &mut Map<String, Value>) -> Value {
@@ -249,7 +264,7 @@ impl<T: Setting> Field for Option<Valued<T>> {
             return;
         };
         if (bound.exceeds)(&set.value, &ceiling.value) {
-            out.push(above(set, ceiling, join(path, row.key)));
+            out.push(above(set, ceiling, row.path(path)));
         }
     }
 
@@ -268,7 +283,7 @@ impl<T: Setting> Field for Option<Valued<T>> {
     fn check_boundable(&self, row: &Row<T>, path: &str, out: &mut Vec<Problem>) {
         if let (Some(set), None) = (self, row.ceiling()) {
             let place = Place { origin: set.origin.clone(), column: None };
-            out.push(Problem { place, key: join(path, row.key), kind: ProblemKind::NotBoundable });
+            out.push(Problem { place, key: row.path(path), kind: ProblemKind::NotBoundable });
         }
     }
 
@@ -276,7 +291,7 @@ impl<T: Setting> Field for Option<Valued<T>> {
         let (Some(set), Some(bound), true) = (below, &row.bound, row.is_limit) else { return };
         if self.as_ref().is_none_or(|above| (bound.exceeds)(&above.value, &set.value)) {
             *self = Some(set.clone());
-            took(join(path, row.key));
+            took(row.path(path));
         }
     }
 
@@ -290,12 +305,12 @@ impl<T: Setting> Field for Option<Valued<T>> {
         };
         let [was, is] = [was, is].map(|value| value.map(|value| value.to_json()));
         if was != is {
-            out.push(Difference { key: join(path, row.key), was, is, was_stricter });
+            out.push(Difference { key: row.path(path), was, is, was_stricter });
         }
     }
 
     fn limits(row: &Row<T>, path: &str, out: &mut Vec<String>) {
-        out.extend(row.is_limit.then(|| join(path, row.key)));
+        out.extend(row.is_limit.then(|| row.path(path)));
     }
 
     fn trusted_words<'a>(&'a self, out: &mut Vec<&'a str>) {
@@ -336,11 +351,11 @@ impl<T: Setting> Field for BTreeMap<u8, Valued<T>> {
 
     fn list(&self, row: &Row<T>, path: &str, out: &mut Listing) {
         for (depth, set) in self {
-            let path = format!("{}.{depth}", join(path, row.key));
+            let path = format!("{}.{depth}", row.path(path));
             out.values.push((path, Valued::new(set.value.to_json(), set.origin.clone())));
         }
         if self.is_empty() && out.unset == Unset::All {
-            out.values.push((join(path, row.key), Valued::new(json!({}), Origin::BuiltIn)));
+            out.values.push((row.path(path), Valued::new(json!({}), Origin::BuiltIn)));
         }
     }
 
@@ -363,7 +378,7 @@ impl<T: Setting> Field for BTreeMap<u8, Valued<T>> {
             if let Some(ceiling) = ceiling.get(depth)
                 && (bound.exceeds)(&set.value, &ceiling.value)
             {
-                out.push(above(set, ceiling, format!("{}.{depth}", join(path, row.key))));
+                out.push(above(set, ceiling, format!("{}.{depth}", row.path(path))));
             }
         }
     }
@@ -387,64 +402,12 @@ impl<T: Setting> Field for BTreeMap<u8, Valued<T>> {
     }
 }
 
-/// A section within a section.
-impl<S: Section> Field for S {
-    type Value = ();
-
-    fn read(&mut self, _row: &Row<()>, node: &Node, cx: &mut Reader<'_>) {
-        self.read_table(node, cx);
-    }
-
-    fn overlay(&mut self, over: &Self) {
-        self.overlay_keys(over);
-    }
-
-    fn list(&self, row: &Row<()>, path: &str, out: &mut Listing) {
-        self.list_keys(&join(path, row.key), out);
-    }
-
-    fn schema(row: &Row<()>, definitions: &mut Map<String, Value>) -> Value {
-        let mut reference = section_schema::<S>(definitions);
-        if !row.doc.is_empty() {
-            reference["description"] = json!(row.doc);
-        }
-        reference
-    }
-
-    fn template(row: &Row<()>, out: &mut Template) {
-        out.table(row.key, row.doc, S::template_keys);
-    }
-
-    fn check(&self, ceiling: &Self, row: &Row<()>, path: &str, out: &mut Vec<Problem>) {
-        self.check_keys(ceiling, &join(path, row.key), out);
-    }
-
-    fn fill(&mut self, ceiling: &Self, _row: &Row<()>) {
-        self.fill_keys(ceiling);
-    }
-
-    fn check_boundable(&self, row: &Row<()>, path: &str, out: &mut Vec<Problem>) {
-        self.check_boundable_keys(&join(path, row.key), out);
-    }
-
-    fn narrow(&mut self, below: &Self, row: &Row<()>, path: &str, took: Took<'_>) {
-        self.narrow_keys(below, &join(path, row.key), took);
-    }
-
-    fn differ(&self, now: &Self, row: &Row<()>, path: &str, out: &mut Vec<Difference>) {
-        self.differ_keys(now, &join(path, row.key), out);
-    }
-
-    fn limits(row: &Row<()>, path: &str, out: &mut Vec<String>) {
-        S::limit_keys(&join(path, row.key), out);
-    }
-
-    fn trusted_words<'a>(&'a self, out: &mut Vec<&'a str>) {
-        self.trusted_word_keys(out);
-    }
-}
-
-fn above<T: Setting>(set: &Valued<T>, ceiling: &Valued<T>, key: String) -> Problem {
+/// The problem of a value above a ceiling.
+pub(crate) fn above(
+    set: &Valued<impl Setting>,
+    ceiling: &Valued<impl Setting>,
+    key: String,
+) -> Problem {
     Problem {
         place: Place { origin: set.origin.clone(), column: None },
         key,

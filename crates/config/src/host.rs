@@ -69,15 +69,15 @@ impl Field for Host {
         if !cx.is_of_the_user() {
             return cx.report(node.offset, ProblemKind::MisplacedHost);
         }
-        Field::read(&mut self.0, row, node, cx);
+        self.0.read(row, node, cx);
     }
 
     fn overlay(&mut self, over: &Self) {
-        Field::overlay(&mut self.0, &over.0);
+        self.0.overlay(&over.0);
     }
 
     fn list(&self, row: &Row<()>, path: &str, out: &mut Listing) {
-        Field::list(&self.0, row, path, out);
+        self.0.list(row, path, out);
     }
 
     fn schema(row: &Row<()>, definitions: &mut Map<String, Value>) -> Value {
@@ -95,6 +95,6 @@ impl Field for Host {
     }
 
     fn trusted_words<'a>(&'a self, out: &mut Vec<&'a str>) {
-        Field::trusted_words(&self.0, out);
+        self.0.trusted_words(out);
     }
 }

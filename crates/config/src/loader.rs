@@ -9,8 +9,8 @@ use crate::config::Config;
 use crate::definition;
 use crate::document::Document;
 use crate::environment;
-use crate::field::Field;
-use crate::node::{self, Key, Node, NodeValue};
+use crate::field::{Field, Row};
+use crate::node::{self, Node};
 use crate::origin::{Origin, Valued};
 use crate::problem::{ConfigErrors, Problem, ProblemKind};
 use crate::reader::Reader;
@@ -131,7 +131,9 @@ impl Loader {
         }
         let below_overrides = reading.layers.len();
         for (key, value, origin) in &self.overrides {
-            reading.read(&at_path(key, value), Reader::of(origin.clone()));
+            let path = key.split('.').rev();
+            let node = path.fold(Node::from_json(value), |inner, name| inner.behind(name, false));
+            reading.read(&node, Reader::of(origin.clone()));
         }
         if !reading.problems.is_empty() {
             return Err(ConfigErrors::new(reading.problems));
@@ -158,14 +160,14 @@ impl Reading {
         };
         match node {
             Ok(node) => self.read(&node, reader),
-            Err(errors) if looks_like_yaml(source) => {
-                let offset = errors.first().map_or(0, |error| error.offset);
-                reader.report(offset, ProblemKind::Yaml);
-                self.add(Document::default(), reader);
-            }
             Err(errors) => {
-                for error in errors {
-                    reader.report(error.offset, ProblemKind::Syntax { message: error.message });
+                if looks_like_yaml(source) {
+                    let offset = errors.first().map_or(0, |error| error.offset);
+                    reader.report(offset, ProblemKind::Yaml);
+                } else {
+                    for error in errors {
+                        reader.report(error.offset, ProblemKind::Syntax { message: error.message });
+                    }
                 }
                 self.add(Document::default(), reader);
             }
@@ -192,21 +194,13 @@ impl Reading {
     fn merge(&self) -> Document {
         let mut merged = Document::default();
         for layer in &self.layers {
-            merged.overlay_keys(layer);
+            merged.overlay(layer);
         }
         for layer in &self.layers {
-            merged.agents.defaults.subagents.fill_keys(&layer.ceiling.0);
+            merged.agents.defaults.subagents.fill(&layer.ceiling.0, &Row::WHOLE);
         }
         merged
     }
-}
-
-/// A value at a dotted path, as a table.
-fn at_path(path: &str, value: &Value) -> Node {
-    path.split('.').rev().fold(Node::from_json(value), |inner, name| {
-        let key = Key { name: name.to_owned(), offset: 0, any_case: false };
-        Node::new(NodeValue::Table(vec![(key, inner)]), 0)
-    })
 }
 
 /// True if a text that could not be read is YAML by its name, or by its first line that says something.

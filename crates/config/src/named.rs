@@ -46,13 +46,13 @@ impl<S: Named> Field for IndexMap<String, S> {
 
     fn overlay(&mut self, over: &Self) {
         for (name, section) in over {
-            self.entry(name.clone()).or_default().overlay_keys(section);
+            self.entry(name.clone()).or_default().overlay(section);
         }
     }
 
     fn list(&self, row: &Row<()>, path: &str, out: &mut Listing) {
         for (name, section) in self {
-            section.list_keys(&join(&join(path, row.key), name), out);
+            section.list(&Row::WHOLE, &join(&row.path(path), name), out);
         }
     }
 
@@ -70,6 +70,6 @@ impl<S: Named> Field for IndexMap<String, S> {
     }
 
     fn trusted_words<'a>(&'a self, out: &mut Vec<&'a str>) {
-        self.values().for_each(|section| section.trusted_word_keys(out));
+        self.values().for_each(|section| section.trusted_words(out));
     }
 }

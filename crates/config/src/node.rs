@@ -10,7 +10,10 @@ mod yaml;
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use serde_json::{Number, Value};
+
+pub(crate) use self::json5::parse_file as parse_json5;
+pub(crate) use self::toml::parse as parse_toml;
 
 /// A value and where it begins, in bytes of the text.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,21 +52,11 @@ pub(crate) struct SyntaxError {
     pub(crate) offset: usize,
 }
 
-/// Parses a whole TOML file.
-pub(crate) fn parse_toml(text: &str) -> Result<Node, Vec<SyntaxError>> {
-    toml::parse(text)
-}
-
-/// Parses a whole JSON5 file; an empty one is an empty table, as in TOML.
-pub(crate) fn parse_json5(text: &str) -> Result<Node, SyntaxError> {
-    json5::parse_file(text)
-}
-
 /// Parses YAML that begins at this place of its file.
 pub(crate) fn parse_front_matter(text: &str, at: usize) -> Result<Node, SyntaxError> {
     let mut node =
         yaml::parse(text).map_err(|error| SyntaxError { offset: error.offset + at, ..error })?;
-    node.move_to(&|offset| offset + at);
+    node.move_to(&mut |offset| offset + at);
     Ok(node)
 }
 
@@ -78,7 +71,14 @@ impl Node {
         Self { value, offset }
     }
 
-    fn move_to(&mut self, place: &impl Fn(usize) -> usize) {
+    /// The value behind a name, as a table.
+    pub(crate) fn behind(self, name: &str, any_case: bool) -> Self {
+        let key = Key { name: name.to_owned(), offset: 0, any_case };
+        Self::new(NodeValue::Table(vec![(key, self)]), 0)
+    }
+
+    /// Gives it and all in it another place, in the order of writing: a value, then within a table each key before its value.
+    fn move_to(&mut self, place: &mut impl FnMut(usize) -> usize) {
         self.offset = place(self.offset);
         match &mut self.value {
             NodeValue::List(items) => items.iter_mut().for_each(|item| item.move_to(place)),
@@ -93,7 +93,7 @@ impl Node {
     /// Untyped text as JSON5, all of it in the place of the text.
     fn parse_raw(&self, text: &str) -> Option<NodeValue> {
         let mut node = json5::parse(text).ok()?;
-        node.move_to(&|_| self.offset);
+        node.move_to(&mut |_| self.offset);
         Some(node.value)
     }
 
@@ -108,17 +108,12 @@ impl Node {
             }
             Value::String(text) => NodeValue::Raw(text.clone()),
             Value::Array(items) => NodeValue::List(items.iter().map(Self::from_json).collect()),
-            Value::Object(entries) => NodeValue::Table(
-                entries
-                    .iter()
-                    .map(|(name, value)| {
-                        (
-                            Key { name: name.clone(), offset: 0, any_case: false },
-                            Self::from_json(value),
-                        )
-                    })
-                    .collect(),
-            ),
+            Value::Object(entries) => {
+                let key = |name: &String| Key { name: name.clone(), offset: 0, any_case: false };
+                let entries = entries.iter();
+                let entries = entries.map(|(name, value)| (key(name), Self::from_json(value)));
+                NodeValue::Table(entries.collect())
+            }
         };
         Self::new(value, 0)
     }
@@ -177,10 +172,8 @@ impl Node {
         match &self.value {
             NodeValue::List(items) => Some(Cow::Borrowed(items)),
             NodeValue::Raw(text) if text.trim_start().starts_with('[') => {
-                match self.parse_raw(text)? {
-                    NodeValue::List(items) => Some(Cow::Owned(items)),
-                    _ => None,
-                }
+                let NodeValue::List(items) = self.parse_raw(text)? else { return None };
+                Some(Cow::Owned(items))
             }
             NodeValue::Raw(text) => Some(Cow::Owned(
                 text.split(',')
@@ -198,10 +191,8 @@ impl Node {
         match &self.value {
             NodeValue::Table(entries) => Some(Cow::Borrowed(entries)),
             NodeValue::Raw(text) if text.trim_start().starts_with('{') => {
-                match self.parse_raw(text)? {
-                    NodeValue::Table(entries) => Some(Cow::Owned(entries)),
-                    _ => None,
-                }
+                let NodeValue::Table(entries) = self.parse_raw(text)? else { return None };
+                Some(Cow::Owned(entries))
             }
             _ => None,
         }
@@ -212,14 +203,8 @@ impl Node {
         match &self.value {
             NodeValue::Null => Value::Null,
             NodeValue::Bool(value) => Value::Bool(*value),
-            NodeValue::Integer(value) => {
-                serde_json::Number::from_i128(*value).map_or(Value::Null, Value::Number)
-            }
-            NodeValue::Float(text) => text
-                .parse()
-                .ok()
-                .and_then(serde_json::Number::from_f64)
-                .map_or(Value::Null, Value::Number),
+            NodeValue::Integer(value) => Number::from_i128(*value).into(),
+            NodeValue::Float(text) => text.parse().ok().and_then(Number::from_f64).into(),
             NodeValue::Text(text) | NodeValue::Date(text) | NodeValue::Raw(text) => {
                 Value::String(text.clone())
             }

@@ -11,14 +11,13 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::field::{Difference, Listing, Took};
+use crate::field::{Field, Row};
 use crate::node::Node;
-use crate::problem::Problem;
 use crate::reader::Reader;
 use crate::template::Template;
 
 /// A table whose keys are known: see [`section!`].
-pub(crate) trait Section: Default {
+pub(crate) trait Section: Field<Value = ()> + Default {
     const KEYS: &'static [&'static str];
     /// Keys of another system, accepted and reported.
     const FOREIGN: &'static [&'static str];
@@ -26,17 +25,8 @@ pub(crate) trait Section: Default {
 
     /// Reads one of [`Section::KEYS`].
     fn read_key(&mut self, key: &str, node: &Node, cx: &mut Reader<'_>);
-    fn overlay_keys(&mut self, over: &Self);
-    fn list_keys(&self, path: &str, out: &mut Listing);
     fn properties(definitions: &mut Map<String, Value>) -> Map<String, Value>;
     fn template_keys(out: &mut Template);
-    fn check_keys(&self, ceiling: &Self, path: &str, out: &mut Vec<Problem>);
-    fn fill_keys(&mut self, ceiling: &Self);
-    fn check_boundable_keys(&self, path: &str, out: &mut Vec<Problem>);
-    fn narrow_keys(&mut self, below: &Self, path: &str, took: Took<'_>);
-    fn differ_keys(&self, now: &Self, path: &str, out: &mut Vec<Difference>);
-    fn limit_keys(path: &str, out: &mut Vec<String>);
-    fn trusted_word_keys<'a>(&'a self, out: &mut Vec<&'a str>);
 
     fn read_table(&mut self, node: &Node, cx: &mut Reader<'_>) {
         let Some(entries) = node.table() else {
@@ -56,6 +46,18 @@ pub(crate) fn section_schema<S: Section>(definitions: &mut Map<String, Value>) -
         definitions.insert(S::NAME.into(), schema);
     }
     json!({ "$ref": format!("#/$defs/{}", S::NAME) })
+}
+
+/// The same for a section within a section.
+pub(crate) fn field_schema<S: Section>(
+    row: &Row<()>,
+    definitions: &mut Map<String, Value>,
+) -> Value {
+    let mut reference = section_schema::<S>(definitions);
+    if !row.doc.is_empty() {
+        reference["description"] = json!(row.doc);
+    }
+    reference
 }
 
 pub(crate) fn object_schema<S: Section>(mut properties: Map<String, Value>) -> Value {
@@ -113,12 +115,20 @@ macro_rules! section {
 
         // In a scope of its own, so that what is generated for a field cannot meet a method of the type.
         const _: () = {
+            use serde_json::{Map, Value};
+            use $crate::field::{Difference, Field, Listing, Row, Took};
+            use $crate::node::Node;
+            use $crate::problem::Problem;
+            use $crate::reader::Reader;
+            use $crate::section::{Section, field_schema};
+            use $crate::template::Template;
+
             struct Rows;
 
             impl Rows {
                 $(
-                    fn $field() -> $crate::field::Row<<$type as $crate::field::Field>::Value> {
-                        $crate::field::Row {
+                    fn $field() -> Row<<$type as Field>::Value> {
+                        Row {
                             key: $key,
                             doc: concat!($($doc),*).trim_ascii(),
                             built_in: $crate::section::section!(@or_none $($built_in)?),
@@ -130,82 +140,90 @@ macro_rules! section {
                 )*
             }
 
-            impl $crate::section::Section for $name {
+            impl Section for $name {
                 const KEYS: &'static [&'static str] = &[$($key),*];
                 const FOREIGN: &'static [&'static str] = $foreign;
                 const NAME: &'static str = stringify!($name);
 
-                fn read_key(
-                    &mut self,
-                    key: &str,
-                    node: &$crate::node::Node,
-                    cx: &mut $crate::reader::Reader<'_>,
-                ) {
+                fn read_key(&mut self, key: &str, node: &Node, cx: &mut Reader<'_>) {
                     match key {
-                        $( $key => $crate::field::Field::read(&mut self.$field, &Rows::$field(), node, cx), )*
+                        $( $key => Field::read(&mut self.$field, &Rows::$field(), node, cx), )*
                         _ => unreachable!("only the declared keys are read"),
                     }
                 }
 
-                fn overlay_keys(&mut self, over: &Self) {
-                    $( $crate::field::Field::overlay(&mut self.$field, &over.$field); )*
-                }
-
-                fn list_keys(&self, path: &str, out: &mut $crate::field::Listing) {
-                    $( $crate::field::Field::list(&self.$field, &Rows::$field(), path, out); )*
-                }
-
-                fn properties(
-                    definitions: &mut serde_json::Map<String, serde_json::Value>,
-                ) -> serde_json::Map<String, serde_json::Value> {
-                    let mut properties = serde_json::Map::new();
+                fn properties(definitions: &mut Map<String, Value>) -> Map<String, Value> {
+                    let mut properties = Map::new();
                     $(
-                        let schema = <$type as $crate::field::Field>::schema(&Rows::$field(), definitions);
+                        let schema = <$type as Field>::schema(&Rows::$field(), definitions);
                         properties.insert($key.into(), schema);
                     )*
                     properties
                 }
 
-                fn template_keys(out: &mut $crate::template::Template) {
-                    $( <$type as $crate::field::Field>::template(&Rows::$field(), out); )*
+                fn template_keys(out: &mut Template) {
+                    $( <$type as Field>::template(&Rows::$field(), out); )*
+                }
+            }
+
+            impl Field for $name {
+                type Value = ();
+
+                fn read(&mut self, _row: &Row<()>, node: &Node, cx: &mut Reader<'_>) {
+                    self.read_table(node, cx);
                 }
 
-                fn check_keys(&self, ceiling: &Self, path: &str, out: &mut Vec<$crate::problem::Problem>) {
-                    $(
-                        $crate::field::Field::check(
-                            &self.$field, &ceiling.$field, &Rows::$field(), path, out,
-                        );
-                    )*
+                fn overlay(&mut self, over: &Self) {
+                    $( Field::overlay(&mut self.$field, &over.$field); )*
                 }
 
-                fn fill_keys(&mut self, ceiling: &Self) {
-                    $( $crate::field::Field::fill(&mut self.$field, &ceiling.$field, &Rows::$field()); )*
+                fn list(&self, row: &Row<()>, path: &str, out: &mut Listing) {
+                    let path = row.path(path);
+                    $( Field::list(&self.$field, &Rows::$field(), &path, out); )*
                 }
 
-                fn check_boundable_keys(&self, path: &str, out: &mut Vec<$crate::problem::Problem>) {
-                    $( $crate::field::Field::check_boundable(&self.$field, &Rows::$field(), path, out); )*
+                fn schema(row: &Row<()>, definitions: &mut Map<String, Value>) -> Value {
+                    field_schema::<Self>(row, definitions)
                 }
 
-                fn narrow_keys(&mut self, below: &Self, path: &str, took: $crate::field::Took<'_>) {
-                    $( $crate::field::Field::narrow(
-                        &mut self.$field, &below.$field, &Rows::$field(), path, took,
-                    ); )*
+                fn template(row: &Row<()>, out: &mut Template) {
+                    out.table(row.key, row.doc, Self::template_keys);
                 }
 
-                fn differ_keys(&self, now: &Self, path: &str, out: &mut Vec<$crate::field::Difference>) {
-                    $( $crate::field::Field::differ(&self.$field, &now.$field, &Rows::$field(), path, out); )*
+                fn check(&self, ceiling: &Self, row: &Row<()>, path: &str, out: &mut Vec<Problem>) {
+                    let path = row.path(path);
+                    $( Field::check(&self.$field, &ceiling.$field, &Rows::$field(), &path, out); )*
                 }
 
-                fn limit_keys(path: &str, out: &mut Vec<String>) {
-                    $( <$type as $crate::field::Field>::limits(&Rows::$field(), path, out); )*
+                fn fill(&mut self, ceiling: &Self, _row: &Row<()>) {
+                    $( Field::fill(&mut self.$field, &ceiling.$field, &Rows::$field()); )*
                 }
 
-                fn trusted_word_keys<'a>(&'a self, out: &mut Vec<&'a str>) {
-                    $( $crate::field::Field::trusted_words(&self.$field, out); )*
+                fn check_boundable(&self, row: &Row<()>, path: &str, out: &mut Vec<Problem>) {
+                    let path = row.path(path);
+                    $( Field::check_boundable(&self.$field, &Rows::$field(), &path, out); )*
+                }
+
+                fn narrow(&mut self, below: &Self, row: &Row<()>, path: &str, took: Took<'_>) {
+                    let path = row.path(path);
+                    $( Field::narrow(&mut self.$field, &below.$field, &Rows::$field(), &path, took); )*
+                }
+
+                fn differ(&self, now: &Self, row: &Row<()>, path: &str, out: &mut Vec<Difference>) {
+                    let path = row.path(path);
+                    $( Field::differ(&self.$field, &now.$field, &Rows::$field(), &path, out); )*
+                }
+
+                fn limits(row: &Row<()>, path: &str, out: &mut Vec<String>) {
+                    let path = row.path(path);
+                    $( <$type as Field>::limits(&Rows::$field(), &path, out); )*
+                }
+
+                fn trusted_words<'a>(&'a self, out: &mut Vec<&'a str>) {
+                    $( Field::trusted_words(&self.$field, out); )*
                 }
             }
         };
     };
 }
-
 pub(crate) use section;

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};
 
-use offshoot_model::{Cleanup, MicroUsd, RetryOn};
+use offshoot_model::{BudgetGrant, Cleanup, MicroUsd, RetryOn};
 use serde_json::Value;
 
 use crate::built_in;
@@ -15,9 +15,9 @@ use crate::ceiling::{
     agents, count, greater_is_stricter, permission, smaller_is_stricter, the_first_holds, tools,
     zero_is_endless,
 };
-use crate::field::{Difference, Listing, Unset};
+use crate::field::{Difference, Field, Listing, Row, Unset};
 use crate::origin::Valued;
-use crate::section::{Section, section};
+use crate::section::section;
 use crate::setting::{
     AllowAgents, Fraction, MaxChildren, MaxDepth, ModelChoice, OnCap, OnInterrupt, OnParentEnd,
     OnRepeat, OnWall, PrimeCache, Share, ToolList,
@@ -132,21 +132,21 @@ impl SubagentSettings {
     /// Narrows the limits by what an agent further down a chain has set, and returns the keys of the values that it took.
     pub fn narrow(&mut self, below: &Self) -> Vec<String> {
         let mut taken = Vec::new();
-        self.narrow_keys(below, "", &mut |key| taken.push(key));
+        Field::narrow(self, below, &Row::WHOLE, "", &mut |key| taken.push(key));
         taken
     }
 
     /// Returns the limits that are not those of `now`, with the stricter of the two. What is not set is what is built in.
     pub fn differences(&self, now: &Self) -> Vec<Difference> {
         let mut differences = Vec::new();
-        self.differ_keys(now, "", &mut differences);
+        self.differ(now, &Row::WHOLE, "", &mut differences);
         differences
     }
 
     /// Returns the keys of the limits.
     pub fn limits() -> Vec<String> {
         let mut keys = Vec::new();
-        Self::limit_keys("", &mut keys);
+        <Self as Field>::limits(&Row::WHOLE, "", &mut keys);
         keys
     }
 
@@ -162,9 +162,15 @@ impl SubagentSettings {
     }
 
     fn listed(&self, key: &str, unset: Unset) -> Option<Valued<Value>> {
-        let mut listing = Listing { values: Vec::new(), unset };
-        self.list_keys("", &mut listing);
-        listing.values.into_iter().find(|(name, _)| name == key).map(|(_, value)| value)
+        let mut listed = Listing::of(self, "", unset).into_iter();
+        listed.find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+}
+
+impl BudgetSettings {
+    /// Returns the amounts that are set.
+    pub fn grant(&self) -> BudgetGrant {
+        BudgetGrant { tokens: self.tokens(), usd: self.usd() }
     }
 }
 

@@ -1,7 +1,5 @@
 //! `config init`: a file in which every key stands with its meaning and its built-in value, switched off.
 
-use std::fmt::Write as _;
-
 use serde_json::Value;
 
 use crate::document::Document;
@@ -49,20 +47,17 @@ impl Template {
     pub(crate) fn table(&mut self, key: &str, doc: &str, keys: impl FnOnce(&mut Self)) {
         // Below these, a table has a header of its own; deeper ones are dotted keys, which need no order.
         let header = match key {
-            "agents" => Some(""),
-            "defaults" => Some("\n[agents.defaults]\n"),
-            "subagents" => Some("\n[agents.defaults.subagents]\n"),
-            "plugins" => Some("\n[plugins]\n"),
-            "audit" => Some("\n[audit]\n"),
-            "logs" => Some("\n[logs]\n"),
-            "notify" => Some("\n[notify]\n"),
+            "agents" => Some(String::new()),
+            "defaults" => Some("\n[agents.defaults]\n".to_owned()),
+            "subagents" => Some("\n[agents.defaults.subagents]\n".to_owned()),
+            "plugins" | "audit" | "logs" | "notify" => Some(format!("\n[{key}]\n")),
             _ => None,
         };
         if !self.nested {
             return self.line(&format!("\n# {doc}\n#{key} = {{}}"));
         }
         if let Some(header) = header {
-            self.text.push_str(header);
+            self.text.push_str(&header);
             return keys(self);
         }
         let inner = format!("{}{key}.", self.prefix);
@@ -123,11 +118,6 @@ fn toml(value: &Value) -> String {
 
 fn key_text(key: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    let mut text = String::new();
-    if !key.is_empty() && key.chars().all(bare) {
-        text.push_str(key);
-    } else {
-        write!(text, "{}", Value::String(key.into())).expect("writing to a string cannot fail");
-    }
-    text
+    let is_bare = !key.is_empty() && key.chars().all(bare);
+    if is_bare { key.to_owned() } else { Value::from(key).to_string() }
 }

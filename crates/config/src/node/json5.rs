@@ -12,8 +12,8 @@ use super::{Key, Node, NodeValue, SyntaxError};
 /// Deeper nesting is no configuration; the parser recurses, and a stack has an end.
 const DEEPEST: usize = 64;
 
-/// A file: nothing but white space and comments is an empty table.
-pub(super) fn parse_file(text: &str) -> Result<Node, SyntaxError> {
+/// Parses a whole file: nothing but white space and comments is an empty table, as in TOML.
+pub(crate) fn parse_file(text: &str) -> Result<Node, SyntaxError> {
     if starts(text).next().is_none() {
         let with_a_value = format!("{text}\n{{}}");
         return parse(&with_a_value)
@@ -24,7 +24,8 @@ pub(super) fn parse_file(text: &str) -> Result<Node, SyntaxError> {
 
 pub(super) fn parse(text: &str) -> Result<Node, SyntaxError> {
     let mut node: Node = json5::from_str(text).map_err(|error| syntax_error(text, &error))?;
-    place(&mut node, &mut starts(text));
+    let mut starts = starts(text);
+    node.move_to(&mut |_| starts.next().unwrap_or_default());
     Ok(node)
 }
 
@@ -91,21 +92,6 @@ fn string_length(text: &str, quote: char) -> usize {
         }
     }
     text.len()
-}
-
-/// Hands the places out in the order of writing: a value, then within a table each key before its value.
-fn place(node: &mut Node, starts: &mut impl Iterator<Item = usize>) {
-    node.offset = starts.next().unwrap_or_default();
-    match &mut node.value {
-        NodeValue::List(items) => items.iter_mut().for_each(|item| place(item, starts)),
-        NodeValue::Table(entries) => {
-            for (key, value) in entries {
-                key.offset = starts.next().unwrap_or_default();
-                place(value, starts);
-            }
-        }
-        _ => {}
-    }
 }
 
 /// Lines and columns of the crate count from 0, in characters.

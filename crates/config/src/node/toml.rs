@@ -7,7 +7,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::{Key, Node, NodeValue, SyntaxError};
 
-pub(super) fn parse(text: &str) -> Result<Node, Vec<SyntaxError>> {
+/// Parses a whole file.
+pub(crate) fn parse(text: &str) -> Result<Node, Vec<SyntaxError>> {
     let (table, errors) = DeTable::parse_recoverable(text);
     if errors.is_empty() {
         return Ok(Node::new(entries(table.get_ref()), 0));
