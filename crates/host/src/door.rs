@@ -4,16 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use offshoot_door::{DoorSocket, Limits, Registry, Server};
-use offshoot_spawner::Agents;
+use offshoot_spawner::Session;
 use offshoot_store::DataFolder;
 
 use crate::day_budget::DayShare;
 use crate::environment::Environment;
 use crate::error::HostError;
 use crate::plugins::PluginSnapshot;
+use crate::processes::TreeList;
 use crate::service::TreeService;
 use crate::tickets::Tickets;
-use crate::tree_meter::MeterDesk;
+use crate::tree::Tree;
+use crate::tree_meter::TreeMeter;
 
 /// The folder of sockets, in the data folder.
 const FOLDER: &str = "doors";
@@ -21,19 +23,27 @@ const FOLDER: &str = "doors";
 /// The number of doors that this process has bound.
 static BOUND: AtomicU32 = AtomicU32::new(0);
 
-/// A socket that is bound, and tickets for it. Until it is opened, connections wait.
-pub(crate) struct Door {
+/// A socket that is bound, tickets for it, and what it takes to open it. Until it is opened, connections wait.
+#[derive(derive_more::Debug)]
+#[debug("BoundDoor")]
+pub(crate) struct BoundDoor {
     socket: DoorSocket,
     registry: Registry,
     pub(crate) tickets: Tickets,
+    plugins: Arc<PluginSnapshot>,
+    trees: TreeList,
+    /// None where no runtime is metered.
+    meter: Option<TreeMeter>,
 }
 
-impl Door {
+impl BoundDoor {
     /// Binds the socket.
     pub(crate) fn bind(
         folder: &DataFolder,
         environment: &Environment,
-        meter: Option<MeterDesk>,
+        plugins: Arc<PluginSnapshot>,
+        trees: TreeList,
+        meter: Option<TreeMeter>,
     ) -> Result<Self, HostError> {
         let registry = Registry::of_user(environment.runtime_folder.as_deref());
         let name = match BOUND.fetch_add(1, Ordering::Relaxed) {
@@ -41,22 +51,26 @@ impl Door {
             number => format!("{}-{number}.sock", std::process::id()),
         };
         let socket = DoorSocket::bind(&folder.path().join(FOLDER), &name, &registry)?;
-        let tickets = Tickets::new(socket.path(), meter);
-        Ok(Self { socket, registry, tickets })
+        let tickets = Tickets::new(socket.path(), meter.as_ref().map(TreeMeter::desk));
+        Ok(Self { socket, registry, tickets, plugins, trees, meter })
     }
 
-    /// Answers from now on, for as long as the server is kept.
+    /// Opens the door of this tree.
     pub(crate) fn open(
         self,
-        agents: Agents,
-        plugins: Arc<PluginSnapshot>,
+        session: Session,
         day: Option<Arc<DayShare>>,
-    ) -> Result<Server, HostError> {
-        let Self { socket, registry, tickets } = self;
-        let service = TreeService::new(agents, plugins, day);
-        let server =
-            Server::start(socket, registry, tickets.tickets(), service, Limits::default())?;
-        tickets.opened(server.entrance());
-        Ok(server)
+    ) -> Result<Tree, HostError> {
+        let Self { socket, registry, tickets, plugins, trees, meter } = self;
+        trees.add(session.notebook());
+        let _meter = meter.map(|meter| meter.open(session.agents()));
+        let service = TreeService::new(session.agents(), plugins, day.clone());
+        let limits = Limits::default();
+        let door = Arc::new(Server::start(socket, registry, tickets.tickets(), service, limits)?);
+        tickets.opened(door.entrance());
+        let follow = |day: Arc<DayShare>| day.follow(session.root(), session.events());
+        #[expect(clippy::disallowed_methods, reason = "it ends with its tree")]
+        let day = day.map(follow).map(tokio::spawn);
+        Ok(Tree { session, door, tickets, _meter, day })
     }
 }

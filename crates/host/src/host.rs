@@ -8,14 +8,15 @@ use offshoot_model::{AgentId, BudgetGrant, Cost, PiecesAgain, RootId, Usage};
 use offshoot_plugin_host::{Place, PlaceOrigin, Search};
 use offshoot_runtime::Runtime;
 use offshoot_spawner::{
-    Clock, FanAnswer, FanOut, HostMemory, RootSpec, RunSpec, Spawner, StoredValues, SystemClock,
+    AbandonedTree, Clock, FanAnswer, FanOut, HostMemory, RootSpec, RunSpec, Spawner, StoredValues,
+    SystemClock,
 };
 use offshoot_store::{DataFolder, SqliteStore, Store};
 
 use crate::account_board::WallFolder;
 use crate::account_key::account_key;
 use crate::day_budget::{DayBudget, DayShare};
-use crate::door::Door;
+use crate::door::BoundDoor;
 use crate::environment::Environment;
 use crate::error::HostError;
 use crate::merging::Merging;
@@ -24,9 +25,9 @@ use crate::orphans::end_orphans;
 use crate::plugins::{PluginSnapshot, Plugins};
 use crate::processes::{Children, TreeList};
 use crate::reporter::Reporter;
-use crate::runtimes;
+use crate::runtimes::{self, BuiltInRuntime};
 use crate::slot_folder::SlotFolder;
-use crate::tree::{Abandoned, BoundDoor, Tree};
+use crate::tree::{Abandoned, Tree};
 use crate::tree_meter::TreeMeter;
 use crate::workspaces::Folders;
 
@@ -105,12 +106,7 @@ impl Host {
     /// Fails if another supervisor holds it, it is over, or its record cannot be read.
     pub async fn abandoned(&self, root: RootId) -> Result<Abandoned, HostError> {
         let (spawner, bound_door) = self.bound_door().await?;
-        Ok(Abandoned::new(
-            spawner.abandoned(root).await?,
-            bound_door,
-            self.day.clone(),
-            self.store.clone(),
-        ))
+        Ok(self.held(spawner.abandoned(root).await?, bound_door))
     }
 
     /// Holds a tree that is over, to go on with its pieces that have no answer.
@@ -120,12 +116,7 @@ impl Host {
     /// Fails if another supervisor holds it, its record cannot be read, or it cannot go on in this way.
     pub async fn ended(&self, root: RootId, again: PiecesAgain) -> Result<Abandoned, HostError> {
         let (spawner, bound_door) = self.bound_door().await?;
-        Ok(Abandoned::new(
-            spawner.ended(root, again).await?,
-            bound_door,
-            self.day.clone(),
-            self.store.clone(),
-        ))
+        Ok(self.held(spawner.ended(root, again).await?, bound_door))
     }
 
     /// Takes over a tree whose supervisor has died, and ends it: nothing of it is started, each run that was alive ends as cancelled by
@@ -184,13 +175,15 @@ impl Host {
     /// Reserves the budget of a tree that is about to be opened, where a day is bounded.
     fn reserve(&self, agent: &AgentId) -> Result<Option<DayShare>, HostError> {
         let Some(day) = &self.day else { return Ok(None) };
-        let settings = self.spawner.config().root_settings(agent).budget;
-        let budget = BudgetGrant {
-            tokens: settings.tokens.as_ref().map(|tokens| tokens.value),
-            usd: settings.usd.as_ref().map(|usd| usd.value),
-        };
+        let budget = self.spawner.config().root_settings(agent).budget.grant();
         let nothing = (Usage::default(), Cost::NONE);
         Ok(Some(day.reserve(None, budget, nothing, SystemClock.now())?))
+    }
+
+    /// A tree of an earlier supervisor, with the door that is opened when it goes on.
+    fn held(&self, tree: AbandonedTree, bound_door: BoundDoor) -> Abandoned {
+        let (day, store) = (self.day.clone(), self.store.clone());
+        Abandoned { tree, bound_door, day, store, given: BudgetGrant::default() }
     }
 
     /// An engine that issues tickets for a door of its own, and this door.
@@ -199,11 +192,10 @@ impl Host {
             Some(metering) => Some(TreeMeter::bind(metering).await.map_err(HostError::Meter)?),
             None => None,
         };
-        let desk = meter.as_ref().map(TreeMeter::desk);
-        let door = Door::bind(&self.folder, &self.environment, desk)?;
-        let spawner = self.spawner.with_ticket_issuer(Arc::new(door.tickets.clone()));
         let (plugins, trees) = (Arc::clone(&self.plugins), self.trees.clone());
-        Ok((spawner, BoundDoor { door, plugins, trees, meter }))
+        let door = BoundDoor::bind(&self.folder, &self.environment, plugins, trees, meter)?;
+        let spawner = self.spawner.with_ticket_issuer(Arc::new(door.tickets.clone()));
+        Ok((spawner, door))
     }
 }
 
@@ -287,9 +279,8 @@ impl HostBuilder {
             builder = builder.metered(metering.built_in());
             builder = builder.metered_if_asked(metering.of_plugins());
         }
-        let names = runtimes::BUILT_IN.iter().map(|runtime| runtime.name);
-        let names = names.chain(plugins.runtimes().iter().map(|runtime| runtime.name()));
-        let names: Vec<String> = names.map(str::to_owned).collect();
+        let names = plugins.runtimes().iter().map(|runtime| runtime.name().to_owned());
+        let names: Vec<String> = BuiltInRuntime::names().map(str::to_owned).chain(names).collect();
         let free = names.iter().filter(|name| runtimes::is_said_to_be_free(&config, name));
         builder = builder.free(free.cloned().collect::<Vec<_>>());
         builder = builder.default_usd(runtimes::default_dollars(&config, &names));

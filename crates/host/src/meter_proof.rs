@@ -7,7 +7,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use futures_util::future::BoxFuture;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper::{Request, Response, StatusCode};
@@ -17,16 +16,16 @@ use offshoot_config::{Config, Loader};
 use offshoot_meter::{
     Credential, KeySource, Login, ModelPrice, PriceTable, Provider, Rates, Scheme, Upstream,
 };
-use offshoot_model::{Event, EventKind, MicroUsd, Payload, ProcessIdentity, Reason, RootId, RunId};
-use offshoot_runtime::{Finished, FnRuntime, MeterPass, Pass};
-use offshoot_spawner::{MeterOrder, RootSpec, RunSpec, Spawner, TicketIssuer};
+use offshoot_model::{Event, EventKind, MicroUsd, Payload, Reason};
+use offshoot_runtime::{Finished, FnRuntime, MeterPass};
+use offshoot_spawner::{RootSpec, RunSpec, Spawner};
 use offshoot_store::{MemoryStore, Store};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::error::HostError;
 use crate::limit_proof::LimitProof;
 use crate::metering::{Metered, Metering};
-use crate::tree_meter::{MeterDesk, TreeMeter};
+use crate::tree_meter::TreeMeter;
 
 const RUNTIME: &str = "probe";
 /// The budget of the agent.
@@ -86,7 +85,7 @@ async fn try_it(provider: SocketAddr, reached: &AtomicU64) -> Result<LimitProof,
             }
         }
     });
-    let issuer = Arc::new(Desk(meter.desk()));
+    let issuer = Arc::new(meter.desk());
     let spawner = Spawner::builder().runtime(agent).metered([RUNTIME]).config(config).store(shared);
     let spawner = spawner.ticket_issuer(issuer).build()?;
     let run_spec = RunSpec { runtime: Some(RUNTIME.into()), ..RunSpec::in_folder("/") };
@@ -188,28 +187,6 @@ async fn serve(listener: TcpListener, reached: Arc<AtomicU64>) {
             let _ = hyper::server::conn::http1::Builder::new().serve_connection(io, answer).await;
         });
         while connections.try_join_next().is_some() {}
-    }
-}
-
-/// Lets the agent of the probe in, to the meter alone.
-struct Desk(MeterDesk);
-
-impl TicketIssuer for Desk {
-    fn issue(&self, _root: RootId, _run: RunId) -> Option<Pass> {
-        None
-    }
-
-    fn meter(&self, order: MeterOrder<'_>) -> Result<Option<MeterPass>, String> {
-        self.0.admit(order)
-    }
-
-    fn started(&self, run: RunId, process: Option<ProcessIdentity>) {
-        self.0.started(run, process);
-    }
-
-    fn ended(&self, run: RunId) -> BoxFuture<'static, ()> {
-        let desk = self.0.clone();
-        Box::pin(async move { desk.end(run).await })
     }
 }
 

@@ -64,7 +64,7 @@ impl TicketIssuer for Tickets {
     }
 
     fn meter(&self, order: MeterOrder<'_>) -> Result<Option<MeterPass>, String> {
-        self.meter.as_ref().map_or(Ok(None), |meter| meter.admit(order))
+        self.meter.as_ref().map_or(Ok(None), |meter| meter.meter(order))
     }
 
     fn started(&self, run: RunId, process: Option<ProcessIdentity>) {
@@ -76,13 +76,10 @@ impl TicketIssuer for Tickets {
 
     fn ended(&self, run: RunId) -> BoxFuture<'static, ()> {
         self.tickets.ended(run);
-        let meter = self.meter.clone();
-        async move {
-            if let Some(meter) = meter {
-                meter.end(run).await;
-            }
+        match &self.meter {
+            Some(meter) => meter.ended(run),
+            None => std::future::ready(()).boxed(),
         }
-        .boxed()
     }
 
     fn tools(&self, run: RunId) -> BoxFuture<'static, Vec<ToolOffer>> {

@@ -3,22 +3,18 @@
 use std::sync::Arc;
 
 use offshoot_door::{Client, ClientError, OperatorCommand, Server, SharedTickets};
-use offshoot_model::{BudgetGrant, Ending, RootId};
-use offshoot_policy::budget::{Balance, Unit};
+use offshoot_model::{BudgetGrant, Ending};
 use offshoot_spawner::{
-    AbandonedTree, Clock, FanAnswer, NewLimits, Piece, RootSpec, Session, SpawnerError,
-    SystemClock, TicketIssuer, Unanswered,
+    AbandonedTree, Clock, FanAnswer, NewLimits, RootSpec, Session, SpawnerError, SystemClock,
+    TicketIssuer,
 };
 use offshoot_store::SqliteStore;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::day_budget::{DayBudget, DayShare, left};
-use crate::door::Door;
+use crate::door::BoundDoor;
 use crate::error::HostError;
-use crate::plugins::PluginSnapshot;
-use crate::processes::TreeList;
 use crate::tickets::Tickets;
-use crate::tree_meter::{OpenMeter, TreeMeter};
 
 /// An open tree, whose agents can ask for children. Dropped before it is closed, it is cancelled.
 ///
@@ -27,13 +23,13 @@ use crate::tree_meter::{OpenMeter, TreeMeter};
 pub struct Tree {
     #[deref]
     #[deref_mut]
-    session: Session,
-    door: Arc<Server>,
-    tickets: Tickets,
+    pub(crate) session: Session,
+    pub(crate) door: Arc<Server>,
+    pub(crate) tickets: Tickets,
     /// Answers for as long as the tree is open.
-    _meter: Option<OpenMeter>,
+    pub(crate) _meter: Option<JoinSet<()>>,
     /// Writes down what the tree has spent of its day, once it is over.
-    day: Option<JoinHandle<()>>,
+    pub(crate) day: Option<JoinHandle<()>>,
 }
 
 /// The commands that are run for the operator of a tree. They are known at its door, which stays open for them.
@@ -44,44 +40,17 @@ pub struct OperatorCommands {
 }
 
 /// A tree whose supervisor has died, held by this one.
-#[derive(Debug)]
+///
+/// What is asked of it is asked of its [`AbandonedTree`].
+#[derive(Debug, derive_more::Deref)]
 pub struct Abandoned {
-    tree: AbandonedTree,
-    bound_door: BoundDoor,
-    day: Option<DayBudget>,
-    store: Arc<SqliteStore>,
+    #[deref]
+    pub(crate) tree: AbandonedTree,
+    pub(crate) bound_door: BoundDoor,
+    pub(crate) day: Option<DayBudget>,
+    pub(crate) store: Arc<SqliteStore>,
     /// The budget that the tree is given anew.
-    given: BudgetGrant,
-}
-
-/// A door that is bound, and what it takes to open it.
-#[derive(derive_more::Debug)]
-#[debug("BoundDoor")]
-pub(crate) struct BoundDoor {
-    pub(crate) door: Door,
-    pub(crate) plugins: Arc<PluginSnapshot>,
-    pub(crate) trees: TreeList,
-    /// None where no runtime is metered.
-    pub(crate) meter: Option<TreeMeter>,
-}
-
-impl BoundDoor {
-    /// Opens the door of this tree.
-    pub(crate) fn open(
-        self,
-        session: Session,
-        day: Option<Arc<DayShare>>,
-    ) -> Result<Tree, HostError> {
-        let Self { door, plugins, trees, meter } = self;
-        trees.add(session.notebook());
-        let tickets = door.tickets.clone();
-        let _meter = meter.map(|meter| meter.open(session.agents()));
-        let door = Arc::new(door.open(session.agents(), plugins, day.clone())?);
-        let follow = |day: Arc<DayShare>| day.follow(session.root(), session.events());
-        #[expect(clippy::disallowed_methods, reason = "it ends with its tree")]
-        let day = day.map(follow).map(tokio::spawn);
-        Ok(Tree { session, door, tickets, _meter, day })
-    }
+    pub(crate) given: BudgetGrant,
 }
 
 impl OperatorCommands {
@@ -157,54 +126,6 @@ impl Tree {
 }
 
 impl Abandoned {
-    pub(crate) fn new(
-        tree: AbandonedTree,
-        bound_door: BoundDoor,
-        day: Option<DayBudget>,
-        store: Arc<SqliteStore>,
-    ) -> Self {
-        Self { tree, bound_door, day, store, given: BudgetGrant::default() }
-    }
-
-    /// Checks that each piece reads what it has read: see [`AbandonedTree::check_inputs`].
-    ///
-    /// # Errors
-    ///
-    /// Fails if a piece would not read what it has read.
-    pub fn check_inputs(&self, pieces: &[Piece]) -> Result<(), SpawnerError> {
-        self.tree.check_inputs(pieces)
-    }
-
-    /// Counts the pieces without an answer: see [`AbandonedTree::unanswered`].
-    pub fn unanswered(&self, total: usize) -> Unanswered {
-        self.tree.unanswered(total)
-    }
-
-    /// Names the pieces that would not run: see [`AbandonedTree::staying`].
-    pub fn staying(&self) -> Vec<(u32, bool)> {
-        self.tree.staying()
-    }
-
-    /// Returns the tree.
-    pub fn root(&self) -> RootId {
-        self.tree.root()
-    }
-
-    /// Returns whether the root goes on: see [`AbandonedTree::root_goes_on`].
-    pub fn root_goes_on(&self) -> bool {
-        self.tree.root_goes_on()
-    }
-
-    /// Returns what is left of the budget of the tree: see [`AbandonedTree::budget`].
-    pub fn budget(&self) -> Vec<(Unit, Balance)> {
-        self.tree.budget()
-    }
-
-    /// Returns the label by which pieces were chosen: see [`AbandonedTree::only`].
-    pub fn only(&self) -> Option<&Arc<str>> {
-        self.tree.only()
-    }
-
     /// Gives new limits: see [`AbandonedTree::give`].
     ///
     /// # Errors

@@ -3,19 +3,23 @@
 use std::io;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use offshoot_meter::{
     Ask, Charge, Ending, Meter, Options, Refusal, Refused, Reserve, Reset, Runs, Seen, Settle,
     Terms, Ticket, Tokens, Verdict, Wall, Window,
 };
-use offshoot_model::{Cost, ProcessIdentity, RequestEnding, RunId, Timestamp, TokenCount, Usage};
+use offshoot_model::{
+    Cost, ProcessIdentity, RequestEnding, RootId, RunId, Timestamp, TokenCount, Usage,
+};
 use offshoot_process::Identity;
-use offshoot_runtime::MeterPass;
+use offshoot_runtime::{MeterPass, Pass};
 use offshoot_spawner::{
     Agents, MeterOrder, ModelCharge, ModelRequest, RefusedRequest, RequestVerdict, SeenQuota,
-    WallReset,
+    TicketIssuer, WallReset,
 };
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::JoinSet;
 
 use crate::metering::Metering;
 
@@ -34,18 +38,6 @@ pub(crate) struct MeterDesk {
     runs: Runs,
     address: Arc<str>,
     asks: mpsc::UnboundedSender<Ask>,
-}
-
-/// A meter that answers for as long as this is kept.
-#[derive(Debug)]
-pub(crate) struct OpenMeter {
-    tasks: [AbortHandle; 2],
-}
-
-impl Drop for OpenMeter {
-    fn drop(&mut self) {
-        self.tasks.iter().for_each(AbortHandle::abort);
-    }
 }
 
 impl TreeMeter {
@@ -73,20 +65,23 @@ impl TreeMeter {
     }
 
     /// Answers from now on, for as long as what is returned is kept. This tree decides.
-    pub(crate) fn open(self, agents: Agents) -> OpenMeter {
+    pub(crate) fn open(self, agents: Agents) -> JoinSet<()> {
         let Self { meter, asks, desk: _ } = self;
-        #[expect(clippy::disallowed_methods, reason = "both end with their tree")]
-        let tasks = [
-            tokio::spawn(meter.serve()).abort_handle(),
-            tokio::spawn(decide(asks, agents)).abort_handle(),
-        ];
-        OpenMeter { tasks }
+        let mut tasks = JoinSet::new();
+        tasks.spawn(meter.serve());
+        tasks.spawn(decide(asks, agents));
+        tasks
     }
 }
 
-impl MeterDesk {
+impl TicketIssuer for MeterDesk {
+    /// Issues none: a desk lets runs in to the meter alone.
+    fn issue(&self, _root: RootId, _run: RunId) -> Option<Pass> {
+        None
+    }
+
     /// Lets a run in that is about to start; none where its runtime is not metered.
-    pub(crate) fn admit(&self, order: MeterOrder<'_>) -> Result<Option<MeterPass>, String> {
+    fn meter(&self, order: MeterOrder<'_>) -> Result<Option<MeterPass>, String> {
         let MeterOrder { run, runtime, left, allows_unknown_cost, pauses_at_cap } = order;
         let Some(metered) = self.metering.runtime(runtime) else { return Ok(None) };
         let metered = metered.as_ref().map_err(|error| format!("{error}; {}", error.hint()))?;
@@ -116,20 +111,24 @@ impl MeterDesk {
     }
 
     /// A run has started: its connections are those of this process.
-    pub(crate) fn started(&self, run: RunId, process: Option<ProcessIdentity>) {
+    fn started(&self, run: RunId, process: Option<ProcessIdentity>) {
         let identity =
             |ProcessIdentity { pid, start_time, .. }: ProcessIdentity| Identity { pid, start_time };
         self.runs.started(run, process.map(identity));
     }
 
     /// A run is over. When this answers, the tree has been told the end of each of its requests.
-    pub(crate) async fn end(&self, run: RunId) {
-        self.runs.end(run).await;
-        let (told, taken) = oneshot::channel();
-        if self.asks.send(Ask::Taken(told)).is_ok() {
-            // Without a task that takes them nothing is counted any more.
-            let _ = taken.await;
+    fn ended(&self, run: RunId) -> BoxFuture<'static, ()> {
+        let Self { runs, asks, .. } = self.clone();
+        async move {
+            runs.end(run).await;
+            let (told, taken) = oneshot::channel();
+            if asks.send(Ask::Taken(told)).is_ok() {
+                // Without a task that takes them nothing is counted any more.
+                let _ = taken.await;
+            }
         }
+        .boxed()
     }
 }
 
