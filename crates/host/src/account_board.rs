@@ -6,16 +6,14 @@
 //!   ACCOUNT.turn    locked by the tree that starts one run of the account after a reset
 //! ```
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use crate::runtimes::EXEC;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use offshoot_model::{Account, Timestamp};
@@ -25,8 +23,10 @@ use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use serde::{Deserialize, Serialize};
-use tempfile::NamedTempFile;
 use tokio::sync::{mpsc, oneshot};
+
+use crate::runtimes::EXEC;
+use crate::state_file::{self, lockable, make_folder};
 
 /// The name of the folder below that of the user's programs.
 const FOLDER: &str = "offshoot/walls";
@@ -72,7 +72,7 @@ impl WallFolder {
     /// each tree knows its own walls alone.
     pub fn of_user(state_home: Option<&Path>) -> Option<Self> {
         let folder = state_home?.join(FOLDER);
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        let made = make_folder(&folder);
         made.inspect_err(|error| tracing::debug!(%error, "no folder for walls of quotas")).ok()?;
         Some(Self { folder })
     }
@@ -83,26 +83,16 @@ impl WallFolder {
     }
 
     fn write_down(&self, written: &Written) -> io::Result<()> {
-        self.write_file(&self.folder.join(file_name(&written.account)), written)
-    }
-
-    fn write_file(&self, path: &Path, content: &impl Serialize) -> io::Result<()> {
-        let mut file = NamedTempFile::new_in(&self.folder)?;
-        serde_json::to_writer(&mut file, content)?;
-        file.flush()?;
-        file.persist(path)?;
-        Ok(())
+        state_file::write(&self.folder.join(file_name(&written.account)), written)
     }
 
     fn written(&self, account: &Account) -> Option<Written> {
-        written(&self.folder.join(file_name(account)))
+        state_file::read(&self.folder.join(file_name(account)))
     }
 
     /// Waits for the turn of an account, and holds it as long as the file is open.
     fn lock(&self, account: &Account) -> io::Result<ProbeTurn> {
-        let path = self.folder.join(file_name(account)).with_extension("turn");
-        let mut options = OpenOptions::new();
-        let file: File = options.create(true).truncate(false).write(true).mode(0o600).open(path)?;
+        let file = lockable(&self.folder.join(file_name(account)).with_extension("turn"))?;
         file.lock()?;
         let written = self.written(account);
         let answered_at = written.as_ref().and_then(|written| written.answered);
@@ -181,7 +171,7 @@ impl AccountBoard for WallFolder {
         }
         let path = self.folder.join(file_name(account)).with_extension(PRESSED);
         let pressed = Pressed { account: account.clone(), at };
-        if let Err(error) = self.write_file(&path, &pressed) {
+        if let Err(error) = state_file::write(&path, &pressed) {
             tracing::debug!(%error, "other trees cannot be told of pressure");
         }
     }
@@ -229,14 +219,13 @@ fn follow(
 }
 
 fn read(folder: &Path) -> Vec<ParkedAccount> {
-    let written = files(folder, "json").filter_map(|path| written(&path));
+    let written = files(folder, "json").filter_map(|path| state_file::read(&path));
     written.map(Written::parked).collect()
 }
 
 /// Returns the pressure of which was told. That of long ago is told as well.
 fn read_pressed(folder: &Path) -> impl Iterator<Item = AccountNews> {
-    let pressed = |path: PathBuf| serde_json::from_slice(&fs::read(path).ok()?).ok();
-    let pressed = files(folder, PRESSED).filter_map(pressed);
+    let pressed = files(folder, PRESSED).filter_map(|path| state_file::read(&path));
     pressed.map(|Pressed { account, at }| AccountNews::Pressed { account, at })
 }
 
@@ -245,11 +234,6 @@ fn files(folder: &Path, ends: &'static str) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let files = entries.map(|entry| entry.path());
     files.filter(move |path| path.extension().is_some_and(|end| end == ends))
-}
-
-/// Returns the content of a file; none where it is not there or damaged.
-fn written(path: &Path) -> Option<Written> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
 /// The name of the file of an account: its runtime, and the fingerprint of its credential where there is one.

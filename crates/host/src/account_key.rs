@@ -1,11 +1,12 @@
 //! The key by which credentials become fingerprints: one for each user, so that all trees of a user know the same accounts.
 
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use tempfile::NamedTempFile;
+
+use crate::state_file::make_folder;
 
 /// The name of the file in the folder of the user's programs.
 const FILE: &str = "offshoot/account-key";
@@ -29,7 +30,7 @@ fn read(path: &Path) -> io::Result<[u8; 32]> {
 /// Makes the key. Where another process was faster, its key is the one.
 fn make(path: &Path) -> io::Result<[u8; 32]> {
     let folder = path.parent().unwrap_or(Path::new("/"));
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    make_folder(folder)?;
     let mut key = [0; 32];
     let mut filled = 0;
     while filled < key.len() {

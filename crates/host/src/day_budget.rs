@@ -18,9 +18,9 @@
 mod local_day;
 mod share;
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use offshoot_config::HostSettings;
@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 
 use self::local_day::{DAY, earlier, local_day};
 use crate::error::at;
+use crate::state_file::{lockable, make_folder};
 
 pub(crate) use self::share::{DayShare, left};
 
@@ -225,54 +226,21 @@ impl DayBudget {
         Ok(asked.map(Option::unwrap_or_default))
     }
 
-    /// Reserves the budget of a tree that is about to be opened, or of one that goes on and has used `before` already.
+    /// Reserves the budget of a tree that is about to be opened, or of one that goes on and has used so much already.
     pub(crate) fn reserve(
         &self,
         root: Option<RootId>,
         budget: BudgetGrant,
-        before: (Usage, Cost),
-        now: Timestamp,
-    ) -> Result<DayShare, DayError> {
-        self.reserve_in_turn(root, self.asked(budget)?, before, now)?
-    }
-
-    /// Takes over what the killed supervisor of a tree had reserved on this day, to settle it at the end of the tree. None where nothing of it
-    /// counts any more.
-    pub(crate) fn left_by(
-        &self,
-        root: RootId,
-        now: Timestamp,
-    ) -> Result<Option<DayShare>, DayError> {
-        let look = || -> io::Result<Option<DayShare>> {
-            if !self.folder.is_dir() {
-                return Ok(None);
-            }
-            let _turn = self.turn()?;
-            let own = self.count(Some(root), now, None)?.own;
-            let Some((path, written)) = own.filter(|(_, own)| own.day >= local_day(now)) else {
-                return Ok(None);
-            };
-            let file = OpenOptions::new().read(true).write(true).open(&path)?;
-            file.lock()?;
-            Ok(Some(DayShare::new(self.clone(), (path, file), written, Some(written))))
-        };
-        look().map_err(|source| DayError::Folder { folder: self.folder.clone(), source })
-    }
-
-    /// Returns an error of the folder outside, and what came of it within.
-    fn reserve_in_turn(
-        &self,
-        root: Option<RootId>,
-        asked: Amounts,
         (usage, cost): (Usage, Cost),
         now: Timestamp,
-    ) -> Result<Result<DayShare, DayError>, DayError> {
+    ) -> Result<DayShare, DayError> {
+        let asked = self.asked(budget)?;
         let day = local_day(now);
         let before = amounts(usage, cost, [0; 2]);
         // What is not known counts as all that was reserved.
         let at_most = amounts(usage, cost, [u64::MAX; 2]);
         let reserve = || -> io::Result<Result<DayShare, DayError>> {
-            DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+            make_folder(&self.folder)?;
             let _turn = self.turn()?;
             let Counted { taken, own, old } = self.count(root, now, None)?;
             old.iter().try_for_each(fs::remove_file)?;
@@ -298,16 +266,34 @@ impl DayBudget {
             written.write(&file)?;
             Ok(Ok(DayShare::new(self.clone(), (path, file), written, left)))
         };
-        reserve().map_err(|source| DayError::Folder { folder: self.folder.clone(), source })
+        reserve().map_err(|source| DayError::Folder { folder: self.folder.clone(), source })?
+    }
+
+    /// Takes over what the killed supervisor of a tree had reserved on this day, to settle it at the end of the tree. None where nothing of it
+    /// counts any more.
+    pub(crate) fn left_by(
+        &self,
+        root: RootId,
+        now: Timestamp,
+    ) -> Result<Option<DayShare>, DayError> {
+        let look = || -> io::Result<Option<DayShare>> {
+            if !self.folder.is_dir() {
+                return Ok(None);
+            }
+            let _turn = self.turn()?;
+            let own = self.count(Some(root), now, None)?.own;
+            let Some((path, written)) = own.filter(|(_, own)| own.day >= local_day(now)) else {
+                return Ok(None);
+            };
+            let file = OpenOptions::new().read(true).write(true).open(&path)?;
+            file.lock()?;
+            Ok(Some(DayShare::new(self.clone(), (path, file), written, Some(written))))
+        };
+        look().map_err(|source| DayError::Folder { folder: self.folder.clone(), source })
     }
 
     fn turn(&self) -> io::Result<File> {
-        let turn = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .open(self.folder.join(TURN))?;
+        let turn = lockable(&self.folder.join(TURN))?;
         turn.lock()?;
         Ok(turn)
     }

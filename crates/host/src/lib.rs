@@ -53,6 +53,7 @@ mod reporter;
 pub mod runtimes;
 mod service;
 mod slot_folder;
+mod state_file;
 mod threads;
 mod tickets;
 mod tree;

@@ -1,8 +1,6 @@
 //! Pressure on the service of an account, of which all trees of a user know.
 
-use std::fs::{self, DirBuilder};
-use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +9,11 @@ use offshoot_model::{Account, Timestamp};
 use offshoot_runtime::{Pressure, PressureBoard, Runtime};
 use offshoot_spawner::{Clock, SystemClock};
 use serde::{Deserialize, Serialize};
-use tempfile::NamedTempFile;
 
 use crate::account_board::file_name;
 use crate::account_key::account_key;
 use crate::environment::Environment;
+use crate::state_file::{self, make_folder};
 
 /// The name of the folder below that of the user's programs.
 const FOLDER: &str = "offshoot/pressure";
@@ -50,18 +48,14 @@ pub(crate) fn shared_pressure(runtime: &dyn Runtime, environment: &Environment) 
 
 impl PressureFile {
     fn until(&self) -> Option<Timestamp> {
-        let Written { until } = serde_json::from_slice(&fs::read(&self.path).ok()?).ok()?;
+        let Written { until } = state_file::read(&self.path)?;
         Some(until)
     }
 
     fn write(&self, until: Timestamp) -> io::Result<()> {
         let Some(folder) = self.path.parent() else { return Ok(()) };
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        let mut file = NamedTempFile::new_in(folder)?;
-        serde_json::to_writer(&mut file, &Written { until })?;
-        file.flush()?;
-        file.persist(&self.path)?;
-        Ok(())
+        make_folder(folder)?;
+        state_file::write(&self.path, &Written { until })
     }
 }
 
@@ -84,6 +78,8 @@ impl PressureBoard for PressureFile {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -12,12 +12,12 @@
 //! also how the death of a supervisor is heard of. A claim that no process locks counts for nothing, and is removed.
 
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
@@ -35,6 +35,7 @@ use tempfile::NamedTempFile;
 
 use crate::account_board::account_name;
 use crate::error::at;
+use crate::state_file::{lockable, make_folder};
 
 /// The name of the folder below that of the user's programs.
 const FOLDER: &str = "offshoot/slots";
@@ -212,15 +213,11 @@ impl HostSlots for SlotFolder {
     ) -> io::Result<Box<dyn HostClaims>> {
         let missing = || io::Error::new(io::ErrorKind::NotFound, "the user has no home folder");
         let home = self.state_home.as_deref().ok_or_else(missing)?;
-        let folder = match pool {
-            SlotPool::Host => home.join(FOLDER),
-            SlotPool::Account(account) => home.join(ACCOUNTS).join(account_name(account)),
+        let (folder, mut tries) = match pool {
+            SlotPool::Host => (home.join(FOLDER), 1),
+            SlotPool::Account(account) => (home.join(ACCOUNTS).join(account_name(account)), TRIES),
         };
-        let mut tries = match pool {
-            SlotPool::Host => 1,
-            SlotPool::Account(_) => TRIES,
-        };
-        let joined = loop {
+        let Joined { turn, file, own, changes, woken, wake } = loop {
             tries -= 1;
             match join(&folder, root, max) {
                 Ok(joined) => break joined,
@@ -234,9 +231,26 @@ impl HostSlots for SlotFolder {
                 Err(error) => return Err(at(&folder, &error)),
             }
         };
-        let is_of_host = *pool == SlotPool::Host;
-        let begun = joined.begin(folder.clone(), (max, is_of_host), on_grant);
-        Ok(Box::new(begun.map_err(|error| at(&folder, &error))?))
+        let (sender, claims) = mpsc::channel();
+        let sharer = Sharer {
+            folder: folder.clone(),
+            turn,
+            max,
+            file,
+            own,
+            written: own,
+            comes_last: false,
+            taken_in: 0,
+            due: 0,
+            is_of_host: *pool == SlotPool::Host,
+            changes,
+            claims,
+            woken,
+            on_grant,
+        };
+        let begun = thread::Builder::new().name("slots".to_owned()).spawn(move || sharer.run());
+        begun.map_err(|error| at(&folder, &error))?;
+        Ok(Box::new(Claims { sender, wake }))
     }
 }
 
@@ -262,13 +276,8 @@ struct Joined {
 
 /// Makes the files of a tree in this folder, which is made where it is not there.
 fn join(folder: &Path, root: RootId, max: u32) -> io::Result<Joined> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let turn = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .mode(0o600)
-        .open(folder.join(TURN))?;
+    make_folder(folder)?;
+    let turn = lockable(&folder.join(TURN))?;
     let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
     inotify::add_watch(&changes, folder, WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE)?;
     let (woken, wake) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
@@ -281,37 +290,6 @@ fn join(folder: &Path, root: RootId, max: u32) -> io::Result<Joined> {
     own.write(file.as_file())?;
     turn.unlock()?;
     Ok(Joined { turn, file, own, changes, woken, wake })
-}
-
-impl Joined {
-    /// Begins to share with the other trees, on a thread of its own.
-    fn begin(
-        self,
-        folder: PathBuf,
-        (max, is_of_host): (u32, bool),
-        on_grant: OnGrant,
-    ) -> io::Result<Claims> {
-        let Self { turn, file, own, changes, woken, wake } = self;
-        let (sender, claims) = mpsc::channel();
-        let sharer = Sharer {
-            folder,
-            turn,
-            max,
-            file,
-            own,
-            written: own,
-            comes_last: false,
-            taken_in: 0,
-            due: 0,
-            is_of_host,
-            changes,
-            claims,
-            woken,
-            on_grant,
-        };
-        thread::Builder::new().name("slots".to_owned()).spawn(move || sharer.run())?;
-        Ok(Claims { sender, wake })
-    }
 }
 
 impl HostClaims for Claims {
@@ -360,19 +338,15 @@ impl Sharer {
         };
         let mut bytes = [0; 64];
         while rustix::io::read(&self.woken, &mut bytes).is_ok_and(|read| read == bytes.len()) {}
-        loop {
+        news.over |= loop {
             match self.claims.try_recv() {
                 Ok(claim) => {
                     let back = news.claim.map_or(0, |before: HostClaim| before.back);
                     news.claim = Some(HostClaim { back: back + claim.back, ..claim });
                 }
-                Err(mpsc::TryRecvError::Empty) => break,
-                Err(mpsc::TryRecvError::Disconnected) => {
-                    news.over = true;
-                    break;
-                }
+                Err(error) => break error == mpsc::TryRecvError::Disconnected,
             }
-        }
+        };
         waited.and_then(|()| self.read_notices(news))
     }
 

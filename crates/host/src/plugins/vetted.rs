@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Write;
 use std::path::PathBuf;
 
 use offshoot_model::ContentHash;
 use serde::{Deserialize, Serialize};
 
 use crate::environment::Environment;
+use crate::state_file;
 
 /// The list of this version of the program: another one may meet the same library otherwise.
 #[derive(Debug)]
@@ -31,8 +31,7 @@ impl VettedLibraries {
     /// Reads the list.
     pub(crate) fn read(environment: &Environment) -> Self {
         let path = environment.state_home.as_ref().map(|home| home.join("offshoot/tried.json"));
-        let bytes = path.as_ref().and_then(|path| fs::read(path).ok());
-        let list: Option<List> = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let list: Option<List> = path.as_deref().and_then(state_file::read);
         let version = env!("CARGO_PKG_VERSION");
         let list = list.filter(|list| list.version == version && list.libraries.len() < MOST);
         let new = || List { version: version.to_owned(), ..List::default() };
@@ -49,14 +48,8 @@ impl VettedLibraries {
         self.list.libraries.insert(library);
         let Some(path) = &self.path else { return };
         let Some(folder) = path.parent() else { return };
-        let write = || {
-            fs::create_dir_all(folder)?;
-            let mut file = tempfile::NamedTempFile::new_in(folder)?;
-            file.write_all(&serde_json::to_vec(&self.list)?)?;
-            file.persist(path)?;
-            Ok::<_, std::io::Error>(())
-        };
+        let written = fs::create_dir_all(folder).and_then(|()| state_file::write(path, &self.list));
         // The file only saves time: an error does no harm.
-        let _ = write();
+        let _ = written;
     }
 }
