@@ -100,41 +100,32 @@ pub enum HostError {
 impl HostError {
     /// Returns what can be done about it.
     pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Store(error) => error.hint().map(str::to_owned),
-            Self::Spawner(error) => error.hint(),
-            Self::Door(error) => Some(error.hint().to_owned()),
-            Self::Runtime(error) => Some(error.hint().to_owned()),
-            Self::NoCommand { .. } => {
-                Some("set `command` for the agent in the configuration".to_owned())
-            }
-            Self::Plugin(error) => error.hint(),
-            Self::NotOfThisTree { .. } => Some(
+        let advice = match self {
+            Self::Store(error) => return error.hint().map(str::to_owned),
+            Self::Spawner(error) => return error.hint(),
+            Self::Plugin(error) => return error.hint(),
+            Self::Day(error) => return Some(error.hint()),
+            Self::Merging(error) => return Some(error.hint()),
+            Self::Isolation(error) => return error.hint().map(str::to_owned),
+            Self::Process(_) | Self::Serve(_) | Self::Trust(_) => return None,
+            Self::Door(error) => error.hint(),
+            Self::Runtime(error) => error.hint(),
+            Self::NoCommand { .. } => "set `command` for the agent in the configuration",
+            Self::NotOfThisTree { .. } => {
                 "agents use plugins as they were when their tree began: use it in the next one"
-                    .to_owned(),
-            ),
-            Self::Program(_) => {
-                Some("install the `offshoot` command, or add its folder to PATH".to_owned())
             }
-            Self::Day(error) => Some(error.hint()),
-            Self::Merging(error) => Some(error.hint()),
-            Self::Isolation(error) => error.hint().map(str::to_owned),
+            Self::Program(_) => "install the `offshoot` command, or add its folder to PATH",
             Self::Settings { .. } => {
-                Some("correct it there: `offshoot config check FILE` says what is wrong".to_owned())
+                "correct it there: `offshoot config check FILE` says what is wrong"
             }
-            Self::Orphans(_) => {
-                Some("`offshoot doctor` shows what this system lets us see".to_owned())
-            }
-            Self::Threads(_) => {
-                Some("end other programs, or raise `ulimit -u`; -j N runs fewer at once".to_owned())
-            }
-            Self::Meter(_) => Some(
+            Self::Orphans(_) => "`offshoot doctor` shows what this system lets us see",
+            Self::Threads(_) => "end other programs, or raise `ulimit -u`; -j N runs fewer at once",
+            Self::Meter(_) => {
                 "`ulimit -n` may be too low; runtimes.NAME.meter = \"off\" does without it"
-                    .to_owned(),
-            ),
-            Self::Proof(_) => Some("set TMPDIR to a folder that can be written".to_owned()),
-            Self::Process(_) | Self::Serve(_) | Self::Trust(_) => None,
-        }
+            }
+            Self::Proof(_) => "set TMPDIR to a folder that can be written",
+        };
+        Some(advice.to_owned())
     }
 }
 

@@ -108,15 +108,9 @@ impl FromStr for Merging {
                 None => Ok(Self::Strategy(text.parse()?)),
             };
         };
-        let (name, params) = match plugin.split_once('=') {
-            Some((name, params)) => (name, Some(params)),
-            None => (plugin, None),
-        };
+        let (name, params) = plugin.split_once('=').unwrap_or((plugin, "null"));
         let name = PluginName::parse(name)?;
-        let params = match params {
-            None => JsonText::parse("null".to_owned()),
-            Some(text) => JsonText::parse(text.to_owned()).or_else(|_| JsonText::of(&text)),
-        };
+        let params = JsonText::parse(params.to_owned()).or_else(|_| JsonText::of(&params));
         Ok(Self::Plugin { name, params: params.expect("text is always JSON") })
     }
 }

@@ -189,18 +189,6 @@ pub fn cache_saving(config: &Config, model: &str) -> Option<MicroUsd> {
     Some(MicroUsd::from_micros(saving))
 }
 
-/// Checks that the runs of a runtime can be metered, if they are to be. Asks no program for a key.
-pub(crate) fn check(
-    config: &Config,
-    environment: &Environment,
-    runtime: &str,
-) -> Result<(), MeteringError> {
-    match is_metered(config, runtime) {
-        true => metered(runtime, config, environment, None).map(drop),
-        false => Ok(()),
-    }
-}
-
 fn names_key(settings: &RuntimeSettings) -> bool {
     let RuntimeSettings { key_env, key_file, key_command, .. } = settings;
     key_env.is_some() || key_file.is_some() || key_command.is_some()
@@ -312,7 +300,8 @@ fn key(
     }))
 }
 
-fn metered(
+/// Returns the providers for the runs of a runtime that is metered. Without processes no program is asked for a key.
+pub(crate) fn metered(
     runtime: &str,
     config: &Config,
     environment: &Environment,

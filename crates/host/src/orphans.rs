@@ -28,15 +28,13 @@ pub fn end_orphans(
     // Held until all is done, so that two who come next do not end the same.
     let abandoned = folder.abandoned()?;
     if !abandoned.is_empty() {
-        match end(&abandoned, store, reporter) {
+        let ended = end(&abandoned, store, reporter);
+        match ended {
             Ok(true) => drop(abandoned),
             // The next start looks again for processes that were not ended.
-            Ok(false) => abandoned.into_iter().for_each(RootLock::abandon),
-            Err(error) => {
-                abandoned.into_iter().for_each(RootLock::abandon);
-                return Err(error);
-            }
+            Ok(false) | Err(_) => abandoned.into_iter().for_each(RootLock::abandon),
         }
+        ended?;
     }
     folder.sweep_unfinished()?;
     Ok(())
@@ -44,8 +42,8 @@ pub fn end_orphans(
 
 /// Ends the processes that are left of these trees. True if none is left then.
 fn end(abandoned: &[RootLock], store: &dyn Store, reporter: &Reporter) -> Result<bool, HostError> {
-    let roots = abandoned.iter().map(RootLock::root);
-    let wanted = roots.fold(none(), |wanted, root| add(wanted, store, root));
+    let mut wanted = Wanted { leaders: Vec::new(), variable: RUN_VARIABLE, values: HashSet::new() };
+    abandoned.iter().for_each(|lock| add(&mut wanted, store, lock.root()));
     let found = leftovers(&wanted).map_err(HostError::Orphans)?;
     if found.is_empty() {
         return Ok(true);
@@ -64,12 +62,8 @@ fn end(abandoned: &[RootLock], store: &dyn Store, reporter: &Reporter) -> Result
     Ok(lost == 0)
 }
 
-fn none() -> Wanted {
-    Wanted { leaders: Vec::new(), variable: RUN_VARIABLE, values: HashSet::new() }
-}
-
 /// Adds each run of a tree that had not ended. A record that cannot be read in a place says of the others what it can.
-fn add(mut wanted: Wanted, store: &dyn Store, root: RootId) -> Wanted {
+fn add(wanted: &mut Wanted, store: &dyn Store, root: RootId) {
     let boot = boot_id().map(BootId::from_u128);
     let mut live: HashSet<RunId> = HashSet::new();
     let mut leaders: Vec<(RunId, Identity)> = Vec::new();
@@ -94,5 +88,4 @@ fn add(mut wanted: Wanted, store: &dyn Store, root: RootId) -> Wanted {
     let is_live = |(run, leader): (RunId, Identity)| live.contains(&run).then_some(leader);
     wanted.leaders.extend(leaders.into_iter().filter_map(is_live));
     wanted.values.extend(live.iter().map(RunId::to_string));
-    wanted
 }

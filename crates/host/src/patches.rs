@@ -36,7 +36,7 @@ impl Folders {
     /// Fails if git does, or the record cannot be read.
     pub async fn join(&self, order: Branching) -> Result<Joined, HostError> {
         let Branching { root, folder, runs, check, id } = order;
-        let store = Arc::clone(self.store());
+        let store = Arc::clone(&self.store);
         let read = move || -> Result<Vec<Contribution>, StoreError> {
             let mut patches = Vec::new();
             for (key, run) in runs {
@@ -71,7 +71,7 @@ impl Folders {
         });
         let branch = format!("offshoot/{root}");
         let joint = Joint { folder, branch, patches, check };
-        Ok(self.opened().await?.join(&joint).await?)
+        Ok(self.workspaces().await?.join(&joint).await?)
     }
 }
 

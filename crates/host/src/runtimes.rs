@@ -144,11 +144,14 @@ pub fn check_meter(
     environment: &Environment,
     runtime: &str,
 ) -> Result<bool, HostError> {
-    metering::check(config, environment, runtime).map_err(|error| {
-        let hint = error.hint();
-        RuntimeError::new(error, hint)
-    })?;
-    Ok(is_metered(config, runtime))
+    let is_metered = is_metered(config, runtime);
+    if is_metered {
+        metering::metered(runtime, config, environment, None).map_err(|error| {
+            let hint = error.hint();
+            RuntimeError::new(error, hint)
+        })?;
+    }
+    Ok(is_metered)
 }
 
 /// An address of a chat endpoint that cannot be asked.

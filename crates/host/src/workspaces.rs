@@ -22,17 +22,13 @@ use crate::reporter::Reporter;
 /// Makes folders of their own for runs, and keeps what comes back. Nothing of it is made before the first run needs it. Cheap to
 /// clone.
 #[derive(Clone, derive_more::Debug)]
-#[debug("Folders({})", inner.folder.path().display())]
+#[debug("Folders({})", folder.path().display())]
 pub struct Folders {
-    inner: Arc<Inner>,
-}
-
-struct Inner {
     folder: Arc<DataFolder>,
-    store: Arc<dyn Store>,
-    environment: Environment,
+    pub(crate) store: Arc<dyn Store>,
+    environment: Arc<Environment>,
     processes: Processes,
-    workspaces: OnceCell<Workspaces>,
+    workspaces: Arc<OnceCell<Workspaces>>,
 }
 
 impl Folders {
@@ -42,9 +38,9 @@ impl Folders {
         environment: &Environment,
         processes: &Processes,
     ) -> Self {
-        let (folder, environment) = (Arc::clone(folder), environment.clone());
-        let (processes, workspaces) = (processes.clone(), OnceCell::new());
-        Self { inner: Arc::new(Inner { folder, store, environment, processes, workspaces }) }
+        let (folder, environment) = (Arc::clone(folder), Arc::new(environment.clone()));
+        let (processes, workspaces) = (processes.clone(), Arc::default());
+        Self { folder, store, environment, processes, workspaces }
     }
 
     /// Makes sure that a run can have such a folder in place of this one.
@@ -55,28 +51,20 @@ impl Folders {
     pub async fn check(&self, isolation: &Isolation, folder: &Path) -> Result<(), HostError> {
         let commit = match isolation {
             Isolation::None => return Ok(()),
-            Isolation::Copy => return Ok(self.inner.workspaces().await.map(drop)?),
+            Isolation::Copy => return Ok(self.workspaces().await.map(drop)?),
             Isolation::Worktree { commit } => commit.as_deref().unwrap_or("HEAD"),
         };
-        let git = self.inner.workspaces().await?.git();
+        let git = self.workspaces().await?.git();
         Ok(Repository::of(git, folder, commit).await.map(drop)?)
-    }
-
-    pub(crate) fn store(&self) -> &Arc<dyn Store> {
-        &self.inner.store
-    }
-
-    pub(crate) async fn opened(&self) -> Result<&Workspaces, IsolationError> {
-        self.inner.workspaces().await
     }
 
     /// Brings back what trees without a supervisor have left, and removes their folders. The patches stay beside the record until
     /// the trees are resumed or pruned.
     pub(crate) async fn recover(&self, reporter: &Reporter) {
-        if !Workspaces::is_at(self.inner.folder.path()) {
+        if !Workspaces::is_at(self.folder.path()) {
             return;
         }
-        if let Err(error) = self.inner.recover(reporter).await {
+        if let Err(error) = self.bring_back(reporter).await {
             reporter.warning(format_args!(
                 "folders that an earlier supervisor left stay: {}",
                 error_chain(&error)
@@ -104,8 +92,9 @@ enum LeftError {
     Store(#[from] StoreError),
 }
 
-impl Inner {
-    async fn workspaces(&self) -> Result<&Workspaces, IsolationError> {
+impl Folders {
+    /// Opens them, once.
+    pub(crate) async fn workspaces(&self) -> Result<&Workspaces, IsolationError> {
         let open = async || {
             let git = Git::find(self.processes.clone(), self.environment.variables.clone())?;
             Workspaces::open(self.folder.path(), git)
@@ -113,7 +102,7 @@ impl Inner {
         self.workspaces.get_or_try_init(open).await
     }
 
-    async fn recover(&self, reporter: &Reporter) -> Result<(), LeftError> {
+    async fn bring_back(&self, reporter: &Reporter) -> Result<(), LeftError> {
         let workspaces = self.workspaces().await?;
         let mut trees: HashMap<RootId, Vec<About>> = HashMap::new();
         for about in workspaces.left().await? {
@@ -127,7 +116,8 @@ impl Inner {
                 Err(error) => return Err(error.into()),
             };
             for About { run, kept, .. } in left {
-                if self.is_recorded(root, run)? {
+                // Its end is on record.
+                if self.store.ending(root, run)?.is_some() {
                     workspaces.discard(run).await?;
                     continue;
                 }
@@ -149,11 +139,6 @@ impl Inner {
         Ok(())
     }
 
-    /// True if the end of a run is on record.
-    fn is_recorded(&self, root: RootId, run: RunId) -> Result<bool, StoreError> {
-        Ok(self.store.ending(root, run)?.is_some())
-    }
-
     /// Makes the patch a value of the store.
     async fn kept(&self, gathered: Gathered) -> Result<Box<Changes>, StoreError> {
         let Gathered { about, patch } = gathered;
@@ -171,7 +156,7 @@ impl Inner {
         }))
     }
 
-    async fn gather(&self, run: RunId, again: bool) -> Result<Option<Box<Changes>>, LeftError> {
+    async fn changes(&self, run: RunId, again: bool) -> Result<Option<Box<Changes>>, LeftError> {
         let workspaces = self.workspaces().await?;
         if again {
             workspaces.forget(run).await?;
@@ -182,7 +167,7 @@ impl Inner {
         }
     }
 
-    async fn left(&self, root: RootId) -> Result<LeftChanges, LeftError> {
+    async fn left_changes(&self, root: RootId) -> Result<LeftChanges, LeftError> {
         let mut changes = LeftChanges::new();
         if !Workspaces::is_at(self.folder.path()) {
             return Ok(changes);
@@ -190,7 +175,7 @@ impl Inner {
         let left = self.workspaces().await?.left().await?;
         for About { run, kept, .. } in left.into_iter().filter(|about| about.root == root) {
             let is_new = kept.is_none();
-            match self.gather(run, false).await? {
+            match self.changes(run, false).await? {
                 Some(kept) => drop(changes.insert(run, LeftChange { changes: kept, is_new })),
                 None => self.workspaces().await?.discard(run).await?,
             }
@@ -211,12 +196,12 @@ impl Inner {
 
 impl offshoot_spawner::Workspaces for Folders {
     fn make(&self, order: WorkspaceOrder) -> BoxFuture<'static, Result<PathBuf, String>> {
-        let inner = Arc::clone(&self.inner);
+        let folders = self.clone();
         async move {
             let WorkspaceOrder { run, root, isolation, folder, continues } = order;
             let folder = folder.to_path_buf();
             let order = Order { run, root, isolation, folder, continues };
-            let made = async { inner.workspaces().await?.make(order).await };
+            let made = async { folders.workspaces().await?.make(order).await };
             match made.await {
                 Ok(Workspace { folder, notes }) => {
                     for note in notes {
@@ -238,15 +223,15 @@ impl offshoot_spawner::Workspaces for Folders {
         run: RunId,
         again: bool,
     ) -> BoxFuture<'static, Result<Option<Box<Changes>>, String>> {
-        let inner = Arc::clone(&self.inner);
-        async move { inner.gather(run, again).await.map_err(|error| inner.stays(run, &error)) }
+        let folders = self.clone();
+        async move { folders.changes(run, again).await.map_err(|error| folders.stays(run, &error)) }
             .boxed()
     }
 
     fn discard(&self, run: RunId) -> BoxFuture<'static, ()> {
-        let inner = Arc::clone(&self.inner);
+        let folders = self.clone();
         async move {
-            let discarded = async { inner.workspaces().await?.discard(run).await };
+            let discarded = async { folders.workspaces().await?.discard(run).await };
             if let Err(error) = discarded.await {
                 // The next start finds it.
                 tracing::warn!(%run, error = error_chain(&error), "folder of a run not removed");
@@ -256,7 +241,7 @@ impl offshoot_spawner::Workspaces for Folders {
     }
 
     fn left(&self, root: RootId) -> BoxFuture<'static, Result<LeftChanges, String>> {
-        let inner = Arc::clone(&self.inner);
-        async move { inner.left(root).await.map_err(|error| error_chain(&error)) }.boxed()
+        let folders = self.clone();
+        async move { folders.left_changes(root).await.map_err(|error| error_chain(&error)) }.boxed()
     }
 }

@@ -55,21 +55,19 @@ impl PluginSnapshot {
 
     /// Loads a merge, where it is still what was found. It reads files and may start a process.
     pub fn merge(&self, name: &str) -> Result<PluginMerge, HostError> {
-        let Self { plugins, merges } = self;
-        let Some(seen) = merges.get(name) else {
-            let new = plugins.search().merge(name)?;
+        let Some(seen) = self.merges.get(name) else {
+            let new = self.plugins.search().merge(name)?;
             let why = "was not there when this tree began";
             return Err(not_of_this_tree(&new.name, &new.folder, why));
         };
-        let Seen { folder, origin, digest, trusted } = seen;
-        let candidate = Candidate::read(folder.clone(), *origin);
+        let candidate = Candidate::read(seen.folder.clone(), seen.origin);
         let examined = candidate.examine()?;
-        if *digest != Some(examined.digest()) {
+        if seen.digest != Some(examined.digest()) {
             let why = "has changed since this tree began";
             return Err(not_of_this_tree(examined.name(), examined.folder(), why));
         }
-        let checked = examined.judge(*trusted)?;
-        plugins.load_merge(name, &checked)
+        let checked = examined.judge(seen.trusted)?;
+        self.plugins.load_merge(name, &checked)
     }
 }
 

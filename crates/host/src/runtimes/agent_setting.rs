@@ -10,27 +10,21 @@ use super::{BuiltInRuntime, CLAUDE, EXEC};
 
 /// A setting whose effect depends on the runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, derive_more::Display)]
+#[display(rename_all = "camelCase")]
 pub enum AgentSetting {
     /// The model.
-    #[display("model")]
     Model,
     /// The effort of its thinking.
-    #[display("thinking")]
     Thinking,
     /// The agent's own instructions.
-    #[display("systemPrompt")]
     SystemPrompt,
     /// Rounds of tools in one turn.
-    #[display("maxTurns")]
     MaxTurns,
     /// Further turns to mend an answer.
-    #[display("schemaRepairs")]
     SchemaRepairs,
     /// The way in which a long conversation is summed up.
-    #[display("compaction")]
     Compaction,
     /// The part of old results that is left out.
-    #[display("contextPruning")]
     ContextPruning,
     /// The endings of programs after which a run begins again: exit codes and signals.
     #[display("retries.on")]

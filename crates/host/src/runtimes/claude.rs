@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use offshoot_config::{AgentDefinition, Config, FreeForm, Park, RuntimeSettings, Valued};
+use offshoot_config::{Config, FreeForm, Park, RuntimeSettings, Valued};
 use offshoot_model::AgentId;
 use offshoot_process::{ProgramError, resolve_program};
 use offshoot_runtime_claude::{
@@ -114,13 +114,12 @@ fn options(config: &Config, environment: &Environment) -> Result<ClaudeOptions, 
         command: environment.offshoot.clone(),
         args: vec!["mcp".into(), "--patience".into(), PATIENCE.into()],
     };
-    let variables = environment.variables.clone();
-    let options =
-        ClaudeOptions { own_server: Some(own_server), ..ClaudeOptions::inheriting(variables) };
-    let options = ClaudeOptions { agents: agents(config)?, ..options };
-    let Some(settings) = config.runtime(CLAUDE.name) else {
-        return Ok(options);
+    let options = ClaudeOptions {
+        own_server: Some(own_server),
+        agents: agents(config)?,
+        ..ClaudeOptions::inheriting(environment.variables.clone())
     };
+    let Some(settings) = config.runtime(CLAUDE.name) else { return Ok(options) };
     // Each key is named, here and in the other runtimes: a new one is used or passed over on purpose. Those of the meter are read in
     // `metering.rs`.
     let RuntimeSettings {
@@ -167,7 +166,6 @@ fn options(config: &Config, environment: &Environment) -> Result<ClaudeOptions, 
 
 /// Returns the options of each agent, its own or those of the defaults.
 fn agents(config: &Config) -> Result<BTreeMap<String, AgentOptions>, HostError> {
-    let ids = config.agents().map(AgentDefinition::id).chain([config.default_agent()]);
     let own = |id: &AgentId| {
         let model = config.agent(id).and_then(|agent| agent.model.as_ref());
         let below = config.settings(id).model;
@@ -184,7 +182,7 @@ fn agents(config: &Config) -> Result<BTreeMap<String, AgentOptions>, HostError> 
         let max_turns = max_turns.map(|turns| turns.value.get());
         Ok((id.to_string(), AgentOptions { fallback_models, max_turns, compaction }))
     };
-    ids.map(own).collect()
+    config.agent_ids().map(own).collect()
 }
 
 /// Finds the program that is to be started. Behind a wrapper only the wrapper can know.

@@ -12,7 +12,6 @@ use super::{
     AgentSetting, Built, BuiltInRuntime, CheckRequest, CheckedRuntime, Effect, NO_EXIT_CODES,
     RuntimeError, RuntimeParts, settings,
 };
-use crate::environment::Environment;
 use crate::error::HostError;
 use crate::metering::Asks;
 use crate::pressure_file::shared_pressure;
@@ -76,14 +75,9 @@ fn build(parts: &RuntimeParts<'_>) -> Result<Built, HostError> {
     if !wanted && !is_named {
         return Ok(None);
     }
-    let runtime = runtime(config, environment)?;
+    let runtime = OpenAiRuntime::new(OPENAI.name, options(config)?, &environment.variables);
     let pressure = shared_pressure(&runtime, environment);
     Ok(Some(Arc::new(runtime.with_pressure(pressure))))
-}
-
-/// Builds the runtime, as `runtimes.openai` and the agents have it.
-fn runtime(config: &Config, environment: &Environment) -> Result<OpenAiRuntime, HostError> {
-    Ok(OpenAiRuntime::new(OPENAI.name, options(config)?, &environment.variables))
 }
 
 /// Returns the address of the endpoint and the variable with its key, as the configuration has them.
@@ -129,8 +123,7 @@ pub(super) fn options(config: &Config) -> Result<OpenAiOptions, HostError> {
             options.prices.entry(model.clone()).or_insert(price);
         }
     }
-    let agents = config.agents().map(|agent| agent.id()).chain([config.default_agent()]);
-    for agent in agents {
+    for agent in config.agent_ids() {
         let compaction = config.compaction(agent);
         let pruning = config.context_pruning(agent);
         let model = config.agent(agent).and_then(|agent| agent.model.as_ref());

@@ -231,13 +231,10 @@ impl TreeService {
 
 fn answer(answer: Result<Accepted, Refusal>) -> ChildAnswer {
     match answer {
-        Ok(Accepted { run, key, lowered, changed }) => ChildAnswer {
-            run_id: Some(run),
-            session_key: Some(key),
-            lowered,
-            changed,
-            refusal: None,
-        },
+        Ok(Accepted { run, key, lowered, changed }) => {
+            let (run_id, session_key) = (Some(run), Some(key));
+            ChildAnswer { run_id, session_key, lowered, changed, refusal: None }
+        }
         Err(refusal) => {
             ChildAnswer { refusal: Some(Box::new((&refusal).into())), ..ChildAnswer::default() }
         }

@@ -17,13 +17,6 @@ const MOST_ENTRIES: u32 = 1000;
 /// As much of a text is shown.
 const SHOWN: u64 = 4096;
 
-/// The text of one entry.
-struct Words {
-    kind: EntryKind,
-    from: Option<SessionKey>,
-    text: String,
-}
-
 impl TreeService {
     /// The lines of one session that the caller may see: its own, or one below it.
     pub(super) async fn history(
@@ -54,30 +47,27 @@ pub fn history(
     let mut entries = Vec::new();
     for event in store.events(root, after) {
         let event = event?;
-        let Some(Words { kind, from, text }) = words(store, run, &event)? else { continue };
+        let Some(entry) = entry(store, run, &event)? else { continue };
         if entries.len() == limit {
             return Ok(HistoryPage { entries, more: true });
         }
-        let (seq, at) = (event.seq, event.at.to_string());
-        entries.push(HistoryEntry { seq, at, kind, from, text });
+        entries.push(entry);
     }
     Ok(HistoryPage { entries, more: false })
 }
 
-/// Returns the text of an event for a session; none where the event says nothing about it.
-fn words(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, StoreError> {
+/// Returns the entry of an event for a session; none where the event says nothing about it.
+fn entry(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<HistoryEntry>, StoreError> {
     if event.run != run {
         return of_child(store, run, event);
     }
-    let own = |kind, text: String| Some(Words { kind, from: None, text });
+    let own = |kind, text| Some(written(event, kind, None, text));
+    let by = |from: Option<RunId>, kind, payload: &Payload| -> Result<_, StoreError> {
+        let from = from.map(|from| store.admitted(event.root, from)).transpose()?.flatten();
+        Ok(Some(written(event, kind, from.map(|from| from.key), text(store, payload)?)))
+    };
     Ok(match &event.kind {
-        EventKind::Admitted(admitted) => {
-            let from = match admitted.parent {
-                Some(parent) => store.admitted(event.root, parent)?.map(|parent| parent.key),
-                None => None,
-            };
-            Some(Words { kind: EntryKind::Task, from, text: text(store, &admitted.task)? })
-        }
+        EventKind::Admitted(admitted) => by(admitted.parent, EntryKind::Task, &admitted.task)?,
         EventKind::Refused { .. } | EventKind::Waiting | EventKind::Merged(_) => {
             own(EntryKind::Request, event.kind.to_string())
         }
@@ -85,13 +75,7 @@ fn words(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, 
         EventKind::TurnEnded { answer: Some(answer), .. } => {
             own(EntryKind::Answer, text(store, answer)?)
         }
-        EventKind::Letter { from, text: letter } => {
-            let from = match from {
-                Some(from) => store.admitted(event.root, *from)?.map(|from| from.key),
-                None => None,
-            };
-            Some(Words { kind: EntryKind::Message, from, text: text(store, letter)? })
-        }
+        EventKind::Letter { from, text: letter } => by(*from, EntryKind::Message, letter)?,
         EventKind::Progress { text } | EventKind::Reported { text } => {
             own(EntryKind::Report, text.to_string())
         }
@@ -104,15 +88,24 @@ fn words(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, 
     })
 }
 
-/// Returns the text of a child's event: its admission and its end.
-fn of_child(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words>, StoreError> {
+/// The entry of an event, of which another session may be the cause.
+fn written(event: &Event, kind: EntryKind, from: Option<SessionKey>, text: String) -> HistoryEntry {
+    HistoryEntry { seq: event.seq, at: event.at.to_string(), kind, from, text }
+}
+
+/// Returns the entry of a child's event: its admission and its end.
+fn of_child(
+    store: &dyn Store,
+    run: RunId,
+    event: &Event,
+) -> Result<Option<HistoryEntry>, StoreError> {
     match &event.kind {
         EventKind::Admitted(admitted) if admitted.parent == Some(run) => {
             let Admitted { key, label, .. } = &**admitted;
             let label = label.as_ref().map(|label| format!(" `{label}`")).unwrap_or_default();
             let task = text(store, &admitted.task)?;
             let text = format!("asked for the child{label} {key}: {task}");
-            Ok(Some(Words { kind: EntryKind::Request, from: None, text }))
+            Ok(Some(written(event, EntryKind::Request, None, text)))
         }
         EventKind::Ended(ending) => {
             let about = store.admitted(event.root, event.run)?;
@@ -120,7 +113,7 @@ fn of_child(store: &dyn Store, run: RunId, event: &Event) -> Result<Option<Words
                 return Ok(None);
             };
             let text = answer(store, ending)?;
-            Ok(Some(Words { kind: EntryKind::Result, from: Some(about.key), text }))
+            Ok(Some(written(event, EntryKind::Result, Some(about.key), text)))
         }
         _ => Ok(None),
     }

@@ -8,9 +8,7 @@ use offshoot_door::{
     CallError, CallerKind, Cancel, List, RaiseBudget, RunName, Runs, Send, Tree as AskedTree,
     Trees, WireTreeNode,
 };
-use offshoot_model::{
-    BudgetGrant, BudgetRequest, Refusal, RefusalCode, RootId, RunId, Timestamp, Tree,
-};
+use offshoot_model::{BudgetGrant, BudgetRequest, Refusal, RefusalCode, RunId, Timestamp, Tree};
 use offshoot_spawner::{Agents, Clock, SystemClock};
 use offshoot_store::FIND_LIMIT;
 
@@ -89,7 +87,7 @@ impl TreeService {
             roots.iter_mut().for_each(|root| hide_deleted(&tree, root));
         }
         if let Some(top) = &mut roots {
-            tell_holds(&tree, self.agents.root(), top);
+            top.holds = tree.holds(self.agents.root()).clone();
             self.times().await.tell(&tree, top);
         }
         Ok(Trees { roots: roots.into_iter().collect() })
@@ -111,8 +109,9 @@ impl TreeService {
             let first = runs.len().saturating_sub(limit as usize);
             runs.drain(..first);
         }
+        // The topmost run says why nothing more of its tree starts.
         if let Some(top) = runs.iter_mut().min_by_key(|run| run.depth) {
-            tell_holds(&tree, self.agents.root(), top);
+            top.holds = tree.holds(self.agents.root()).clone();
         }
         let times = self.times().await;
         runs.iter_mut().for_each(|run| times.tell(&tree, run));
@@ -186,11 +185,6 @@ impl Times {
         }
         node.children.iter_mut().for_each(|child| self.tell(tree, child));
     }
-}
-
-/// Tells at the topmost run of an answer why nothing more of its tree starts.
-fn tell_holds(tree: &Tree, root: RootId, top: &mut WireTreeNode) {
-    top.holds = tree.holds(root).clone();
 }
 
 /// Leaves out what is below a run and deleted, and counts it. What it used stays in the sums.

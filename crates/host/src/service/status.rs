@@ -30,9 +30,7 @@ impl TreeService {
             agents: if may_spawn { agents } else { Vec::new() },
         })
     }
-}
 
-impl TreeService {
     /// Returns how long the runs that hold a slot have been silent.
     pub(super) async fn activity(&self) -> Result<Activities, CallError> {
         let silent_ms = |silence: Duration| u64::try_from(silence.as_millis()).unwrap_or(u64::MAX);
