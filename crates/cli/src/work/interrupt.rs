@@ -1,6 +1,6 @@
 //! Ctrl-C: once asks everything to stop, twice kills it, a third time leaves at once.
 
-use std::convert::Infallible;
+use std::pin::pin;
 
 use offshoot_spawner::Stopper;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -17,15 +17,6 @@ pub(crate) struct Interrupts {
     terminate: Signal,
     hang_up: Signal,
     heard: u32,
-}
-
-/// The requests of the user to stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Interrupted {
-    /// By a signal.
-    Yes,
-    /// No request: the tree ran to its end.
-    No,
 }
 
 impl Interrupts {
@@ -46,11 +37,19 @@ impl Interrupts {
         })
     }
 
-    /// Passes what is heard on to the tree. Never ends by itself: select it beside the work.
-    pub(crate) async fn pass_on(&mut self, stopper: &Stopper, output: Output) -> Infallible {
+    /// Waits for work on a tree, and passes on to the tree what is heard meanwhile.
+    pub(crate) async fn beside<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+        stopper: &Stopper,
+        output: Output,
+    ) -> T {
+        let mut work = pin!(work);
         loop {
-            self.hear().await;
-            self.tell(stopper, output);
+            tokio::select! {
+                done = &mut work => return done,
+                () = self.hear() => self.tell(stopper, output),
+            }
         }
     }
 
@@ -81,8 +80,8 @@ impl Interrupts {
         }
     }
 
-    /// Returns the furthest request so far.
-    pub(crate) const fn interrupted(&self) -> Interrupted {
-        if self.heard > 0 { Interrupted::Yes } else { Interrupted::No }
+    /// True if the user has asked by a signal to stop; else the tree runs to its end.
+    pub(crate) const fn interrupted(&self) -> bool {
+        self.heard > 0
     }
 }

@@ -232,24 +232,19 @@ pub(crate) async fn run(
         let concluded = tree.conclude(&answer).await;
         Ok((answer, concluded, outcomes))
     };
-    let (answer, concluded, outcomes) = tokio::select! {
-        (outcome, ()) = async { tokio::join!(work, follow) } => match outcome {
-            Ok(outcome) => outcome,
-            Err(error) => {
-                telling.finish_soon().await;
-                return Err(halted(&error, root));
-            }
-        },
-        never = interrupts.pass_on(&stopper, cx.output) => match never {},
+    let both = async { tokio::join!(work, follow).0 };
+    let (answer, concluded, outcomes) = match interrupts.beside(both, &stopper, cx.output).await {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            telling.finish_soon().await;
+            return Err(halted(&error, root));
+        }
     };
     // An answer that could not be recorded is still an answer: it is printed before that is said.
     let (interrupted, printed) = (interrupts.interrupted(), outcomes.prints());
     let exit = report::pieces(engine, root, &answer, &terms, printed, interrupted, cx);
     let told = outcomes.finish(root);
-    tokio::select! {
-        () = engine.finish(root, telling, cx) => {}
-        never = interrupts.pass_on(&stopper, cx.output) => match never {},
-    }
+    interrupts.beside(engine.finish(root, telling, cx), &stopper, cx.output).await;
     told?;
     let exit = exit?;
     concluded.map_err(|error| halted(&error, root))?;

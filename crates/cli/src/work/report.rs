@@ -21,7 +21,6 @@ pub(crate) use self::ended::{Unanswered, unanswered};
 use self::way_on::{budget_used_up, spent_budget, tell_how_to_go_on};
 use super::data::Data;
 use super::engine::Engine;
-use super::interrupt::Interrupted;
 use super::outcomes::PieceJson;
 use super::pieces::AnswerRules;
 use crate::code::{FailureCode, NoteCode};
@@ -60,8 +59,7 @@ struct Report<'a> {
     /// The first ones.
     failures: Vec<PieceJson<'a>>,
     /// The number of failures that are not among them.
-    #[serde(skip_serializing_if = "is_zero")]
-    more_failures: u32,
+    more_failures: Option<u32>,
 }
 
 /// Reports a map or a fanout. `printed` where its answers were printed as they came.
@@ -71,7 +69,7 @@ pub(crate) fn pieces(
     answer: &FanAnswer,
     terms: &AnswerRules,
     printed: bool,
-    interrupted: Interrupted,
+    interrupted: bool,
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
     let tree = tree(engine, root)?;
@@ -117,7 +115,7 @@ pub(crate) fn pieces(
             execution_time_ms: tree.execution_time_ms.unwrap_or(0),
             tree: printed_tree,
             failures: failures.chain(refused).collect(),
-            more_failures: unlisted(answer),
+            more_failures: Some(unlisted(answer)).filter(|more| *more > 0),
         };
         cx.output.json(&report)?;
     } else if has_answer && !printed {
@@ -137,7 +135,7 @@ pub(crate) fn pieces(
         if let Some(used_up) = used_up {
             cx.output.warning(NoteCode::LeftOutForBudget, used_up);
         }
-    } else if interrupted == Interrupted::No {
+    } else if !interrupted {
         other_way = tell_what_failed(answer, terms, cx);
         if let Some(used_up) = used_up {
             cx.output.error(&Complaint::new(FailureCode::BudgetUsedUp, used_up, None));
@@ -174,7 +172,7 @@ pub(crate) fn run(
     root: RootId,
     envelope: &Envelope,
     printed: bool,
-    interrupted: Interrupted,
+    interrupted: bool,
     cx: &Invocation,
 ) -> Result<Exit, Failure> {
     if cx.output.wants_json() {
@@ -198,7 +196,7 @@ pub(crate) fn run(
             execution_time_ms: envelope.execution_time_ms,
             tree: printed_tree,
             failures: Vec::new(),
-            more_failures: 0,
+            more_failures: None,
         };
         cx.output.json(&report)?;
     } else if !printed {
@@ -225,9 +223,9 @@ pub(crate) fn run(
         cx.output.error(&Complaint::told(&error.message, error.recovery_suggestion.clone()));
     }
     Ok(match (interrupted, &envelope.error) {
-        (Interrupted::Yes, _) => Exit::Interrupted,
-        (Interrupted::No, Some(error)) => exit_of(&error.code),
-        (Interrupted::No, None) => Exit::Done,
+        (true, _) => Exit::Interrupted,
+        (false, Some(error)) => exit_of(&error.code),
+        (false, None) => Exit::Done,
     })
 }
 
@@ -384,8 +382,8 @@ fn is_stopped(code: &str) -> bool {
 }
 
 /// Returns the exit code of a map or a fanout whose tree ended for this reason.
-fn exit(answer: &FanAnswer, interrupted: Interrupted, reason: &Reason) -> Exit {
-    if interrupted == Interrupted::Yes {
+fn exit(answer: &FanAnswer, interrupted: bool, reason: &Reason) -> Exit {
+    if interrupted {
         return Exit::Interrupted;
     }
     if answer.is_success() {
@@ -448,9 +446,4 @@ fn tree(engine: &Engine, root: RootId) -> Result<TreeNode, Failure> {
         .hint("`offshoot list --all` shows what is recorded")
     })?;
     Ok(tree.view(node))
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands fields in by reference")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }

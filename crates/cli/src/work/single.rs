@@ -47,16 +47,11 @@ pub(crate) async fn run(
         tree.ended().await.map_err(|error| halted(&error, root))?;
         Ok::<_, Failure>((envelope, printed))
     };
-    let (envelope, printed) = tokio::select! {
-        (answered, ()) = async { tokio::join!(work, follow) } => answered?,
-        never = interrupts.pass_on(&stopper, cx.output) => match never {},
-    };
+    let both = async { tokio::join!(work, follow).0 };
+    let (envelope, printed) = interrupts.beside(both, &stopper, cx.output).await?;
     tree.stop().await;
     let exit = report::run(engine, root, &envelope, printed, interrupts.interrupted(), cx);
-    tokio::select! {
-        () = engine.finish(root, telling, cx) => {}
-        never = interrupts.pass_on(&stopper, cx.output) => match never {},
-    }
+    interrupts.beside(engine.finish(root, telling, cx), &stopper, cx.output).await;
     exit
 }
 

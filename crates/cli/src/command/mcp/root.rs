@@ -148,16 +148,10 @@ impl OwnTree {
                 format_args!("waiting for {below} {agents} below this root"),
             );
         }
-        let closed = tokio::select! {
-            closed = tree.ended() => closed,
-            never = interrupts.pass_on(&stopper, cx.output) => match never {},
-        };
+        let closed = interrupts.beside(tree.ended(), &stopper, cx.output).await;
         tree.stop().await;
         closed.map_err(|error| broken(&error))?;
-        tokio::select! {
-            () = engine.finish(root, telling, cx) => {}
-            never = interrupts.pass_on(&stopper, cx.output) => match never {},
-        }
+        interrupts.beside(engine.finish(root, telling, cx), &stopper, cx.output).await;
         Ok(())
     }
 }

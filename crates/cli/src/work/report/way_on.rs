@@ -8,7 +8,6 @@ use offshoot_model::{CancelledBy, EventKind, Reason, RefusalCode, RootId, RunId}
 use offshoot_spawner::FanAnswer;
 
 use super::super::engine::Engine;
-use super::super::interrupt::Interrupted;
 use super::super::larger_budget::larger;
 use super::super::pieces::AnswerRules;
 use super::is_stopped;
@@ -21,19 +20,19 @@ use crate::wording;
 pub(super) fn tell_how_to_go_on(
     answer: &FanAnswer,
     terms: &AnswerRules,
-    interrupted: Interrupted,
+    interrupted: bool,
     (id, reason, spent): (RunId, &Reason, &Spent),
     cx: &Invocation,
 ) {
     let (completed, total) = (answer.completed, answer.total);
-    let word = if interrupted == Interrupted::Yes { "interrupted: " } else { "" };
+    let word = if interrupted { "interrupted: " } else { "" };
     let done = match total {
         // A merge of earlier results.
         0 => format!("{word}tree {id}"),
         _ => format!("{word}{completed} of {total} pieces completed, tree {id}"),
     };
     cx.output.note(NoteCode::PiecesCompleted, done);
-    if interrupted == Interrupted::Yes {
+    if interrupted {
         let strategy = &terms.merging;
         let merge = match completed {
             0 => String::new(),
