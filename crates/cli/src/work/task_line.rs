@@ -119,7 +119,7 @@ fn task(line: Value) -> Result<Task, String> {
         task,
         label: label.or_else(|| id.clone()),
         id,
-        needs: fields.texts("needs")?,
+        needs: fields.texts("needs")?.unwrap_or_default(),
         on_need_failed: fields.on_need_failed()?,
         agent: agent.transpose()?,
         task_type: fields.task_type()?,
@@ -185,42 +185,30 @@ impl Fields {
         format!("`{within}{key}` must be {expected}, and is {found}")
     }
 
-    fn text(&mut self, key: &str) -> Result<Option<String>, String> {
-        match self.take(key) {
-            None => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text)),
-            Some(other) => Err(self.wrong(key, "a string", &other)),
-        }
+    /// Reads a field, where it is there and not null.
+    fn read<T>(
+        &mut self,
+        key: &str,
+        expected: &str,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<Option<T>, String> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        read(&value).map(Some).ok_or_else(|| self.wrong(key, expected, &value))
     }
 
-    fn texts(&mut self, key: &str) -> Result<Vec<String>, String> {
-        match self.take(key) {
-            None => Ok(Vec::new()),
-            Some(Value::Array(items)) if items.iter().all(Value::is_string) => {
-                let texts = items.iter().filter_map(Value::as_str);
-                Ok(texts.map(str::to_owned).collect())
-            }
-            Some(other) => Err(self.wrong(key, "an array of strings", &other)),
-        }
+    fn text(&mut self, key: &str) -> Result<Option<String>, String> {
+        self.read(key, "a string", |value| value.as_str().map(str::to_owned))
+    }
+
+    fn texts(&mut self, key: &str) -> Result<Option<Vec<String>>, String> {
+        let text = |item: &Value| item.as_str().map(str::to_owned);
+        self.read(key, "an array of strings", |value| value.as_array()?.iter().map(text).collect())
     }
 
     fn on_need_failed(&mut self) -> Result<OnNeedFailed, String> {
         let key = "onNeedFailed";
         let Some(text) = self.text(key)? else { return Ok(OnNeedFailed::default()) };
         text.parse().map_err(|_| format!("`{key}` must be `skip` or `run`, and is `{text}`"))
-    }
-
-    fn object(
-        &mut self,
-        key: &'static str,
-        known: &[&str],
-        expected: &str,
-    ) -> Result<Option<Self>, String> {
-        match self.take(key) {
-            None => Ok(None),
-            Some(Value::Object(fields)) => Self::of(Some(key), fields, known).map(Some),
-            Some(other) => Err(self.wrong(key, expected, &other)),
-        }
     }
 
     fn timeout(&mut self) -> Result<Option<u64>, String> {
@@ -237,55 +225,38 @@ impl Fields {
 
     fn budget(&mut self) -> Result<Option<BudgetRequest>, String> {
         let expected = "an object with `usd`, `tokens` or both";
-        let Some(mut fields) = self.object("budget", BUDGET, expected)? else { return Ok(None) };
-        let usd = match fields.take("usd") {
-            None => None,
-            Some(value) => {
-                let usd = value.as_f64().and_then(MicroUsd::from_f64);
-                Some(usd.ok_or_else(|| fields.wrong("usd", "a number of dollars", &value))?)
-            }
+        let mut fields = match self.take("budget") {
+            None => return Ok(None),
+            Some(Value::Object(fields)) => Self::of(Some("budget"), fields, BUDGET)?,
+            Some(other) => return Err(self.wrong("budget", expected, &other)),
         };
-        let tokens = match fields.take("tokens") {
-            None => None,
-            Some(value) => {
-                let wrong = || fields.wrong("tokens", "a whole number", &value);
-                Some(value.as_u64().ok_or_else(wrong)?)
-            }
-        };
+        let dollars = |value: &Value| value.as_f64().and_then(MicroUsd::from_f64);
+        let usd = fields.read("usd", "a number of dollars", dollars)?;
+        let tokens = fields.read("tokens", "a whole number", Value::as_u64)?;
         Ok(Some(BudgetRequest { tokens, usd }))
     }
 
     fn weight(&mut self) -> Result<Option<NonZeroU32>, String> {
-        let Some(value) = self.take("weight") else { return Ok(None) };
-        let weight = value.as_u64().and_then(|weight| u32::try_from(weight).ok());
-        let weight = weight.filter(|weight| *weight <= MOST_WEIGHT).and_then(NonZeroU32::new);
         let expected = format!("a whole number from 1 to {MOST_WEIGHT}");
-        weight.map(Some).ok_or_else(|| self.wrong("weight", &expected, &value))
+        self.read("weight", &expected, |value| {
+            let weight = u32::try_from(value.as_u64()?).ok()?;
+            NonZeroU32::new(weight).filter(|weight| weight.get() <= MOST_WEIGHT)
+        })
     }
 
     fn tools(&mut self) -> Result<Option<Rights>, String> {
-        let list = |fields: &Self, key: &str, value: Value| match value {
-            Value::Array(items) if items.iter().all(Value::is_string) => {
-                let texts = items.iter().filter_map(Value::as_str);
-                Ok(texts.map(str::to_owned).collect())
-            }
-            other => Err(fields.wrong(key, "an array of strings", &other)),
-        };
         let expected = "an array of strings, or an object with `allow` and `deny`";
-        Ok(match self.take("tools") {
-            None => None,
-            Some(value @ Value::Array(_)) => {
-                Some(Rights { allow: Some(list(self, "tools", value)?), ..Rights::default() })
-            }
+        let (allow, deny) = match self.fields.get("tools") {
+            None | Some(Value::Null) => return Ok(None),
+            Some(Value::Array(_)) => (self.texts("tools")?, None),
             Some(Value::Object(fields)) => {
-                let mut fields = Self::of(Some("tools"), fields, TOOLS)?;
-                let mut listed =
-                    |key: &str| fields.take(key).map(|value| list(&fields, key, value)).transpose();
-                let (allow, deny) = (listed("allow")?, listed("deny")?);
-                Some(Rights { allow, deny: deny.unwrap_or_default() })
+                let mut fields = Self::of(Some("tools"), fields.clone(), TOOLS)?;
+                (fields.texts("allow")?, fields.texts("deny")?)
             }
-            Some(other) => return Err(self.wrong("tools", expected, &other)),
-        })
+            Some(other) => return Err(self.wrong("tools", expected, other)),
+        };
+        let deny = deny.into_iter().flatten().collect();
+        Ok(Some(Rights { allow: allow.map(|allow| allow.into_iter().collect()), deny }))
     }
 
     fn task_type(&mut self) -> Result<Option<TaskType>, String> {
@@ -302,14 +273,12 @@ impl Fields {
     }
 
     fn schema(&mut self) -> Result<Option<JsonText>, String> {
-        let Some(value) = self.take("schema") else { return Ok(None) };
-        if !value.is_object() {
-            return Err(self.wrong("schema", "an object", &value));
+        let json = |value: &Value| JsonText::of(value).expect("it was JSON");
+        let schema = self.read("schema", "an object", |it| it.is_object().then(|| json(it)))?;
+        if let Some(schema) = &schema {
+            check_schema(schema).map_err(|error| format!("`schema` cannot be used: {error}"))?;
         }
-        let schema = JsonText::of(&value).expect("it was JSON");
-        let usable =
-            check_schema(&schema).map_err(|error| format!("`schema` cannot be used: {error}"));
-        usable.map(|()| Some(schema))
+        Ok(schema)
     }
 
     fn files(&mut self) -> Result<Vec<ContextArgument>, String> {
