@@ -7,7 +7,7 @@ use offshoot_config::Config;
 use offshoot_display::{number, window_left};
 use offshoot_host::runtimes::{EXEC, is_metered};
 use offshoot_host::{DayBudget, SlotsTaken, known_walls};
-use offshoot_model::{BudgetGrant, Timestamp, Window};
+use offshoot_model::{Timestamp, Window};
 use offshoot_process::HostMemory;
 use offshoot_spawner::{Clock, SystemClock};
 use serde::Serialize;
@@ -95,10 +95,7 @@ impl Ahead {
         config: &Config,
         cx: &Invocation,
     ) -> Self {
-        let runtime = |agent: &PlannedAgent| match &agent.runs {
-            Some(own) => Arc::clone(&own.runtime),
-            None => Arc::clone(&plan.runtime),
-        };
+        let runtime = |agent: &PlannedAgent| Arc::clone(agent.runtime(plan));
         let runtimes: BTreeSet<Arc<str>> = agents.iter().map(runtime).collect();
         let state_home = cx.environment.state_home.as_deref();
         let most_of_host = config.host().max_concurrent().map(|most| most.get());
@@ -124,12 +121,8 @@ impl Ahead {
             kept: config.host().memory_keep().of(memory.total),
         });
         let now = SystemClock.now();
-        let budget = BudgetGrant {
-            tokens: settings.budget.tokens.as_ref().map(|tokens| tokens.value),
-            usd: settings.budget.usd.as_ref().map(|usd| usd.value),
-        };
         let day = DayBudget::lines(state_home, config.host(), now);
-        let refused = DayBudget::refusal(state_home, config.host(), budget, now);
+        let refused = DayBudget::refusal(state_home, config.host(), settings.budget.grant(), now);
         let day_refusal = match &refused {
             Ok(refused) => refused.as_ref().map(|error| format!("{error}: {}", error.hint())),
             Err(error) => Some(format!("what all trees spend in a day cannot be read: {error}")),

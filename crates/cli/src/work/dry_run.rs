@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use offshoot_config::{AgentId, Config, Origin, Share, SubagentSettings, Valued};
+use offshoot_config::{AgentDefinition, AgentId, Config, Origin, Share, SubagentSettings, Valued};
 use offshoot_display::json::Document;
 use offshoot_display::number::{self, bytes, count};
 use offshoot_door::StatusAnswer;
@@ -46,6 +46,18 @@ pub(crate) struct PlannedCommand {
     pub(crate) agent: AgentId,
     pub(crate) runtime: Arc<str>,
     pub(crate) command: Arc<[String]>,
+}
+
+impl PlannedAgent {
+    /// Returns the agent that runs: its own, or that of the plan.
+    pub(crate) fn agent<'a>(&'a self, plan: &'a Plan) -> &'a AgentId {
+        self.runs.as_ref().map_or(&plan.agent, |own| &own.agent)
+    }
+
+    /// Returns the runtime on which it runs: its own, or that of the plan.
+    pub(crate) fn runtime<'a>(&'a self, plan: &'a Plan) -> &'a Arc<str> {
+        self.runs.as_ref().map_or(&plan.runtime, |own| &own.runtime)
+    }
 }
 
 /// A plan that is printed, and all that is said of it.
@@ -239,9 +251,13 @@ impl DryRun<'_> {
     /// True if some run may go on where an attempt of it has ended. Of runtimes of plugins nothing is known before they are loaded.
     fn resumes(&self) -> bool {
         let resumes = |name: &str| BuiltInRuntime::of(name).is_none_or(|runtime| runtime.resumes);
-        let own = self.agents.iter().filter_map(|agent| agent.runs.as_ref());
-        let mut runtimes = own.map(|own| &own.runtime).chain(std::iter::once(&self.plan.runtime));
-        runtimes.any(|runtime| resumes(runtime))
+        self.runtimes().any(|runtime| resumes(runtime))
+    }
+
+    /// The runtimes that agents have to themselves, and that of the plan.
+    fn runtimes(&self) -> impl Iterator<Item = &Arc<str>> {
+        let own = self.agents.iter().filter_map(|agent| Some(&agent.runs.as_ref()?.runtime));
+        own.chain([&self.plan.runtime])
     }
 
     /// True for a map and a fanout.
@@ -251,40 +267,32 @@ impl DryRun<'_> {
 
     /// True if some run may cost money, or runs on what is only asked about it when it starts.
     fn may_cost(&self) -> bool {
-        let runtime = |agent: &PlannedAgent| match &agent.runs {
-            Some(own) => *own.runtime != *EXEC.name,
-            None => *self.plan.runtime != *EXEC.name,
-        };
-        self.is_paid || self.agents.iter().any(runtime)
+        let is_no_program = |agent: &PlannedAgent| **agent.runtime(self.plan) != *EXEC.name;
+        self.is_paid || self.agents.iter().any(is_no_program)
     }
 
     /// True if each request to a model is reserved before it leaves.
     fn is_metered(&self) -> bool {
-        let own = self.agents.iter().filter_map(|agent| agent.runs.as_ref());
-        let mut runtimes = own.map(|own| &own.runtime).chain(std::iter::once(&self.plan.runtime));
-        runtimes.all(|runtime| is_metered(self.config, runtime))
+        self.runtimes().all(|runtime| is_metered(self.config, runtime))
     }
 
     /// The division of the budget; none where nothing bounds it, and inside an agent, where the supervisor decides.
     fn budget(&self) -> Option<Budget> {
         let settings = self.config.root_settings(&self.plan.agent).budget;
-        let whole = BudgetGrant {
-            tokens: settings.tokens.as_ref().map(|tokens| tokens.value),
-            usd: settings.usd.as_ref().map(|usd| usd.value),
-        };
+        let whole = settings.grant();
         if whole == BudgetGrant::default() || self.inside.is_some() {
             return None;
         }
         // A weight says how much of the whole each is worth, which a pool does not ask.
         let is_pool = settings.share.as_ref().is_none_or(|share| share.value == Share::Pool)
             && self.plan.tasks.iter().all(|task| task.weight.is_none());
-        let mut at_first = None;
+        let claims = self.claims();
+        let (mut at_first, mut divided) = (None, vec![BudgetGrant::default(); claims.len()]);
         let (shared, smallest, largest) = match is_pool {
             _ if !self.has_pieces() => (Shared::Root, whole, whole),
             true => {
                 let definition = self.config.agent(&self.plan.agent);
-                let model =
-                    definition.and_then(|agent| agent.model.as_ref()?.value.primary.as_deref());
+                let model = definition.and_then(AgentDefinition::primary_model);
                 let runtime = Some(&*self.plan.runtime);
                 let plausible = plausible_usd(self.config, runtime, model);
                 let first = first_part(whole, plausible);
@@ -294,25 +302,21 @@ impl DryRun<'_> {
                 (Shared::Pool, first, first)
             }
             false => {
-                let shares = parts(whole, settings.keep(), &self.claims());
-                let some = || shares.iter().filter(|part| **part != BudgetGrant::default());
+                divided = parts(whole, settings.keep(), &claims);
+                let some = || divided.iter().filter(|part| **part != BudgetGrant::default());
                 let by = |part: &&BudgetGrant| (part.usd, part.tokens);
                 let smallest = some().min_by_key(by).copied().unwrap_or_default();
                 let largest = some().max_by_key(by).copied().unwrap_or_default();
                 (Shared::Parts, smallest, largest)
             }
         };
-        let shares = match self.plan.tasks.as_slice() {
-            [] => Vec::new(),
-            _ if shared == Shared::Parts => {
-                let divided = parts(whole, settings.keep(), &self.claims());
-                let share = |(claim, part): (&Claim, BudgetGrant)| BudgetGrant {
-                    tokens: claim.own.tokens.or(part.tokens),
-                    usd: claim.own.usd.or(part.usd),
-                };
-                self.claims().iter().zip(divided).map(share).collect()
-            }
-            _ => self.claims().iter().map(|claim| claim.own).collect(),
+        let share = |(claim, part): (&Claim, BudgetGrant)| BudgetGrant {
+            tokens: claim.own.tokens.or(part.tokens),
+            usd: claim.own.usd.or(part.usd),
+        };
+        let shares = match self.plan.tasks.is_empty() {
+            true => Vec::new(),
+            false => claims.iter().zip(divided).map(share).collect(),
         };
         Some(Budget { whole, shared, smallest, largest, at_first, shares })
     }
@@ -330,10 +334,8 @@ impl DryRun<'_> {
     /// The claims of the tasks on the budget, in their order; without tasks those of the pieces of a map.
     fn claims(&self) -> Vec<Claim> {
         let spends = |agent: &PlannedAgent| {
-            let own = agent.runs.as_ref();
-            let runtime = own.map_or(&self.plan.runtime, |own| &own.runtime);
-            let id = own.map_or(&self.plan.agent, |own| &own.agent);
-            **runtime != *EXEC.name || Terms::root(self.config, id).allow_recursive_spawn()
+            **agent.runtime(self.plan) != *EXEC.name
+                || Terms::root(self.config, agent.agent(self.plan)).allow_recursive_spawn()
         };
         let claim = |(at, agent): (usize, &PlannedAgent)| {
             let task = self.plan.tasks.get(at);
@@ -347,21 +349,16 @@ impl DryRun<'_> {
     fn most_usd(&self) -> Option<MicroUsd> {
         match self.inside {
             Some(status) => status.budget.and_then(|budget| budget.usd),
-            None => {
-                self.config.root_settings(&self.plan.agent).budget.usd.map(|budget| budget.value)
-            }
+            None => self.config.root_settings(&self.plan.agent).budget.usd(),
         }
     }
 
     fn cost_line(&self) -> String {
-        let plan = (!self.plan.runtime.is_empty()).then_some(&self.plan.runtime);
-        let own = self.agents.iter().filter_map(|agent| Some(&agent.runs.as_ref()?.runtime));
-        let mut runtimes = own.chain(plan).peekable();
         let is_said = |runtime: &Arc<str>| {
             let cost = self.config.runtime(runtime).and_then(|it| it.cost.as_ref());
             cost.is_some_and(|cost| cost.value == CostKnowledge::None)
         };
-        if runtimes.peek().is_some() && runtimes.all(is_said) {
+        if self.runtimes().all(is_said) {
             return format!("cost: none, as runtimes.{}.cost says", self.plan.runtime);
         }
         match (self.may_cost(), self.most_usd()) {

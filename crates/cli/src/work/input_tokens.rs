@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use offshoot_config::Config;
+use offshoot_config::{AgentDefinition, Config};
 use offshoot_display::number;
 use offshoot_host::runtimes::input_price;
 use offshoot_model::{MicroUsd, TokenCount};
@@ -82,7 +82,7 @@ pub(super) fn model(plan: &Plan, config: &Config) -> Option<String> {
         .iter()
         .all(|task| task.model.is_none() && task.runtime.is_none() && task.agent.is_none());
     let definition = config.agent(&plan.agent);
-    let own = definition.and_then(|agent| agent.model.as_ref()?.value.primary.clone());
+    let own = definition.and_then(AgentDefinition::primary_model).map(str::to_owned);
     let of_runtime = || {
         let options = config.runtime(&plan.runtime)?.options.as_ref()?;
         Some(options.value.get("model")?.as_str()?.to_owned())

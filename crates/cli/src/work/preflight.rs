@@ -18,7 +18,7 @@ use offshoot_process::make_room;
 use offshoot_runtime::CostKnowledge;
 use offshoot_spawner::{RootKind, RootSpec, RunSpec};
 
-use programs::{Found, Programs, Run};
+use programs::{Programs, Run};
 
 use super::plan::Plan;
 use super::schema;
@@ -137,16 +137,7 @@ pub(crate) fn prepare_tasks(
         let runtime = choose(arguments, command, definition)?;
         let plain = !command.is_empty() && !arguments.program_configured;
         let chosen = says_all || says_what_runs(definition);
-        let run = Run {
-            agent,
-            runtime: &runtime,
-            folder: &folder,
-            command,
-            plain,
-            chosen,
-            model: None,
-            thinking: None,
-        };
+        let run = Run { command, plain, chosen, ..Run::bare(agent, &runtime, &folder) };
         let program = programs.find(&run)?;
         let given = *runtime == *EXEC.name || !command.is_empty();
         Some(General { runtime, program, given, plain })
@@ -159,11 +150,7 @@ pub(crate) fn prepare_tasks(
         if arguments.recorded {
             let runtime = task.runtime.as_deref().filter(|name| *name != EXEC.name);
             if let Some(runtime) = runtime.filter(|name| !programs.has(name)) {
-                let (agent, folder, command) = (&agent, &folder, &[]);
-                let (model, thinking) = (None, None);
-                let (plain, chosen) = (false, true);
-                let run = Run { agent, runtime, folder, command, plain, chosen, model, thinking };
-                programs.find(&run)?;
+                programs.find(&Run::bare(&agent, runtime, &folder))?;
             }
             continue;
         }
@@ -199,14 +186,11 @@ pub(crate) fn prepare_tasks(
                 let has_that_of_all =
                     general.is_some_and(|all| all.runtime == runtime) && !own_command;
                 let run = Run {
-                    agent: other.as_ref().unwrap_or(&agent),
-                    runtime: &runtime,
-                    folder: &works_in,
                     command: if has_that_of_all { command } else { &[] },
                     plain: has_that_of_all && general.is_some_and(|all| all.plain),
-                    chosen: true,
                     model: model.as_deref(),
                     thinking: thinking.as_deref(),
+                    ..Run::bare(other.as_ref().unwrap_or(&agent), &runtime, &works_in)
                 };
                 let program = programs.find(&run)?;
                 let cwd = (works_in != folder).then_some(works_in);
@@ -225,7 +209,7 @@ pub(crate) fn prepare_tasks(
         let given = *runtime == *EXEC.name;
         General { runtime, program, given, plain: false }
     });
-    let Found { mut plugins, costs, fallbacks } = programs.found();
+    let Programs { mut plugins, costs, fallbacks, .. } = programs;
     if !arguments.dry_run {
         plugins.load_for_agents(&costs.keys().map(|name| &**name).collect::<Vec<_>>());
     }
@@ -283,16 +267,8 @@ pub(crate) fn program(
     cx: &Invocation,
 ) -> Result<Arc<[String]>, Failure> {
     let Prepared { agent, run_spec, plugins, .. } = prepared;
-    Programs::new(plugins.clone(), config, false, cx).find(&Run {
-        agent,
-        runtime: EXEC.name,
-        folder: &run_spec.working_folder,
-        command,
-        plain: true,
-        chosen: true,
-        model: None,
-        thinking: None,
-    })
+    let run = Run::bare(agent, EXEC.name, &run_spec.working_folder);
+    Programs::new(plugins.clone(), config, false, cx).find(&Run { command, plain: true, ..run })
 }
 
 /// Runtime and program of all runs that have none of their own.

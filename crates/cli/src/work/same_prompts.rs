@@ -46,13 +46,9 @@ impl SamePrompt {
         let mut alike: IndexMap<Prefix, (u64, usize)> = IndexMap::new();
         for (at, planned) in agents.iter().enumerate() {
             let task = plan.tasks.get(at);
-            let (agent, runtime) = match &planned.runs {
-                Some(own) => (&own.agent, &own.runtime),
-                None => (&plan.agent, &plan.runtime),
-            };
+            let (agent, runtime) = (planned.agent(plan), planned.runtime(plan));
             let asked_model = task.and_then(|task| task.model.clone());
-            let Some((own_tokens, inline_bytes)) = own_prompt(runtime, config) else { continue };
-            let own = (own_tokens, inline_bytes);
+            let Some(own) = own_prompt(runtime, config) else { continue };
             let context = task.map_or_else(|| plan.context.clone(), |task| task.context(plan));
             let (values, tokens) = in_front(config, agent, own, &context);
             let (agent, runtime) = (agent.clone(), Arc::clone(runtime));

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use indexmap::{IndexMap, IndexSet};
-use offshoot_config::{Config, RuntimeFallback};
+use offshoot_config::{AgentDefinition, Config, RuntimeFallback};
 use offshoot_host::runtimes::{
     BuiltInRuntime, CheckRequest, CheckedRuntime, EXEC, check_meter, is_said_to_be_free,
 };
@@ -36,24 +36,23 @@ pub(super) struct Run<'a> {
 
 /// The programs that were looked for.
 pub(super) struct Programs<'a> {
-    plugins: Plugins,
+    /// The plugins, with those that were loaded.
+    pub(super) plugins: Plugins,
     config: &'a Config,
     dry_run: bool,
     /// The cost of each runtime, as far as it is known.
-    costs: IndexMap<Arc<str>, CostKnowledge>,
+    pub(super) costs: IndexMap<Arc<str>, CostKnowledge>,
     /// Runtimes that may take over runs that cost nothing, and cost something.
-    fallbacks: IndexSet<Arc<str>>,
+    pub(super) fallbacks: IndexSet<Arc<str>>,
     cx: &'a Invocation,
 }
 
-/// The programs and costs that were found.
-pub(super) struct Found {
-    /// The plugins, with those that were loaded.
-    pub(super) plugins: Plugins,
-    /// The cost of each runtime that was looked for.
-    pub(super) costs: IndexMap<Arc<str>, CostKnowledge>,
-    /// The runtimes that may take over runs that cost nothing, and cost something.
-    pub(super) fallbacks: IndexSet<Arc<str>>,
+impl<'a> Run<'a> {
+    /// A run for which no command is given, and whose task names no model.
+    pub(super) fn bare(agent: &'a AgentId, runtime: &'a str, folder: &'a Path) -> Self {
+        let (command, plain, chosen) = (&[][..], false, true);
+        Self { agent, runtime, folder, command, plain, chosen, model: None, thinking: None }
+    }
 }
 
 impl<'a> Programs<'a> {
@@ -66,12 +65,6 @@ impl<'a> Programs<'a> {
     ) -> Self {
         let (costs, fallbacks) = (IndexMap::new(), IndexSet::new());
         Self { plugins, config, dry_run, costs, fallbacks, cx }
-    }
-
-    /// Returns what was found.
-    pub(super) fn found(self) -> Found {
-        let Self { plugins, costs, fallbacks, .. } = self;
-        Found { plugins, costs, fallbacks }
     }
 
     /// True if this runtime was found.
@@ -110,8 +103,7 @@ impl Programs<'_> {
                 let config = self.config;
                 let launch = self.dry_run.then(|| launch(run, config)).flatten();
                 let launch = launch.as_ref();
-                let definition = config.agent(agent).and_then(|agent| agent.model.as_ref());
-                let own = definition.and_then(|model| model.value.primary.as_deref());
+                let own = config.agent(agent).and_then(AgentDefinition::primary_model);
                 let model = run.model.or(own);
                 let request = CheckRequest {
                     config,
@@ -156,9 +148,7 @@ impl Programs<'_> {
         if is_said_to_be_free(self.config, runtime) {
             return false;
         }
-        let (command, plain, chosen) = (&[][..], false, true);
-        let (model, thinking) = (model.as_deref(), None);
-        let run = Run { agent, runtime, folder, command, plain, chosen, model, thinking };
+        let run = Run { model: model.as_deref(), ..Run::bare(agent, runtime, folder) };
         let cost = self.check(&run).map(|checked| checked.cost);
         cost.is_ok_and(|cost| !matches!(cost, CostKnowledge::None | CostKnowledge::Unknown))
     }
@@ -169,7 +159,7 @@ fn launch(run: &Run<'_>, config: &Config) -> Option<Launch> {
     let request = SpawnRequest { task: "a dry run".into(), ..SpawnRequest::default() };
     let admission = policy::open(config, run.agent, &request, None).ok()?;
     let definition = config.agent(run.agent);
-    let model = definition.and_then(|agent| agent.model.as_ref()?.value.primary.as_deref());
+    let model = definition.and_then(AgentDefinition::primary_model);
     let thinking = definition.and_then(|agent| Some(agent.thinking.as_ref()?.value.as_str()));
     let prompt = definition.and_then(|agent| Some(agent.system_prompt.as_ref()?.value.as_str()));
     let grant = Grant { budget: BudgetGrant::default(), ..Grant::clone(&admission.grant) };
