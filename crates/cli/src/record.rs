@@ -16,15 +16,6 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 
-/// The treatment of trees that have been over for long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Archived {
-    /// Archived trees are counted.
-    Hidden,
-    /// Archived trees are listed like all others.
-    Shown,
-}
-
 /// A record that is there. Cheap enough to clone.
 #[derive(Clone)]
 pub(crate) struct Record {
@@ -33,13 +24,6 @@ pub(crate) struct Record {
     folder: DataFolder,
     /// The last tree that was proven.
     proven: Cell<Option<RootId>>,
-}
-
-impl Archived {
-    /// As `--all` says.
-    pub(crate) const fn of(all: bool) -> Self {
-        if all { Self::Shown } else { Self::Hidden }
-    }
 }
 
 impl Record {
@@ -125,18 +109,18 @@ impl Record {
         Ok(())
     }
 
-    /// Reads all trees, and names those that cannot be read whole; what can be read of them is there all the same. How
-    /// a command that shows them ends.
+    /// Reads all trees, or those that are not archived, and names those that cannot be read whole; what can be read of them is there
+    /// all the same. How a command that shows them ends.
     pub(crate) fn read_all(
         &self,
-        archived: Archived,
+        all: bool,
         into: &mut Tree,
         cx: &Invocation,
     ) -> Result<Exit, Failure> {
         let (mut exit, mut hidden) = (Exit::Done, 0_u64);
         let now = SystemClock.now();
         for summary in self.summaries()? {
-            if archived == Archived::Hidden && self.is_archived(&summary, now) {
+            if !all && self.is_archived(&summary, now) {
                 hidden += 1;
                 continue;
             }

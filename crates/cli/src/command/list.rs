@@ -24,7 +24,7 @@ use crate::failure::Failure;
 use crate::held_run::HeldRun;
 use crate::invocation::Invocation;
 use crate::listing;
-use crate::record::{Archived, Record};
+use crate::record::Record;
 use crate::wording;
 use crate::work::engine::block_on;
 
@@ -96,7 +96,7 @@ pub(crate) fn run(arguments: &ListArguments, cx: &Invocation) -> Result<Exit, Fa
         None => Record::open(cx)?,
     };
     if let (Some(record), None) = (&record, top) {
-        exit = record.read_all(Archived::of(arguments.all), &mut tree, cx)?;
+        exit = record.read_all(arguments.all, &mut tree, cx)?;
     }
     let subtrees = tree.subtrees();
     let now = SystemClock.now();

@@ -13,7 +13,7 @@ use crate::door::{inside, pictured, silences};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::record::{Archived, Record};
+use crate::record::Record;
 use crate::wording;
 use crate::work::engine::block_on;
 
@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &TreeArguments, cx: &Invocation) -> Result<Exit, Fa
     let mut tree = Tree::new();
     let record = Record::open(cx)?;
     let exit = match &record {
-        Some(record) => record.read_all(Archived::of(arguments.all), &mut tree, cx)?,
+        Some(record) => record.read_all(arguments.all, &mut tree, cx)?,
         None => Exit::Done,
     };
     let subtrees = tree.subtrees();

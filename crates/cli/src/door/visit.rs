@@ -41,7 +41,7 @@ pub(crate) async fn visit(cx: &Invocation) -> Result<Client, Failure> {
 /// True if this process may run under a supervisor. Looks at the process alone.
 pub(crate) fn may_be_below(cx: &Invocation) -> bool {
     cx.environment.text(SOCKET_VARIABLE).is_some()
-        || !supervisors(cx).is_empty()
+        || !registry(cx).above(std::process::id()).is_empty()
         || supervisor_above_by_name().is_some()
         || registry(cx).was_left_by_an_agent()
 }
@@ -72,7 +72,8 @@ pub(crate) fn outside_of_commands(command: &str, cx: &Invocation) -> Result<(), 
 /// folder and its user id say; where they cannot be seen, as in a container, the environment may.
 async fn nearest(cx: &Invocation) -> Result<Option<Client>, Failure> {
     let environment = &cx.environment;
-    let registered = supervisors(cx);
+    // The nearest one, with each of its sockets.
+    let registered = registry(cx).above(std::process::id());
     let process = registered.first().map(|supervisor| supervisor.process);
     let Some(process) = process.or_else(supervisor_above_by_name) else {
         if registry(cx).was_left_by_an_agent() {
@@ -282,35 +283,24 @@ pub(crate) async fn silences(
 /// cannot be used 5.
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
-        let exit = match &error {
-            ClientError::Refused(refusal) => match refusal.code.as_str() {
-                "invalid_request" => Exit::BadInput,
-                "plugin_unusable" => Exit::NoRuntime,
-                _ => Exit::Refused,
-            },
-            ClientError::File { .. } => Exit::BadInput,
-            _ => Exit::AgentFailed,
-        };
-        let mut failure = match &error {
+        let failure = match &error {
             ClientError::Refused(refusal) => {
-                let mut failure = Failure::told(exit, &refusal.message);
+                let exit = match refusal.code.as_str() {
+                    "invalid_request" => Exit::BadInput,
+                    "plugin_unusable" => Exit::NoRuntime,
+                    _ => Exit::Refused,
+                };
+                let mut failure = Self::told(exit, &refusal.message);
                 let setting = refusal.governed_by.as_ref().map(JsonText::as_str);
                 let setting = setting.and_then(|it| serde_json::from_str::<GovernedBy>(it).ok());
                 failure.complaints[0].causes.extend(setting.map(|setting| setting.to_string()));
-                failure
+                Self { json: serde_json::to_value(refusal).ok(), ..failure }
             }
-            other => Failure::of(exit, other),
+            ClientError::File { .. } => Self::of(Exit::BadInput, &error),
+            _ => Self::of(Exit::AgentFailed, &error),
         };
-        if let ClientError::Refused(refusal) = &error {
-            failure.json = serde_json::to_value(refusal).ok();
-        }
         failure.maybe_hint(error.hint())
     }
-}
-
-/// The nearest supervisor above, with each of its sockets, by the registry of this user.
-fn supervisors(cx: &Invocation) -> Vec<Supervisor> {
-    registry(cx).above(std::process::id())
 }
 
 /// Returns the registry in which the supervisors of this user are written down.

@@ -245,17 +245,13 @@ impl Record {
             let label = node.label.as_deref().filter(|label| label.contains(text));
             label.filter(|_| node.replaced_by.is_none())
         });
-        let similar: Vec<String> =
+        let mut similar: Vec<String> =
             labels.take(NAMED + 1).map(|label| format!("`{}`", neutral::line(label))).collect();
-        let similar = match similar.len() {
-            0 => String::new(),
-            1..=NAMED => {
-                format!("labels of the newest tree with this in them: {}; ", similar.join(", "))
-            }
-            _ => format!(
-                "labels of the newest tree with this in them: {}, …; ",
-                similar[..NAMED].join(", ")
-            ),
+        let more = if similar.len() > NAMED { ", …" } else { "" };
+        similar.truncate(NAMED);
+        let similar = match similar.join(", ") {
+            none if none.is_empty() => none,
+            names => format!("labels of the newest tree with this in them: {names}{more}; "),
         };
         Ok(failure.hint(format_args!(
             "{similar}`offshoot list --all` shows all runs; a run is named by its id, a unique beginning of it, its session key, \

@@ -96,11 +96,8 @@ fn tell(joined: &Joined, cx: &Invocation) {
 /// The branch is the answer where there is one and its check passes. Where no run has changed anything, nothing is missing.
 fn verdict(joined: &Joined) -> Result<(), MergeError> {
     let failed = |message: String| Err(MergeError::Elsewhere { message });
-    match &joined.check {
-        Some(check) if !check.passes => {
-            return failed(format!("the check `{}` {}", check.command, check.why));
-        }
-        _ => {}
+    if let Some(check) = joined.check.as_ref().filter(|check| !check.passes) {
+        return failed(format!("the check `{}` {}", check.command, check.why));
     }
     let (conflicts, left_out) = (joined.conflicts.len(), joined.left_out.len());
     match joined.branch {

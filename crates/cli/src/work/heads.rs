@@ -71,10 +71,9 @@ impl Heads {
                 hint.iter().for_each(|hint| cx.output.hint(NoteCode::LinkAdvice, hint));
             }
         };
-        let key = match &self.key {
-            Some(Err(failure)) => return warn(failure),
-            Some(Ok(key)) => Some(key),
-            None => None,
+        let key = match self.key.as_ref().map(Result::as_ref).transpose() {
+            Ok(key) => key,
+            Err(failure) => return warn(failure),
         };
         if let Err(failure) = self.try_to_keep(target, key, store, root, cx).await {
             warn(&failure);
@@ -102,7 +101,7 @@ impl Heads {
                 HeadsTarget::Command(words) => {
                     let (folder, processes) = (self.folder.clone(), self.processes.clone());
                     let command = OperatorCommand::new(words, folder, &cx.environment, processes);
-                    command.tell(line).await?;
+                    command.tell(line, None).await?;
                 }
             }
         }

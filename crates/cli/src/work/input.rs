@@ -156,28 +156,24 @@ impl Spool {
     /// Reads standard input to its end.
     pub(crate) fn standard_input(folder: &DataFolder) -> Result<Self, Failure> {
         let folder = folder.spool_folder();
-        let spool = || {
-            let mut file = tempfile::tempfile_in(&folder)?;
+        let made = tempfile::tempfile_in(&folder).and_then(|file| {
             // The file gets a name before it is a value; the lock says that a process is still writing it.
             flock(&file, FlockOperation::LockExclusive)?;
-            io::copy(&mut io::stdin().lock(), &mut file)?;
             Ok(file)
-        };
-        let file = spool().map_err(not_kept)?;
-        let path = format!("/proc/self/fd/{}", file.as_raw_fd()).into();
-        Ok(Self { file: Arc::new(file), path, folder })
+        });
+        Self::read(made, folder)
     }
 
     /// Reads standard input to its end, into a file that nothing keeps.
     pub(crate) fn unkept() -> Result<Self, Failure> {
-        let spool = || {
-            let mut file = tempfile::tempfile()?;
-            io::copy(&mut io::stdin().lock(), &mut file)?;
-            Ok(file)
-        };
-        let file = spool().map_err(not_kept)?;
+        Self::read(tempfile::tempfile(), PathBuf::new())
+    }
+
+    fn read(made: io::Result<File>, folder: PathBuf) -> Result<Self, Failure> {
+        let mut file = made.map_err(not_kept)?;
+        io::copy(&mut io::stdin().lock(), &mut file).map_err(not_kept)?;
         let path = format!("/proc/self/fd/{}", file.as_raw_fd()).into();
-        Ok(Self { file: Arc::new(file), path, folder: PathBuf::new() })
+        Ok(Self { file: Arc::new(file), path, folder })
     }
 
     /// Another descriptor of it.

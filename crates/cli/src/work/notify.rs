@@ -11,7 +11,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use offshoot_config::{Config, Occasion};
+use offshoot_config::{Config, NotifySettings, Occasion};
 use offshoot_display::json::{self, Document, Format};
 use offshoot_display::{number, why};
 use offshoot_host::OperatorCommands;
@@ -32,8 +32,7 @@ use crate::output::Output;
 #[derive(Clone, Debug)]
 pub(crate) struct Notify {
     command: OperatorCommand,
-    on: HashSet<Occasion>,
-    silence: Duration,
+    settings: NotifySettings,
     /// Events from before are those of an earlier life of the tree.
     since: Timestamp,
 }
@@ -64,22 +63,11 @@ impl Notify {
         since: Timestamp,
         cx: &Invocation,
     ) -> Option<Self> {
-        const ALL: [Occasion; 5] = [
-            Occasion::Ended,
-            Occasion::Failed,
-            Occasion::Parked,
-            Occasion::Silent,
-            Occasion::Budget80,
-        ];
-        let notify = config.notify();
-        let words = notify.command.as_ref()?;
+        let settings = config.notify().clone();
+        let words = settings.command.as_ref()?;
         let folder = words.origin.project().unwrap_or(&cx.environment.working_folder).into();
-        Some(Self {
-            command: OperatorCommand::new(&words.value, folder, &cx.environment, processes),
-            on: ALL.into_iter().filter(|occasion| notify.is_told(*occasion)).collect(),
-            silence: notify.silence(),
-            since,
-        })
+        let command = OperatorCommand::new(&words.value, folder, &cx.environment, processes);
+        Some(Self { command, settings, since })
     }
 
     /// Tells of a tree until it is over and its end was told.
@@ -132,14 +120,14 @@ struct Teller {
 impl Teller {
     /// Tells the command of `notify` until the tree is over.
     async fn run(mut self, mut events: offshoot_spawner::EventStream, output: Output) {
-        let looks = self.notify.on.contains(&Occasion::Silent);
+        let looks = self.notify.settings.is_told(Occasion::Silent);
         let command = self.notify.command.clone();
-        let mut next_look = Instant::now() + self.notify.silence;
+        let mut next_look = Instant::now() + self.notify.settings.silence();
         let (mut is_over, mut telling) = (false, None);
         while !is_over || telling.is_some() || !self.lines.is_empty() {
             if telling.is_none() && !self.lines.is_empty() {
                 let lines = std::mem::take(&mut self.lines);
-                telling = Some(Box::pin(command.tell_of(lines, self.commands.clone())));
+                telling = Some(Box::pin(command.tell(lines, Some(self.commands.clone()))));
             }
             tokio::select! {
                 told = async { telling.as_mut().expect("it is asked for").await },
@@ -173,7 +161,7 @@ impl Teller {
 
     /// Returns what an event means to the operator; the first that is wanted.
     fn occasion(&self, event: &Event) -> Option<(Occasion, String)> {
-        let wanted = |occasion| self.notify.on.contains(&occasion).then_some(occasion);
+        let wanted = |occasion| self.notify.settings.is_told(occasion).then_some(occasion);
         let on = match &event.kind {
             EventKind::Ended(ending) => {
                 let failed = !ending.reason.status().is_success()
@@ -196,7 +184,7 @@ impl Teller {
 
     /// Tells of runs that have become silent. Returns when the next one can be.
     async fn look(&mut self) -> Duration {
-        let threshold = self.notify.silence;
+        let threshold = self.notify.settings.silence();
         // Of a tree that is just over nothing is silent.
         let silences = self.agents.silences().await.unwrap_or_default();
         let mut longest = Duration::ZERO;

@@ -45,18 +45,14 @@ impl OperatorCommand {
         Self { words: words.to_vec(), folder, variables, search_path, processes }
     }
 
-    /// Lets it read this text, and ends it where it takes too long.
-    pub(crate) async fn tell(&self, text: String) -> Result<(), Failure> {
-        self.tell_within(text, None, PATIENCE).await
-    }
-
-    /// The same for one that may ask at the door of a tree, as the operator's.
-    pub(crate) async fn tell_of(
+    /// Lets it read this text, and ends it where it takes too long. With `commands` it may ask at the door of their tree, as the
+    /// operator's.
+    pub(crate) async fn tell(
         &self,
         text: String,
-        commands: OperatorCommands,
+        commands: Option<OperatorCommands>,
     ) -> Result<(), Failure> {
-        self.tell_within(text, Some(commands), PATIENCE).await
+        self.tell_within(text, commands, PATIENCE).await
     }
 
     /// Runs a command of `notify` or `audit.heads`, and waits for its end.

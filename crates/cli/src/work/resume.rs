@@ -47,10 +47,7 @@ pub(crate) fn resume(
     let record = Record::open_for(cx, &root.to_string())?;
     let store = Arc::clone(record.store());
     let admitted = store.admitted(root, root.run())?;
-    let admitted = admitted.ok_or_else(|| {
-        Failure::input(FailureCode::NoTreeRecord, format_args!("tree {root} has no record"))
-            .hint("`offshoot list --all` shows what is recorded")
-    })?;
+    let admitted = admitted.ok_or_else(|| no_record(root))?;
     if !record.is_abandoned(root)? {
         return Err(Failure::input(
             FailureCode::TreeHeld,
@@ -150,6 +147,11 @@ fn with_new_limits(limits: &LimitArguments, choice: &ResumeChoice) -> LimitArgum
     limits.budget_usd = budget_usd.map(|it| it.to_string()).or(limits.budget_usd);
     limits.budget_tokens = budget_tokens.map(|it| it.to_string()).or(limits.budget_tokens);
     limits
+}
+
+fn no_record(root: RootId) -> Failure {
+    Failure::input(FailureCode::NoTreeRecord, format_args!("tree {root} has no record"))
+        .hint("`offshoot list --all` shows what is recorded")
 }
 
 /// The line that runs an agent once more with the same limits, in another tree. A long task is left to the user.
@@ -481,10 +483,7 @@ fn finished(
     if dry_run {
         return nothing_would_run(root, failed + cancelled, cx);
     }
-    let mut envelope = single::recorded(engine, root)?.ok_or_else(|| {
-        Failure::input(FailureCode::NoTreeRecord, format_args!("tree {root} has no record"))
-            .hint("`offshoot list --all` shows what is recorded")
-    })?;
+    let mut envelope = single::recorded(engine, root)?.ok_or_else(|| no_record(root))?;
     let is_of_pieces = envelope.error.as_ref().is_some_and(|error| error.code == "pieces_failed");
     if is_of_pieces && unanswered.exit.is_some() && !cx.output.wants_json() {
         // What to type was said, with what it needs.

@@ -85,6 +85,16 @@ impl Task {
         Named { id: self.id.as_deref(), needs: &self.needs }
     }
 
+    /// Returns the values that it may read: those of all tasks, but for names of its own and of answers that it needs, and then its own.
+    pub(crate) fn context(&self, plan: &Plan) -> Vec<ContextEntry> {
+        let answers: Vec<String> = self.needs.iter().map(|id| Need::variable(id)).collect();
+        let is_shared = |entry: &&ContextEntry| {
+            let own = self.context.iter().map(|own| &*own.name);
+            own.chain(answers.iter().map(String::as_str)).all(|own| own != &*entry.name)
+        };
+        plan.context.iter().filter(is_shared).chain(&self.context).cloned().collect()
+    }
+
     /// The settings of its run, where they are not those of all.
     fn run_spec(&self, all: &RunSpec) -> Option<Arc<RunSpec>> {
         if self.runtime.is_none() && self.cwd.is_none() {
@@ -153,18 +163,6 @@ fn first_words(text: &str) -> String {
         label.extend(word.chars().take(room));
     }
     if label.is_empty() { "task".to_owned() } else { label }
-}
-
-impl Task {
-    /// Returns the values that it may read: those of all tasks, but for names of its own and of answers that it needs, and then its own.
-    pub(crate) fn context(&self, plan: &Plan) -> Vec<ContextEntry> {
-        let answers: Vec<String> = self.needs.iter().map(|id| Need::variable(id)).collect();
-        let is_shared = |entry: &&ContextEntry| {
-            let own = self.context.iter().map(|own| &*own.name);
-            own.chain(answers.iter().map(String::as_str)).all(|own| own != &*entry.name)
-        };
-        plan.context.iter().filter(is_shared).chain(&self.context).cloned().collect()
-    }
 }
 
 /// The pieces of a planned fanout. `all` are the settings of those that have none of their own.
