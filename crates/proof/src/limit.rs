@@ -1,12 +1,10 @@
 //! The limits, with what happens at each and how it is proved.
 
-use futures_util::future::BoxFuture;
 use offshoot_audit::Rule;
 use offshoot_model::RefusalCode;
 
-use crate::error::ProofError;
-use crate::probe::Probe;
-use crate::probes::{faults, money, numbers, slots, times};
+use self::AtLimit::{Ended, Manner, Refused, Waits};
+use crate::probes::{Tried, faults, money, numbers, slots, times};
 use crate::trial::Trial;
 
 /// A limit of a tree.
@@ -49,316 +47,218 @@ pub enum Proof {
 /// The way to try one limit.
 #[derive(Clone, Copy, derive_more::Debug)]
 #[debug("Try")]
-pub struct Try(
-    pub(crate) for<'a> fn(&'a Trial, &'static str) -> BoxFuture<'a, Result<Probe, ProofError>>,
-);
+pub struct Try(pub(crate) for<'a> fn(&'a Trial, &'static str) -> Tried<'a>);
 
 /// All limits, in the order of the configuration. A test asks for each key of it.
 pub const LIMITS: &[Limit] = &[
-    limit(
-        "allowRecursiveSpawn",
-        AtLimit::Refused(RefusalCode::RecursionDisabled),
-        Some(Rule::Depth),
-        Proof::Probe(Try(numbers::recursion)),
+    tried(
+        limit("allowRecursiveSpawn", Refused(RefusalCode::RecursionDisabled), Some(Rule::Depth)),
+        numbers::recursion,
     ),
-    limit(
-        "maxDepth",
-        AtLimit::Refused(RefusalCode::DepthLimit),
-        Some(Rule::Depth),
-        Proof::Probe(Try(numbers::depth)),
+    tried(limit("maxDepth", Refused(RefusalCode::DepthLimit), Some(Rule::Depth)), numbers::depth),
+    tried(limit("maxConcurrent", Waits, Some(Rule::Concurrency)), slots::in_all),
+    tried(limit("maxConcurrentPerLevel", Waits, Some(Rule::Concurrency)), slots::per_level),
+    tried(
+        limit("maxChildrenPerAgent", Refused(RefusalCode::ChildrenLimit), Some(Rule::Children)),
+        numbers::children,
     ),
-    limit(
-        "maxConcurrent",
-        AtLimit::Waits,
-        Some(Rule::Concurrency),
-        Proof::Probe(Try(slots::in_all)),
+    tried(
+        limit("maxSpawns", Refused(RefusalCode::SpawnLimit), Some(Rule::Spawns)),
+        numbers::spawns,
     ),
-    limit(
-        "maxConcurrentPerLevel",
-        AtLimit::Waits,
-        Some(Rule::Concurrency),
-        Proof::Probe(Try(slots::per_level)),
+    tried(
+        limit("maxSpawnsPerMinute", Refused(RefusalCode::SpawnRate), Some(Rule::SpawnRate)),
+        numbers::rate,
     ),
-    limit(
-        "maxChildrenPerAgent",
-        AtLimit::Refused(RefusalCode::ChildrenLimit),
-        Some(Rule::Children),
-        Proof::Probe(Try(numbers::children)),
+    tried(limit("allowCycles", Refused(RefusalCode::Cycle), Some(Rule::Cycles)), numbers::cycles),
+    tried(
+        limit("maxIdenticalDelegations", Refused(RefusalCode::RepeatLimit), Some(Rule::Cycles)),
+        numbers::repeats,
     ),
-    limit(
-        "maxSpawns",
-        AtLimit::Refused(RefusalCode::SpawnLimit),
-        Some(Rule::Spawns),
-        Proof::Probe(Try(numbers::spawns)),
-    ),
-    limit(
-        "maxSpawnsPerMinute",
-        AtLimit::Refused(RefusalCode::SpawnRate),
-        Some(Rule::SpawnRate),
-        Proof::Probe(Try(numbers::rate)),
-    ),
-    limit(
-        "allowCycles",
-        AtLimit::Refused(RefusalCode::Cycle),
-        Some(Rule::Cycles),
-        Proof::Probe(Try(numbers::cycles)),
-    ),
-    limit(
-        "maxIdenticalDelegations",
-        AtLimit::Refused(RefusalCode::RepeatLimit),
-        Some(Rule::Cycles),
-        Proof::Probe(Try(numbers::repeats)),
-    ),
-    limit(
-        "learnDelegation",
-        AtLimit::Manner("a task of a known type goes to the agent that did most of them well"),
-        None,
-        Proof::Test(
-            "crates/cli/tests/cli/learning.rs::what_was_learned_decides_where_it_is_asked_for",
+    tested(
+        limit(
+            "learnDelegation",
+            Manner("a task of a known type goes to the agent that did most of them well"),
+            None,
         ),
+        "crates/cli/tests/cli/learning.rs::what_was_learned_decides_where_it_is_asked_for",
     ),
-    limit(
-        "runTimeoutSeconds",
-        AtLimit::Ended("timeout"),
-        Some(Rule::Time),
-        Proof::Probe(Try(times::of_a_run)),
+    tried(limit("runTimeoutSeconds", Ended("timeout"), Some(Rule::Time)), times::of_a_run),
+    tried(limit("idleTimeoutSeconds", Ended("idle"), Some(Rule::Time)), times::of_silence),
+    tested(
+        limit("graceSeconds", Ended("cancelled"), None),
+        "crates/cli/tests/cli/endings.rs::a_subtree_of_several_runtimes_ends_within_its_grace",
     ),
-    limit(
-        "idleTimeoutSeconds",
-        AtLimit::Ended("idle"),
-        Some(Rule::Time),
-        Proof::Probe(Try(times::of_silence)),
+    tested(
+        limit("maxOutputBytes", Ended("output_limit"), None),
+        "crates/cli/tests/cli/disk.rs::an_answer_larger_than_the_disk_is_a_failure",
     ),
-    limit(
-        "graceSeconds",
-        AtLimit::Ended("cancelled"),
-        None,
-        Proof::Test(
-            "crates/cli/tests/cli/endings.rs::a_subtree_of_several_runtimes_ends_within_its_grace",
+    tested(
+        limit(
+            "maxMemoryBytes",
+            Manner(
+                "memory beyond it is refused to the program; killed for want of memory it ends: `out_of_memory`",
+            ),
+            Some(Rule::Rights),
         ),
+        "crates/cli/tests/cli/memory.rs::memory_beyond_the_limit_is_refused_to_the_program",
     ),
-    limit(
-        "maxOutputBytes",
-        AtLimit::Ended("output_limit"),
-        None,
-        Proof::Test("crates/cli/tests/cli/disk.rs::an_answer_larger_than_the_disk_is_a_failure"),
+    tested(
+        limit("maxOpenFiles", Ended("open_file_limit"), Some(Rule::Rights)),
+        "crates/cli/tests/cli/memory.rs::open_files_that_are_used_up_have_a_name",
     ),
-    limit(
-        "maxMemoryBytes",
-        AtLimit::Manner(
-            "memory beyond it is refused to the program; killed for want of memory it ends: `out_of_memory`",
+    tested(
+        limit("maxCpuSeconds", Ended("cpu_limit"), Some(Rule::Rights)),
+        "crates/cli/tests/cli/memory.rs::cpu_time_that_is_used_up_has_a_name",
+    ),
+    tested(
+        limit(
+            "announceTimeoutMs",
+            Manner("a result that was not taken comes again"),
+            Some(Rule::Delivery),
         ),
-        Some(Rule::Rights),
-        Proof::Test(
-            "crates/cli/tests/cli/memory.rs::memory_beyond_the_limit_is_refused_to_the_program",
+        "crates/spawner/tests/suite/turns.rs",
+    ),
+    tested(
+        limit(
+            "resultInlineBytes",
+            Manner("a larger result arrives as head, tail and reference"),
+            None,
         ),
+        "crates/spawner/tests/suite/turns.rs",
     ),
-    limit(
-        "maxOpenFiles",
-        AtLimit::Ended("open_file_limit"),
-        Some(Rule::Rights),
-        Proof::Test("crates/cli/tests/cli/memory.rs::open_files_that_are_used_up_have_a_name"),
+    tested(
+        limit("cleanup", Manner("the folder of the run is removed"), None),
+        "crates/spawner/src/machine/tests/cleanup.rs",
     ),
-    limit(
-        "maxCpuSeconds",
-        AtLimit::Ended("cpu_limit"),
-        Some(Rule::Rights),
-        Proof::Test("crates/cli/tests/cli/memory.rs::cpu_time_that_is_used_up_has_a_name"),
-    ),
-    limit(
-        "announceTimeoutMs",
-        AtLimit::Manner("a result that was not taken comes again"),
-        Some(Rule::Delivery),
-        Proof::Test("crates/spawner/tests/suite/turns.rs"),
-    ),
-    limit(
-        "resultInlineBytes",
-        AtLimit::Manner("a larger result arrives as head, tail and reference"),
-        None,
-        Proof::Test("crates/spawner/tests/suite/turns.rs"),
-    ),
-    limit(
-        "cleanup",
-        AtLimit::Manner("the folder of the run is removed"),
-        None,
-        Proof::Test("crates/spawner/src/machine/tests/cleanup.rs"),
-    ),
-    limit(
-        "onParentEnd",
-        AtLimit::Manner("children end with their parent, or are let finish"),
-        Some(Rule::States),
-        Proof::Test(
-            "crates/cli/tests/cli/endings.rs::children_that_are_let_finish_outlive_their_parent",
+    tested(
+        limit(
+            "onParentEnd",
+            Manner("children end with their parent, or are let finish"),
+            Some(Rule::States),
         ),
+        "crates/cli/tests/cli/endings.rs::children_that_are_let_finish_outlive_their_parent",
     ),
-    limit(
-        "onInterrupt",
-        AtLimit::Manner("a run that was interrupted is lost, or begins again"),
-        Some(Rule::States),
-        Proof::Test(
-            "crates/cli/tests/cli/resume.rs::a_program_that_was_interrupted_is_lost_unless_it_may_run_again",
+    tested(
+        limit(
+            "onInterrupt",
+            Manner("a run that was interrupted is lost, or begins again"),
+            Some(Rule::States),
         ),
+        "crates/cli/tests/cli/resume.rs::a_program_that_was_interrupted_is_lost_unless_it_may_run_again",
     ),
-    limit(
-        "onRepeat",
-        AtLimit::Ended("repeated"),
-        None,
-        Proof::Test(
-            "crates/spawner/src/machine/tests/repeats.rs::a_tool_used_ten_times_in_a_row_is_named_once_and_stops_where_it_is_to",
+    tested(
+        limit("onRepeat", Ended("repeated"), None),
+        "crates/spawner/src/machine/tests/repeats.rs::a_tool_used_ten_times_in_a_row_is_named_once_and_stops_where_it_is_to",
+    ),
+    tested(
+        limit(
+            "primeCache",
+            Manner(
+                "of runs with the same long prompt one begins, and the others when it is answered",
+            ),
+            None,
         ),
+        "crates/spawner/src/machine/tests/priming.rs::one_begins_and_the_others_when_it_is_answered",
     ),
-    limit(
-        "primeCache",
-        AtLimit::Manner(
-            "of runs with the same long prompt one begins, and the others when it is answered",
+    tried(limit("budget.tokens", Ended("budget"), Some(Rule::Budget)), money::tokens),
+    tried(limit("budget.usd", Ended("budget"), Some(Rule::Budget)), money::usd),
+    tested(
+        limit("budget.share", Refused(RefusalCode::BudgetExhausted), Some(Rule::Budget)),
+        "crates/spawner/src/machine/tests/budgets.rs::pieces_of_a_pool_start_while_it_lasts",
+    ),
+    tested(
+        limit("budget.keep", Refused(RefusalCode::BudgetExhausted), Some(Rule::Budget)),
+        "crates/spawner/src/machine/tests/budgets.rs::pieces_divide_what_is_left_less_what_is_kept",
+    ),
+    tested(
+        limit("budget.allowUnknownCost", Refused(RefusalCode::CostUnbounded), None),
+        "crates/policy/tests/admission/budgets.rs::an_unknown_cost_can_be_allowed",
+    ),
+    tested(
+        limit(
+            "budget.onCap",
+            Manner("the request is refused, or waits for the operator"),
+            Some(Rule::Budget),
         ),
-        None,
-        Proof::Test(
-            "crates/spawner/src/machine/tests/priming.rs::one_begins_and_the_others_when_it_is_answered",
+        "crates/cli/tests/cli/metered.rs::at_the_cap_a_program_waits_until_it_is_given_more",
+    ),
+    tried(limit("deadlineSeconds", Ended("deadline"), Some(Rule::Time)), times::of_a_tree),
+    tried(
+        limit("breaker.failures", Refused(RefusalCode::BreakerOpen), Some(Rule::Breaker)),
+        faults::breaker,
+    ),
+    tested(
+        limit("breaker.cooldownSeconds", Waits, Some(Rule::Breaker)),
+        "crates/spawner/src/machine/tests/budgets.rs::a_breaker_holds_back_the_queue_and_lets_one_probe",
+    ),
+    tried(
+        limit("retries.count", Manner("the run ends with its fault"), Some(Rule::Retries)),
+        faults::retries,
+    ),
+    tested(
+        limit("retries.on", Manner("other endings are final"), Some(Rule::Retries)),
+        "crates/spawner/src/machine/tests/retries.rs::nothing_else_is_tried_again",
+    ),
+    tested(
+        limit("retries.backoffSeconds", Waits, None),
+        "crates/spawner/src/machine/retry.rs::waits_double_and_are_moved_within_their_share",
+    ),
+    tested(
+        limit("retries.jitter", Waits, None),
+        "crates/spawner/src/machine/retry.rs::waits_double_and_are_moved_within_their_share",
+    ),
+    tested(
+        limit("quota.onWall", Waits, Some(Rule::Quota)),
+        "crates/cli/tests/cli/walls.rs::no_start_after_the_wall",
+    ),
+    tested(
+        limit("quota.keep", Waits, Some(Rule::Quota)),
+        "crates/cli/tests/cli/walls.rs::a_part_of_a_quota_is_kept",
+    ),
+    tested(
+        limit("quota.maxParkSeconds", Ended("park_limit"), Some(Rule::Time)),
+        "crates/spawner/src/machine/tests/walls.rs::a_tree_that_waits_for_too_long_is_stopped",
+    ),
+    tested(
+        limit(
+            "quota.deadlineCountsParked",
+            Manner("deadlines count the wait for a reset, or spare it"),
+            Some(Rule::Time),
         ),
+        "crates/spawner/src/machine/tests/walls.rs::deadlines_count_the_wait_unless_they_spare_it_and_times_of_runs_never_do",
     ),
-    limit(
-        "budget.tokens",
-        AtLimit::Ended("budget"),
-        Some(Rule::Budget),
-        Proof::Probe(Try(money::tokens)),
+    tested(
+        limit("host.memoryKeep", Waits, Some(Rule::Memory)),
+        "crates/cli/tests/cli/memory.rs::memory_waits_and_never_refuses_the_only_run",
     ),
-    limit(
-        "budget.usd",
-        AtLimit::Ended("budget"),
-        Some(Rule::Budget),
-        Proof::Probe(Try(money::usd)),
-    ),
-    limit(
-        "budget.share",
-        AtLimit::Refused(RefusalCode::BudgetExhausted),
-        Some(Rule::Budget),
-        Proof::Test(
-            "crates/spawner/src/machine/tests/budgets.rs::pieces_of_a_pool_start_while_it_lasts",
-        ),
-    ),
-    limit(
-        "budget.keep",
-        AtLimit::Refused(RefusalCode::BudgetExhausted),
-        Some(Rule::Budget),
-        Proof::Test(
-            "crates/spawner/src/machine/tests/budgets.rs::pieces_divide_what_is_left_less_what_is_kept",
-        ),
-    ),
-    limit(
-        "budget.allowUnknownCost",
-        AtLimit::Refused(RefusalCode::CostUnbounded),
-        None,
-        Proof::Test("crates/policy/tests/admission/budgets.rs::an_unknown_cost_can_be_allowed"),
-    ),
-    limit(
-        "budget.onCap",
-        AtLimit::Manner("the request is refused, or waits for the operator"),
-        Some(Rule::Budget),
-        Proof::Test(
-            "crates/cli/tests/cli/metered.rs::at_the_cap_a_program_waits_until_it_is_given_more",
-        ),
-    ),
-    limit(
-        "deadlineSeconds",
-        AtLimit::Ended("deadline"),
-        Some(Rule::Time),
-        Proof::Probe(Try(times::of_a_tree)),
-    ),
-    limit(
-        "breaker.failures",
-        AtLimit::Refused(RefusalCode::BreakerOpen),
-        Some(Rule::Breaker),
-        Proof::Probe(Try(faults::breaker)),
-    ),
-    limit(
-        "breaker.cooldownSeconds",
-        AtLimit::Waits,
-        Some(Rule::Breaker),
-        Proof::Test(
-            "crates/spawner/src/machine/tests/budgets.rs::a_breaker_holds_back_the_queue_and_lets_one_probe",
-        ),
-    ),
-    limit(
-        "retries.count",
-        AtLimit::Manner("the run ends with its fault"),
-        Some(Rule::Retries),
-        Proof::Probe(Try(faults::retries)),
-    ),
-    limit(
-        "retries.on",
-        AtLimit::Manner("other endings are final"),
-        Some(Rule::Retries),
-        Proof::Test("crates/spawner/src/machine/tests/retries.rs::nothing_else_is_tried_again"),
-    ),
-    limit(
-        "retries.backoffSeconds",
-        AtLimit::Waits,
-        None,
-        Proof::Test(
-            "crates/spawner/src/machine/retry.rs::waits_double_and_are_moved_within_their_share",
-        ),
-    ),
-    limit(
-        "retries.jitter",
-        AtLimit::Waits,
-        None,
-        Proof::Test(
-            "crates/spawner/src/machine/retry.rs::waits_double_and_are_moved_within_their_share",
-        ),
-    ),
-    limit(
-        "quota.onWall",
-        AtLimit::Waits,
-        Some(Rule::Quota),
-        Proof::Test("crates/cli/tests/cli/walls.rs::no_start_after_the_wall"),
-    ),
-    limit(
-        "quota.keep",
-        AtLimit::Waits,
-        Some(Rule::Quota),
-        Proof::Test("crates/cli/tests/cli/walls.rs::a_part_of_a_quota_is_kept"),
-    ),
-    limit(
-        "quota.maxParkSeconds",
-        AtLimit::Ended("park_limit"),
-        Some(Rule::Time),
-        Proof::Test(
-            "crates/spawner/src/machine/tests/walls.rs::a_tree_that_waits_for_too_long_is_stopped",
-        ),
-    ),
-    limit(
-        "quota.deadlineCountsParked",
-        AtLimit::Manner("deadlines count the wait for a reset, or spare it"),
-        Some(Rule::Time),
-        Proof::Test(
-            "crates/spawner/src/machine/tests/walls.rs::deadlines_count_the_wait_unless_they_spare_it_and_times_of_runs_never_do",
-        ),
-    ),
-    limit(
-        "host.memoryKeep",
-        AtLimit::Waits,
-        Some(Rule::Memory),
-        Proof::Test("crates/cli/tests/cli/memory.rs::memory_waits_and_never_refuses_the_only_run"),
-    ),
-    limit("host.maxConcurrent", AtLimit::Waits, Some(Rule::Concurrency), Proof::Trees),
-    limit("host.maxConcurrentPerAccount", AtLimit::Waits, Some(Rule::Concurrency), Proof::Trees),
+    limit("host.maxConcurrent", Waits, Some(Rule::Concurrency)),
+    limit("host.maxConcurrentPerAccount", Waits, Some(Rule::Concurrency)),
     limit(
         "host.usdPerDay",
-        AtLimit::Manner("a tree whose budget is more than the day has left is not opened"),
+        Manner("a tree whose budget is more than the day has left is not opened"),
         None,
-        Proof::Trees,
     ),
     limit(
         "host.tokensPerDay",
-        AtLimit::Manner("a tree whose budget is more than the day has left is not opened"),
+        Manner("a tree whose budget is more than the day has left is not opened"),
         None,
-        Proof::Trees,
     ),
 ];
 
-const fn limit(key: &'static str, at: AtLimit, audited: Option<Rule>, proof: Proof) -> Limit {
-    Limit { key, at, audited, proof }
+/// A limit that two trees try, unless more is said of it.
+const fn limit(key: &'static str, at: AtLimit, audited: Option<Rule>) -> Limit {
+    Limit { key, at, audited, proof: Proof::Trees }
+}
+
+/// A limit that this probe tries.
+const fn tried(limit: Limit, probe: for<'a> fn(&'a Trial, &'static str) -> Tried<'a>) -> Limit {
+    Limit { proof: Proof::Probe(Try(probe)), ..limit }
+}
+
+/// A limit that the test of this name proves.
+const fn tested(limit: Limit, test: &'static str) -> Limit {
+    Limit { proof: Proof::Test(test), ..limit }
 }
 
 #[cfg(test)]
