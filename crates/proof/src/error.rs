@@ -6,6 +6,8 @@ use offshoot_config::ConfigErrors;
 use offshoot_spawner::SpawnerError;
 use offshoot_store::StoreError;
 
+use crate::probe::Verdict;
+
 /// A proof that could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ProofError {
@@ -18,6 +20,28 @@ pub enum ProofError {
     /// The record of a probe cannot be read.
     #[error("the record of a probe cannot be read")]
     Record(#[from] StoreError),
+}
+
+/// The reason why a probe has no finding.
+pub(crate) enum NoProbe {
+    /// Its limit is not set, or cannot be tried.
+    Untried(Verdict),
+    Failed(ProofError),
+}
+
+impl From<Verdict> for NoProbe {
+    fn from(verdict: Verdict) -> Self {
+        Self::Untried(verdict)
+    }
+}
+
+impl<E> From<E> for NoProbe
+where
+    ProofError: From<E>,
+{
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
 }
 
 impl From<ConfigErrors> for ProofError {

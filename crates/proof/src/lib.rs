@@ -28,6 +28,7 @@ pub use probe::{Probe, Verdict};
 
 use offshoot_config::Loader;
 
+use crate::error::NoProbe;
 use crate::trial::Trial;
 
 /// Tries every limit that can be tried without a program. The probes run one after the other, in the order of [`LIMITS`]; all together
@@ -41,7 +42,11 @@ pub async fn prove(loader: &Loader) -> Result<Vec<Probe>, ProofError> {
     let mut probes = Vec::new();
     for limit in LIMITS {
         if let Proof::Probe(Try(probe)) = limit.proof {
-            probes.push(probe(&trial, limit.key).await?);
+            probes.push(match probe(&trial, limit.key).await {
+                Ok(probe) => probe,
+                Err(NoProbe::Untried(verdict)) => trial.untried(limit.key, verdict),
+                Err(NoProbe::Failed(error)) => return Err(error),
+            });
         }
     }
     Ok(probes)

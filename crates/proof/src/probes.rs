@@ -11,12 +11,12 @@ use offshoot_model::{CancelledBy, Envelope, Payload, Reason, Refusal, SpawnReque
 use offshoot_runtime::{Finished, Launch, RunContext, WaitFor};
 
 use crate::agent::Body;
-use crate::error::ProofError;
-use crate::probe::Probe;
+use crate::error::{NoProbe, ProofError};
+use crate::probe::{Probe, Verdict};
 use crate::trial::ProbeTree;
 
 /// The future of one probe.
-pub(crate) type Tried<'a> = BoxFuture<'a, Result<Probe, ProofError>>;
+pub(crate) type Tried<'a> = BoxFuture<'a, Result<Probe, NoProbe>>;
 
 /// More than this is not asked for: a larger limit would take longer than a person waits for a proof.
 const MOST: u64 = 10_000;
@@ -35,15 +35,35 @@ fn task(text: impl Into<std::sync::Arc<str>>) -> SpawnRequest {
     SpawnRequest { task: text.into(), ..SpawnRequest::default() }
 }
 
+/// Refuses to ask for as much as a limit of this size needs.
+fn not_too_much(most: u64) -> Result<(), Verdict> {
+    if most > MOST {
+        return Err(Verdict::NotTried { why: format!("more than {MOST} would be asked for") });
+    }
+    Ok(())
+}
+
 /// Asks for one piece and waits for it.
-async fn one_piece(tree: &ProbeTree, text: &str) -> Result<Result<Envelope, Refusal>, ProofError> {
-    let run = match tree.session.spawn(task(text)).await {
+async fn one_piece(
+    tree: &ProbeTree,
+    request: SpawnRequest,
+) -> Result<Result<Envelope, Refusal>, ProofError> {
+    let run = match tree.session.spawn(request).await {
         Ok(run) => run,
         Err(refusal) => return Ok(Err(refusal)),
     };
     let answer = tree.session.wait(WaitFor { runs: vec![run], ..WaitFor::default() }).await?;
     let envelope = answer.ended.into_iter().next();
     Ok(Ok(envelope.expect("the wait was for this run, without a limit of time")))
+}
+
+/// Asks for one piece. Returns the numbers of its answer, and none with the code where it was refused.
+async fn numbers_of_piece(
+    tree: &ProbeTree,
+    text: &str,
+) -> Result<(u64, Option<String>), ProofError> {
+    let ended = one_piece(tree, task(text)).await?;
+    Ok(ended.map_or_else(|no| (0, Some(no.code.to_string())), |it| numbers_of(&it)))
 }
 
 /// The text of an answer: for agents of a probe a number, and a code where they were refused.

@@ -12,7 +12,7 @@ use offshoot_store::{MemoryStore, Store};
 use serde_json::Value;
 
 use crate::agent::{Agent, Body};
-use crate::error::ProofError;
+use crate::error::{NoProbe, ProofError};
 use crate::probe::{Probe, Verdict};
 
 /// The name of the runtime of agents that name none.
@@ -69,21 +69,15 @@ impl Trial {
     /// cannot be tried.
     pub(crate) async fn open(
         &self,
-        limit: &'static str,
         with: &[(&str, Value)],
         body: Body,
-    ) -> Result<Result<ProbeTree, Probe>, ProofError> {
+    ) -> Result<ProbeTree, NoProbe> {
         let mut loader = self.loader.clone();
         for (key, value) in with {
             loader = loader.set(format!("agents.defaults.subagents.{key}"), value.clone());
         }
-        let config = match loader.load() {
-            Ok(config) => config,
-            Err(errors) => {
-                let why = errors.to_string();
-                return Ok(Err(self.untried(limit, Verdict::NotTried { why })));
-            }
-        };
+        let config =
+            loader.load().map_err(|errors| Verdict::NotTried { why: errors.to_string() })?;
         let store = Arc::new(MemoryStore::new());
         let agent = config.default_agent().clone();
         let mut names: BTreeSet<String> = config
@@ -104,7 +98,7 @@ impl Trial {
         let spec = RootSpec { agent, run_spec, ..RootSpec::new("asks for more than it may have") };
         let session = spawner.open(spec).await?;
         let with = with.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        Ok(Ok(ProbeTree { session, store, with }))
+        Ok(ProbeTree { session, store, with })
     }
 
     /// A probe that opened no tree.
@@ -120,7 +114,7 @@ impl Trial {
         limit: &'static str,
         tree: ProbeTree,
         finding: Finding,
-    ) -> Result<Probe, ProofError> {
+    ) -> Result<Probe, NoProbe> {
         let ProbeTree { session, store, with } = tree;
         session.cascade();
         session.close(Ending::of(Reason::Completed { exit_code: None })).await?;

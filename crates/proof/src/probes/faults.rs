@@ -8,7 +8,7 @@ use offshoot_model::Reason;
 use offshoot_runtime::{Finished, Launch, RunContext};
 use serde_json::json;
 
-use super::{MOST, Tried, agent, code_of, one_piece};
+use super::{Tried, agent, code_of, not_too_much, one_piece, task};
 use crate::probe::Verdict;
 use crate::trial::{Finding, Trial};
 
@@ -17,20 +17,14 @@ pub(crate) fn breaker<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
     async move {
         let most = u64::from(trial.settings().breaker.failures());
         if most == 0 {
-            return Ok(trial.untried(limit, Verdict::NotSet));
+            return Err(Verdict::NotSet.into());
         }
-        if most > MOST {
-            let why = format!("more than {MOST} would be asked for");
-            return Ok(trial.untried(limit, Verdict::NotTried { why }));
-        }
+        not_too_much(most)?;
         let (body, started) = broken(false);
-        let tree = match trial.open(limit, &[("retries.count", json!(0))], body).await? {
-            Ok(tree) => tree,
-            Err(untried) => return Ok(untried),
-        };
+        let tree = trial.open(&[("retries.count", json!(0))], body).await?;
         let mut code = None;
         for number in 0..=most {
-            if let Err(refusal) = one_piece(&tree, &format!("try {number}")).await? {
+            if let Err(refusal) = one_piece(&tree, task(format!("try {number}"))).await? {
                 code = Some(refusal.code.to_string());
                 break;
             }
@@ -48,11 +42,8 @@ pub(crate) fn retries<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
         let most = u64::from(trial.settings().retries.count().min(1));
         let with = [("retries.count", json!(most)), ("breaker.failures", json!(0))];
         let (body, started) = broken(true);
-        let tree = match trial.open(limit, &with, body).await? {
-            Ok(tree) => tree,
-            Err(untried) => return Ok(untried),
-        };
-        let answer = match one_piece(&tree, "fail").await? {
+        let tree = trial.open(&with, body).await?;
+        let answer = match one_piece(&tree, task("fail")).await? {
             Ok(envelope) => code_of(&envelope),
             Err(refusal) => refusal.code.to_string(),
         };

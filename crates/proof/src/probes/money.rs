@@ -8,8 +8,9 @@ use offshoot_model::{Cost, MicroUsd, TokenCount, Usage};
 use offshoot_runtime::{Finished, Launch, RunContext, WaitFor};
 use serde_json::{Value, json};
 
-use super::{Tried, agent, code_of, one_piece, stopped};
-use crate::probe::Verdict;
+use super::{Tried, agent, code_of, one_piece, stopped, task};
+use crate::error::NoProbe;
+use crate::probe::{Probe, Verdict};
 use crate::trial::{Finding, Trial};
 
 /// The budget of a probe where none is set, in tokens or millionths of a dollar.
@@ -43,7 +44,7 @@ async fn spending(
     (most, value): (u64, Value),
     words: fn(u64) -> String,
     use_up: fn(u64) -> (Usage, Cost),
-) -> Result<crate::Probe, crate::ProofError> {
+) -> Result<Probe, NoProbe> {
     let (part, asked) = (most.div_ceil(PARTS), most * 2);
     let body = agent(move |_launch: Launch, cx: RunContext| async move {
         let (mut used, mut is_stopped) = (0, false);
@@ -60,11 +61,8 @@ async fn spending(
         let end = if is_stopped { stopped() } else { Finished::text("spent") };
         Finished { usage: Some(usage), cost: Some(cost), ..end }
     });
-    let tree = match trial.open(limit, &[(limit, value)], body).await? {
-        Ok(tree) => tree,
-        Err(untried) => return Ok(untried),
-    };
-    let (got, answer) = match one_piece(&tree, "spend").await? {
+    let tree = trial.open(&[(limit, value)], body).await?;
+    let (got, answer) = match one_piece(&tree, task("spend")).await? {
         Ok(envelope) => {
             let used = match limit {
                 "budget.tokens" => envelope.usage.total().charged(),

@@ -9,12 +9,13 @@ use offshoot_runtime::{Finished, Launch, RunContext, WaitFor};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::{MOST, Tried, agent, answer, numbers_of, one_piece, task};
-use crate::probe::Verdict;
+use super::{Tried, agent, answer, not_too_much, numbers_of, numbers_of_piece, task};
+use crate::error::NoProbe;
+use crate::probe::{Probe, Verdict};
 use crate::trial::{Finding, Trial};
 
 /// The setting with which agents below the root may spawn, as the operator's flag has it.
-const RECURSION: (&str, bool) = ("allowRecursiveSpawn", true);
+const RECURSION: (&str, Value) = ("allowRecursiveSpawn", Value::Bool(true));
 
 /// The right of an agent below the root to spawn.
 pub(crate) fn recursion<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
@@ -28,13 +29,8 @@ pub(crate) fn recursion<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> 
                 Err(refusal) => answer(0, Some(&refusal)),
             }
         });
-        let tree = match trial.open(limit, &[], body).await? {
-            Ok(tree) => tree,
-            Err(untried) => return Ok(untried),
-        };
-        let ended = one_piece(&tree, "ask for a child").await?;
-        let (got, code) =
-            ended.map_or_else(|no| (0, Some(no.code.to_string())), |it| numbers_of(&it));
+        let tree = trial.open(&[], body).await?;
+        let (got, code) = numbers_of_piece(&tree, "ask for a child").await?;
         let allowed = trial.settings().allow_recursive_spawn();
         let verdict = match (allowed, got, code.as_deref()) {
             (true, 1, _) | (false, 0, Some("recursion_disabled")) => Verdict::Holds,
@@ -60,7 +56,7 @@ pub(crate) fn depth<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
             }
         });
         let most = u64::from(trial.settings().max_depth());
-        let with = [(RECURSION.0, json!(RECURSION.1))];
+        let with = [RECURSION];
         chain(trial, limit, ("level", most), "depth_limit", ("level 1", body), &with).await
     }
     .boxed()
@@ -79,7 +75,7 @@ pub(crate) fn repeats<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
         let counted = ("delegation", most);
         // As deep as it takes, where that is not too deep for any tree.
         let deep = (most + 1).max(u64::from(trial.settings().max_depth()));
-        let with = [(RECURSION.0, json!(RECURSION.1)), ("maxDepth", json!(deep))];
+        let with = [RECURSION, ("maxDepth", json!(deep))];
         let is_possible = u8::try_from(deep).ok().and_then(MaxDepth::new).is_some();
         let with = if is_possible { &with[..] } else { &with[..1] };
         chain(trial, limit, counted, "repeat_limit", ("the same again", body), with).await
@@ -90,9 +86,7 @@ pub(crate) fn repeats<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
 /// Live children of one session.
 pub(crate) fn children<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
     async move {
-        let Some(most) = trial.settings().max_children_per_agent() else {
-            return Ok(trial.untried(limit, Verdict::NotSet));
-        };
+        let most = trial.settings().max_children_per_agent().ok_or(Verdict::NotSet)?;
         greedy(trial, limit, ("child", u64::from(most)), "children_limit", Pace::AllAlive).await
     }
     .boxed()
@@ -110,9 +104,7 @@ pub(crate) fn spawns<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
 /// Spawns within a minute.
 pub(crate) fn rate<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
     async move {
-        let Some(most) = trial.settings().max_spawns_per_minute() else {
-            return Ok(trial.untried(limit, Verdict::NotSet));
-        };
+        let most = trial.settings().max_spawns_per_minute().ok_or(Verdict::NotSet)?;
         greedy(trial, limit, ("spawn", u64::from(most)), "spawn_rate", Pace::OneByOne).await
     }
     .boxed()
@@ -124,7 +116,7 @@ pub(crate) fn cycles<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
         let config = trial.config()?;
         let main = config.default_agent().clone();
         let other = config.agents().map(|agent| agent.id().clone()).find(|id| *id != main);
-        let mut with = vec![(RECURSION.0, json!(RECURSION.1))];
+        let mut with = vec![RECURSION];
         if trial.settings().max_depth() < 3 {
             with.push(("maxDepth", json!(3)));
         }
@@ -154,13 +146,8 @@ pub(crate) fn cycles<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
                 }
             }
         });
-        let tree = match trial.open(limit, &with, body).await? {
-            Ok(tree) => tree,
-            Err(untried) => return Ok(untried),
-        };
-        let ended = one_piece(&tree, "step 1").await?;
-        let (got, code) =
-            ended.map_or_else(|no| (0, Some(no.code.to_string())), |it| numbers_of(&it));
+        let tree = trial.open(&with, body).await?;
+        let (got, code) = numbers_of_piece(&tree, "step 1").await?;
         let allowed = trial.settings().allow_cycles();
         let verdict = match (allowed, got, code.as_deref()) {
             (true, 3, None) | (false, 2, Some("cycle")) => Verdict::Holds,
@@ -189,11 +176,8 @@ async fn greedy(
     (unit, most): (&str, u64),
     own_code: &str,
     pace: Pace,
-) -> Result<crate::Probe, crate::ProofError> {
-    if most > MOST {
-        let why = format!("more than {MOST} would be asked for");
-        return Ok(trial.untried(limit, Verdict::NotTried { why }));
-    }
+) -> Result<Probe, NoProbe> {
+    not_too_much(most)?;
     let asked = most + 1;
     let (release, _) = watch::channel(false);
     let release = Arc::new(release);
@@ -225,12 +209,8 @@ async fn greedy(
             answer(got, refusal.as_ref())
         }
     });
-    let tree = match trial.open(limit, &[(RECURSION.0, json!(RECURSION.1))], body).await? {
-        Ok(tree) => tree,
-        Err(untried) => return Ok(untried),
-    };
-    let ended = one_piece(&tree, "ask for many").await?;
-    let (got, code) = ended.map_or_else(|no| (0, Some(no.code.to_string())), |it| numbers_of(&it));
+    let tree = trial.open(&[RECURSION], body).await?;
+    let (got, code) = numbers_of_piece(&tree, "ask for many").await?;
     let finding = Finding::counted(unit, most, asked, got, code, own_code);
     trial.close(limit, tree, finding).await
 }
@@ -243,13 +223,9 @@ async fn chain(
     own_code: &str,
     (first, body): (&str, crate::agent::Body),
     with: &[(&str, Value)],
-) -> Result<crate::Probe, crate::ProofError> {
-    let tree = match trial.open(limit, with, body).await? {
-        Ok(tree) => tree,
-        Err(untried) => return Ok(untried),
-    };
-    let ended = one_piece(&tree, first).await?;
-    let (got, code) = ended.map_or_else(|no| (0, Some(no.code.to_string())), |it| numbers_of(&it));
+) -> Result<Probe, NoProbe> {
+    let tree = trial.open(with, body).await?;
+    let (got, code) = numbers_of_piece(&tree, first).await?;
     let finding = Finding::counted(unit, most, most + 1, got, code, own_code);
     trial.close(limit, tree, finding).await
 }

@@ -6,8 +6,9 @@ use futures_util::FutureExt;
 use offshoot_runtime::{Finished, Launch, RunContext};
 use tokio::sync::watch;
 
-use super::{MOST, Tried, agent, task};
-use crate::probe::Verdict;
+use super::{Tried, agent, not_too_much, task};
+use crate::error::NoProbe;
+use crate::probe::{Probe, Verdict};
 use crate::trial::{Finding, Trial};
 
 /// Runs of the whole tree that hold a slot.
@@ -19,24 +20,15 @@ pub(crate) fn in_all<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
 /// Runs of one level that hold a slot.
 pub(crate) fn per_level<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
     async move {
-        match trial.settings().max_concurrent_per_level() {
-            Some(most) => crowd(trial, limit, u64::from(most)).await,
-            None => Ok(trial.untried(limit, Verdict::NotSet)),
-        }
+        let most = trial.settings().max_concurrent_per_level().ok_or(Verdict::NotSet)?;
+        crowd(trial, limit, u64::from(most)).await
     }
     .boxed()
 }
 
 /// Two pieces more than may run, all of which stay until the last was asked for.
-async fn crowd(
-    trial: &Trial,
-    limit: &'static str,
-    most: u64,
-) -> Result<crate::Probe, crate::ProofError> {
-    if most > MOST {
-        let why = format!("more than {MOST} would be asked for");
-        return Ok(trial.untried(limit, Verdict::NotTried { why }));
-    }
+async fn crowd(trial: &Trial, limit: &'static str, most: u64) -> Result<Probe, NoProbe> {
+    not_too_much(most)?;
     let (release, _) = watch::channel(false);
     let release = Arc::new(release);
     let released = Arc::clone(&release);
@@ -48,10 +40,7 @@ async fn crowd(
             Finished::text("done")
         }
     });
-    let tree = match trial.open(limit, &[], body).await? {
-        Ok(tree) => tree,
-        Err(untried) => return Ok(untried),
-    };
+    let tree = trial.open(&[], body).await?;
     let asked = most + 2;
     let mut refused = None;
     for number in 0..asked {

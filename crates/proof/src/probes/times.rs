@@ -2,11 +2,12 @@
 
 use futures_util::FutureExt;
 use offshoot_model::SpawnRequest;
-use offshoot_runtime::{Launch, RunContext, WaitFor};
+use offshoot_runtime::{Launch, RunContext};
 use serde_json::{Value, json};
 
-use super::{Tried, agent, code_of, stopped, task};
-use crate::probe::Verdict;
+use super::{Tried, agent, code_of, one_piece, stopped, task};
+use crate::error::NoProbe;
+use crate::probe::{Probe, Verdict};
 use crate::trial::{Finding, Trial};
 
 /// The time of one run.
@@ -30,20 +31,17 @@ async fn hanging(
     limit: &'static str,
     with: Vec<(&'static str, Value)>,
     own_code: &'static str,
-) -> Result<crate::Probe, crate::ProofError> {
+) -> Result<Probe, NoProbe> {
     let body = agent(|_launch: Launch, cx: RunContext| async move {
         let mut stop = cx.stop.clone();
         stop.heard().await;
         stopped()
     });
-    let tree = match trial.open(limit, &with, body).await? {
-        Ok(tree) => tree,
-        Err(untried) => return Ok(untried),
-    };
+    let tree = trial.open(&with, body).await?;
     // More than it may have, which is cut.
     let request = SpawnRequest { run_timeout_seconds: Some(3600), ..task("hang") };
     let asked = "3600 s".to_owned();
-    let finding = match tree.session.spawn(request).await {
+    let finding = match one_piece(&tree, request).await? {
         Err(refusal) => {
             let by = refusal.code.to_string();
             Finding {
@@ -53,10 +51,7 @@ async fn hanging(
                 verdict: Verdict::Before { by },
             }
         }
-        Ok(run) => {
-            let answer =
-                tree.session.wait(WaitFor { runs: vec![run], ..WaitFor::default() }).await?;
-            let envelope = answer.ended.into_iter().next().expect("the wait was for this run");
+        Ok(envelope) => {
             let (code, millis) = (code_of(&envelope), envelope.execution_time_ms);
             let verdict = match &*code {
                 code if code == own_code && (900..2_500).contains(&millis) => Verdict::Holds,
