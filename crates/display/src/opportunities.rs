@@ -78,7 +78,7 @@ impl TimeUse {
 
     /// Takes in that it is this moment, of a tree that a supervisor holds.
     pub fn at(&mut self, now: Timestamp) {
-        self.bounds.at(now);
+        self.bounds.pass(now);
         self.chains.at(now);
     }
 

@@ -6,52 +6,70 @@
 //! not counted: the record does not say when it began.
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_model::{Admitted, AgentId, Event, EventKind, Rules, RunId, Timestamp};
+use offshoot_model::{
+    Account, Admitted, AgentId, Event, EventKind, Priming, Rules, RunId, ShortPool, Timestamp,
+    TreeHolds,
+};
 use serde::Serialize;
 
 use super::chain::milliseconds;
 
 /// A reason to stand in line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(derive_more::Display)]
 #[serde(tag = "limit", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Bound {
     /// All slots of the tree were taken.
+    #[display("maxConcurrent")]
     MaxConcurrent,
     /// All slots of its level were taken, in the tree or below a parent with values of its own.
+    #[display("maxConcurrentPerLevel")]
     MaxConcurrentPerLevel,
     /// All slots below a parent with values of its own were taken.
+    #[display("maxConcurrent of {agent}")]
     MaxConcurrentBelow {
         /// The agent of that parent.
         agent: AgentId,
     },
     /// The runs whose answers it needs were not over.
+    #[display("what they need")]
     Needs,
     /// The time before another attempt was not over.
+    #[display("another attempt")]
     Retries,
     /// Runs of its agent had failed too often in a row.
+    #[display("the breaker")]
     Breaker,
     /// A quota of its account was used up.
+    #[display("the quota of an account")]
     Quota,
     /// As many runs of its account worked as may after its service had too much to do, or after the reset of a quota.
+    #[display("the pace of an account")]
     Pace,
     /// The service had not begun to answer the run that sent the same prompt first.
+    #[display("primeCache")]
     PrimeCache,
     /// The budget that the pieces of its parent share might not have paid for another one.
+    #[display("the budget that they share")]
     Pool,
     /// Memory of the computer was short.
+    #[display("memory")]
     Memory,
     /// Other trees of the user held all slots of the host.
+    #[display("host.maxConcurrent")]
     Host,
     /// Other runs of its account held all slots of it.
+    #[display("host.maxConcurrentPerAccount")]
     Account,
     /// The operator had paused the tree.
+    #[display("the pause")]
     Pause,
     /// A slot was free: the supervisor was at work, or the record could not be written.
+    #[display("their start, once a slot was free")]
     Other,
 }
 
@@ -102,22 +120,9 @@ pub(super) struct Bounds {
     needed_by: HashMap<usize, Vec<usize>>,
     /// The runs that wait for their next attempt, and the moments at which they stand in line again.
     again: Vec<(usize, Timestamp)>,
-    open_breakers: Vec<AgentId>,
-    /// The runtimes of which a quota is used up.
-    walls: Vec<Arc<str>>,
-    /// The runtimes of which a bounded number of runs works at once.
-    paces: Vec<Arc<str>>,
-    /// The runs for whose first answer others wait, with their agents.
-    primings: Vec<(RunId, AgentId)>,
-    /// The runs whose next piece waits because of the budget that their pieces share.
-    short_pools: BTreeSet<RunId>,
-    /// The runtimes of the accounts of which runs wait for a slot.
-    full_accounts: Vec<Arc<str>>,
+    holds: TreeHolds,
     /// The runtime of the runs of each agent.
     runtimes: HashMap<AgentId, Arc<str>>,
-    paused: bool,
-    memory_short: bool,
-    host_full: bool,
     last: Option<Timestamp>,
     times: BTreeMap<Bound, Duration>,
 }
@@ -167,11 +172,6 @@ enum State {
 }
 
 impl Bounds {
-    /// Takes in that it is this moment: runs have stood in line up to it.
-    pub(super) fn at(&mut self, now: Timestamp) {
-        self.pass(now);
-    }
-
     pub(super) fn apply(&mut self, event: &Event) {
         if let EventKind::Reopened | EventKind::RootReopened(_) = event.kind {
             // There was no supervisor that could have started anything.
@@ -182,6 +182,7 @@ impl Bounds {
             return self.admit(event.run, admitted);
         }
         let Some(&run) = self.index.get(&event.run) else { return };
+        self.holds.apply(event);
         match &event.kind {
             EventKind::Starting | EventKind::Returned => self.put(run, State::Holds),
             EventKind::Waiting => self.put(run, State::Idle),
@@ -202,39 +203,6 @@ impl Bounds {
                     }
                 }
             }
-            EventKind::Paused => self.paused = true,
-            EventKind::Unpaused => self.paused = false,
-            EventKind::MemoryShort(_) => self.memory_short = true,
-            EventKind::MemoryEnough => self.memory_short = false,
-            EventKind::HostFull => self.host_full = true,
-            EventKind::HostFree => self.host_full = false,
-            EventKind::PoolShort { run } => _ = self.short_pools.insert(*run),
-            EventKind::PoolEnough { run } => _ = self.short_pools.remove(run),
-            EventKind::AccountFull { account } => {
-                self.full_accounts.push(Arc::clone(&account.runtime));
-            }
-            EventKind::AccountFree { account } => {
-                self.full_accounts.retain(|runtime| *runtime != account.runtime);
-            }
-            EventKind::BreakerOpened { agent, .. } => self.open_breakers.push(agent.clone()),
-            EventKind::BreakerClosed { agent } => self.open_breakers.retain(|open| open != agent),
-            EventKind::Parked { account, .. } => {
-                self.walls.retain(|runtime| *runtime != account.runtime);
-                self.walls.push(Arc::clone(&account.runtime));
-            }
-            EventKind::Unparked { account } => {
-                self.walls.retain(|runtime| *runtime != account.runtime);
-            }
-            EventKind::Paced { account, most } => {
-                self.paces.retain(|runtime| *runtime != account.runtime);
-                self.paces.extend(most.map(|_| Arc::clone(&account.runtime)));
-            }
-            EventKind::Priming { run, .. } => {
-                let place = self.index.get(run).copied();
-                let agent = place.map(|place| self.runs[place].agent.clone());
-                self.primings.extend(agent.map(|agent| (*run, agent)));
-            }
-            EventKind::Primed { run } => self.primings.retain(|(first, _)| first != run),
             EventKind::Reopened => self.reopen(),
             _ => {}
         }
@@ -249,8 +217,8 @@ impl Bounds {
         queued
     }
 
-    /// Time passes up to this moment.
-    fn pass(&mut self, now: Timestamp) {
+    /// Takes in that it is this moment: runs have stood in line up to it.
+    pub(super) fn pass(&mut self, now: Timestamp) {
         let mut from = self.last.replace(now).unwrap_or(now);
         // A wait before an attempt may be over in between.
         while let Some(place) = (0..self.again.len()).min_by_key(|&place| self.again[place].1)
@@ -277,8 +245,8 @@ impl Bounds {
             let bound = self.bound(place);
             let short = match bound {
                 Bound::Other => {
-                    let of = |pool: &RunId| self.pooled.get(&(*pool, place.clone()));
-                    self.short_pools.iter().filter_map(of).sum()
+                    let of = |pool: &ShortPool| self.pooled.get(&(pool.run, place.clone()));
+                    self.holds.short_pools.iter().filter_map(of).sum()
                 }
                 _ => 0,
             };
@@ -293,7 +261,7 @@ impl Bounds {
     /// The limit that holds a run back that stands here.
     fn bound(&self, place: &Place) -> Bound {
         let &Place { part, depth, ref agent } = place;
-        if self.paused {
+        if self.holds.paused_since.is_some() {
             return Bound::Pause;
         }
         let around = std::iter::successors(Some(part), |&part| self.parts[part].around);
@@ -311,17 +279,20 @@ impl Bounds {
                 return Bound::MaxConcurrentPerLevel;
             }
         }
+        let holds = &self.holds;
         let runtime = self.runtimes.get(agent);
+        let is_its = |account: &Account| Some(&account.runtime) == runtime;
+        let goes_first = |priming: &Priming| {
+            self.index.get(&priming.run).is_some_and(|first| self.runs[*first].agent == *agent)
+        };
         match () {
-            () if runtime.is_some_and(|runtime| self.walls.contains(runtime)) => Bound::Quota,
-            () if self.open_breakers.contains(agent) => Bound::Breaker,
-            () if self.memory_short => Bound::Memory,
-            () if self.host_full => Bound::Host,
-            () if runtime.is_some_and(|runtime| self.paces.contains(runtime)) => Bound::Pace,
-            () if self.primings.iter().any(|(_, first)| first == agent) => Bound::PrimeCache,
-            () if runtime.is_some_and(|runtime| self.full_accounts.contains(runtime)) => {
-                Bound::Account
-            }
+            () if holds.walls.iter().any(|wall| is_its(&wall.account)) => Bound::Quota,
+            () if holds.open_breakers.iter().any(|open| open.agent == *agent) => Bound::Breaker,
+            () if holds.memory_short_since.is_some() => Bound::Memory,
+            () if holds.host_full_since.is_some() => Bound::Host,
+            () if holds.paces.iter().any(|pace| is_its(&pace.account)) => Bound::Pace,
+            () if holds.primings.iter().any(goes_first) => Bound::PrimeCache,
+            () if holds.full_accounts.iter().any(|full| is_its(&full.account)) => Bound::Account,
             () => Bound::Other,
         }
     }
@@ -432,10 +403,7 @@ impl Bounds {
                 self.put(run, State::Idle);
             }
         }
-        self.paused = false;
-        self.open_breakers.clear();
-        self.primings.clear();
-        self.short_pools.clear();
+        self.holds.open_breakers.clear();
     }
 }
 
@@ -453,28 +421,6 @@ fn one_less<K: Ord>(counts: &mut BTreeMap<K, u64>, key: K) {
 fn differ(one: &Rules, other: &Rules) -> bool {
     let slots = |rules: &Rules| (rules.max_concurrent, rules.max_concurrent_per_level);
     slots(one) != slots(other)
-}
-
-impl fmt::Display for Bound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::MaxConcurrent => f.write_str("maxConcurrent"),
-            Self::MaxConcurrentPerLevel => f.write_str("maxConcurrentPerLevel"),
-            Self::MaxConcurrentBelow { agent } => write!(f, "maxConcurrent of {agent}"),
-            Self::Needs => f.write_str("what they need"),
-            Self::Retries => f.write_str("another attempt"),
-            Self::Breaker => f.write_str("the breaker"),
-            Self::Memory => f.write_str("memory"),
-            Self::Host => f.write_str("host.maxConcurrent"),
-            Self::Account => f.write_str("host.maxConcurrentPerAccount"),
-            Self::Quota => f.write_str("the quota of an account"),
-            Self::Pace => f.write_str("the pace of an account"),
-            Self::PrimeCache => f.write_str("primeCache"),
-            Self::Pool => f.write_str("the budget that they share"),
-            Self::Pause => f.write_str("the pause"),
-            Self::Other => f.write_str("their start, once a slot was free"),
-        }
-    }
 }
 
 #[cfg(test)]

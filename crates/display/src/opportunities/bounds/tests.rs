@@ -46,7 +46,7 @@ fn slots_of_the_tree_of_a_level_and_of_a_part_are_told_apart() {
 #[test]
 fn the_time_in_the_line_of_an_account_has_its_name() {
     let (mut timed, root) = Timed::tree(9, None);
-    let account = offshoot_model::Account::of_runtime("exec");
+    let account = Account::of_runtime("exec");
     let run = timed.child(0, root, "a");
     timed.say(0, root, EventKind::AccountFull { account: account.clone() });
     timed.say(8, root, EventKind::AccountFree { account });
