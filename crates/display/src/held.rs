@@ -107,31 +107,45 @@ impl<'a> Hold<'a> {
         match self {
             Self::Paused(_) => "paused",
             Self::Parked(_) | Self::Wall(_) => "parked",
-            Self::Breaker(_)
-            | Self::Memory(_)
-            | Self::Host(_)
-            | Self::Account(_)
-            | Self::Cap(_)
-            | Self::BacksOff(_)
-            | Self::Pace(_)
-            | Self::Pool(_)
-            | Self::Priming(_) => "held",
+            _ => "held",
         }
     }
 
     /// The whole text, with moments.
     pub fn text(self) -> String {
+        let since = number::moment(self.since());
         match self {
-            Self::Paused(since) => paused(since),
+            Self::Paused(_) => format!("paused by the operator since {since}"),
             Self::Parked(it) => parked(it.since, it.until, it.attempt, &it.after.to_string()),
-            Self::Breaker(open) => breaker(open),
-            Self::Wall(it) => wall(it),
-            Self::Pace(it) => pace(it),
-            Self::Priming(it) => priming(it),
-            Self::Pool(it) => pool(it),
-            Self::Memory(since) => memory(since),
-            Self::Host(since) => host(since),
-            Self::Account(full) => account(full),
+            Self::Breaker(open) => format!(
+                "held back by the breaker of the agent `{}` since {since}: {}, one run is tried from {} on",
+                open.agent,
+                number::faults(open.faults),
+                number::moment(open.until)
+            ),
+            Self::Wall(wall) => format!(
+                "parked until {} ({}), since {since}",
+                number::moment(wall.until),
+                neutral::line(&wall.quota())
+            ),
+            Self::Pace(pace) => {
+                format!("held to {}, since {since}", number::pace(&pace.account, Some(pace.most)))
+            }
+            Self::Priming(Priming { run, tokens, .. }) => format!(
+                "held until {run} is answered (primeCache: the same prompt of about {} tokens), since {since}",
+                number::count(*tokens)
+            ),
+            Self::Pool(_) => format!("held until another piece ends (budget.share), since {since}"),
+            Self::Memory(_) => {
+                format!("held until more memory is available (host.memoryKeep), since {since}")
+            }
+            Self::Host(_) => {
+                format!("held until another run ends (host.maxConcurrent), since {since}")
+            }
+            Self::Account(full) => format!(
+                "held until another run of {} ends (host.maxConcurrentPerAccount), since {since}",
+                full.account
+            ),
             Self::Cap(since) => cap(since),
             Self::BacksOff(it) => back_off(it),
         }
@@ -210,32 +224,6 @@ pub fn parked(since: Timestamp, until: Timestamp, attempt: u32, after: &str) -> 
     )
 }
 
-/// Says that a tree is paused.
-fn paused(since: Timestamp) -> String {
-    format!("paused by the operator since {}", number::moment(since))
-}
-
-/// Says that runs wait for memory.
-fn memory(since: Timestamp) -> String {
-    format!(
-        "held until more memory is available (host.memoryKeep), since {}",
-        number::moment(since)
-    )
-}
-
-/// Says that runs wait for a slot of the host.
-fn host(since: Timestamp) -> String {
-    format!("held until another run ends (host.maxConcurrent), since {}", number::moment(since))
-}
-
-/// Says that runs of an account wait for a slot of it.
-fn account(full: &FullAccount) -> String {
-    let (account, since) = (&full.account, number::moment(full.since));
-    format!(
-        "held until another run of {account} ends (host.maxConcurrentPerAccount), since {since}"
-    )
-}
-
 /// Says that a request of a run waits for room in the budget.
 pub fn cap(since: Timestamp) -> String {
     let since = number::moment(since);
@@ -251,48 +239,6 @@ pub fn back_off(it: &BackOff) -> String {
         number::moment(it.since),
         number::moment(it.until),
         neutral::line(&it.why)
-    )
-}
-
-/// Says that runs of an agent are held back.
-fn breaker(open: &OpenBreaker) -> String {
-    format!(
-        "held back by the breaker of the agent `{}` since {}: {}, one run is tried from {} on",
-        open.agent,
-        number::moment(open.since),
-        number::faults(open.faults),
-        number::moment(open.until)
-    )
-}
-
-/// Says that a bounded number of runs of an account works at once.
-fn pace(pace: &Pace) -> String {
-    let since = number::moment(pace.since);
-    format!("held to {}, since {since}", number::pace(&pace.account, Some(pace.most)))
-}
-
-/// Says that runs wait for the first answer of another one.
-fn priming(priming: &Priming) -> String {
-    let Priming { run, tokens, since } = priming;
-    let (tokens, since) = (number::count(*tokens), number::moment(*since));
-    format!(
-        "held until {run} is answered (primeCache: the same prompt of about {tokens} tokens), since {since}"
-    )
-}
-
-/// Says that a piece waits for the end of another, because of the budget that they share.
-fn pool(pool: &ShortPool) -> String {
-    let since = number::moment(pool.since);
-    format!("held until another piece ends (budget.share), since {since}")
-}
-
-/// Says that runs of an account wait for the reset of a quota.
-fn wall(wall: &Wall) -> String {
-    format!(
-        "parked until {} ({}), since {}",
-        number::moment(wall.until),
-        neutral::line(&wall.quota()),
-        number::moment(wall.since)
     )
 }
 
