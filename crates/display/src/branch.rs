@@ -6,7 +6,7 @@ use std::time::Duration;
 use offshoot_model::{Node, RunStatus, Timestamp};
 
 use crate::style::Style;
-use crate::{neutral, number};
+use crate::{neutral, number, status_words};
 
 /// A line with the lines below it. Shown without a newline at its end.
 #[derive(Clone, Debug)]
@@ -101,7 +101,7 @@ pub fn why(node: &Node) -> Option<String> {
 
 /// Returns a reason in words as it stands behind the status, which is not said twice: `cancelled  by its parent`.
 pub fn reason_beside(status: RunStatus, reason: &str) -> String {
-    let status = status.as_ref().replace('_', " ");
+    let status = status_words(status);
     let rest = reason.strip_prefix(&status).map(str::trim_start).filter(|rest| !rest.is_empty());
     neutral::line(rest.unwrap_or(reason)).into_owned()
 }

@@ -80,6 +80,16 @@ enum Row<'a> {
     More { text: String, parent: usize, level: usize },
 }
 
+impl<'a> Row<'a> {
+    /// The run of the row, where it is that of one.
+    fn node(&self) -> Option<&'a Node> {
+        match self {
+            Self::Run { node, .. } => Some(*node),
+            Self::More { .. } => None,
+        }
+    }
+}
+
 impl<'a> Export<'a> {
     /// Returns the runs whose last lines are worth a place, at most so many: an example of each cause, the other failures, what
     /// runs, the top, the rest.

@@ -26,8 +26,7 @@ impl Learned {
 impl fmt::Display for Learned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.types.is_empty() {
-            let trees = if self.trees == 1 { "tree" } else { "trees" };
-            return write!(f, "no task with a type in {} {trees}", number::count(self.trees));
+            return write!(f, "no task with a type in {}", number::many(self.trees, "tree"));
         }
         for (at, summary) in self.types.iter().enumerate() {
             let gap = if at == 0 { "" } else { "\n\n" };

@@ -56,7 +56,7 @@ pub use progress::{Progress, Redrawn, Tally};
 pub use rights::changed;
 pub use show::{AtWork, Show, Story, window_left};
 pub use stats::{Cause, HeldTree, Longest, Parallelism, Percentiles, Spent, Stats, StatsPage};
-pub use style::Style;
+pub use style::{Style, status_words};
 pub use tree::{FAILURES, Shows, TreeText};
 
 /// The target of a progress bar: handed to [`Progress::on_terminal`].

@@ -2,7 +2,7 @@
 
 use offshoot_model::{Need, Node, RunStatus, Tree};
 
-use crate::neutral;
+use crate::{neutral, status_words};
 
 /// As many needs are named.
 const NAMED: usize = 5;
@@ -32,7 +32,7 @@ pub(crate) fn lines(tree: &Tree, needs: &[Need]) -> String {
         match need.run {
             None => format!("{name}  refused"),
             Some(run) => {
-                let status = tree.get(run).map(|node| node.status.as_ref().replace('_', " "));
+                let status = tree.get(run).map(|node| status_words(node.status));
                 format!("{name}  {}  {run}", status.unwrap_or_default())
             }
         }

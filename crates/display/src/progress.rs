@@ -137,21 +137,17 @@ impl Progress {
     /// Takes in one event, of any run, in the order in which they happened. A screen that cannot be written to is
     /// no reason to stop the work: it just shows nothing.
     pub fn apply(&mut self, event: &Event) {
-        let failure = self.tally.apply(event).map(|failure| failure.text(self.style));
+        if let Some(failure) = self.tally.apply(event) {
+            self.note(&failure.text(self.style));
+        }
         let (ended, total) = (self.tally.ended(), self.tally.total());
         match &mut self.screen {
             Screen::Terminal(bar, columns) => {
-                if let Some(failure) = failure {
-                    bar.println(failure);
-                }
                 bar.set_length(total);
                 bar.set_position(ended);
                 bar.set_message(self.tally.within(*columns));
             }
             Screen::Growing { bar, tree, rows, drawn } => {
-                if let Some(failure) = failure {
-                    bar.println(failure);
-                }
                 tree.apply(event);
                 let is_due = drawn.is_none_or(|at| event.at.since(at) >= REDRAW);
                 if is_due || tree.nodes().count() <= SMALL {
@@ -160,9 +156,6 @@ impl Progress {
                 }
             }
             Screen::Lines { out, percent, told, told_over, waits, held: told_held, .. } => {
-                if let Some(failure) = failure {
-                    let _ = writeln!(out, "{failure}");
-                }
                 let mut held: Vec<String> = self.tally.held().map(Hold::text).collect();
                 held.extend(
                     self.tally.back_offs.told().map(|it| format!("a run is {}", back_off(it))),

@@ -169,8 +169,8 @@ impl Story {
         }
     }
 
-    fn request_ended(&mut self, ending: RequestEnding) {
-        *self.requests.entry(ending).or_default() += 1;
+    fn note(&mut self, word: &'static str, kind: &EventKind) {
+        self.notes.push((word, neutral::line(&kind.text()).into_owned()));
     }
 
     /// Takes in one event of the run.
@@ -191,7 +191,9 @@ impl Story {
             EventKind::ToolUsed(used) => {
                 (self.tool_uses, self.tool_use) = (self.tool_uses + 1, Some(used.clone()));
             }
-            EventKind::RequestSettled { ending, .. } => self.request_ended(*ending),
+            EventKind::RequestSettled { ending, .. } => {
+                *self.requests.entry(*ending).or_default() += 1;
+            }
             EventKind::RequestRefused { code, times, .. } => {
                 *self.refused_requests.entry(Arc::clone(code)).or_default() += times.unwrap_or(1);
             }
@@ -213,44 +215,35 @@ impl Story {
             EventKind::RequestReserved { model, .. } => self.asks(model),
             kind @ EventKind::ModelChanged { model } => {
                 self.asks(model);
-                self.notes.push((kind.name(), neutral::line(&kind.text()).into_owned()));
+                self.note(kind.name(), kind);
             }
             kind @ EventKind::FellBack { runtime, model, .. } => {
                 self.fallbacks.push(Arc::clone(runtime));
                 model.iter().for_each(|model| self.asks(model));
-                self.notes.push(("fell back", neutral::line(&kind.text()).into_owned()));
+                self.note("fell back", kind);
             }
             // An answer is merged anew after pieces ran again: the last one stands.
             kind @ EventKind::Merged(_) => {
                 self.notes.retain(|(word, _)| *word != kind.name());
-                self.notes.push((kind.name(), neutral::line(&kind.text()).into_owned()));
+                self.note(kind.name(), kind);
             }
             // The times of the run tell.
             EventKind::Alive => {}
-            kind => self.notes.push((kind.name(), neutral::line(&kind.text()).into_owned())),
+            kind => self.note(kind.name(), kind),
         }
     }
 
     /// The explanation in rows of a word and what there is to say; nothing while the run was not admitted.
     pub fn rows(&self, tree: &Tree, node: &Node, style: Style) -> Vec<(&'static str, String)> {
         let Some(admitted) = self.admitted.as_deref() else { return Vec::new() };
+        let chosen = admitted.chosen_by().map(|words| {
+            format!("; its agent was chosen by the words: {}", neutral::line(&words.join(", ")))
+        });
         let mut rows = vec![
             ("run", node.run.to_string()),
             ("session", node.key.to_string()),
             ("agent", name::of(node)),
-            (
-                "why",
-                match admitted.chosen_by() {
-                    Some(words) => {
-                        let words = neutral::line(&words.join(", ")).into_owned();
-                        format!(
-                            "{}; its agent was chosen by the words: {words}",
-                            origin(tree, node)
-                        )
-                    }
-                    None => origin(tree, node),
-                },
-            ),
+            ("why", origin(tree, node) + &chosen.unwrap_or_default()),
         ];
         let mut row = |word, text: Option<String>| rows.extend(text.map(|text| (word, text)));
         row("in place of", node.instead.map(|before| before.to_string()));
@@ -416,19 +409,15 @@ fn trace(tree: &Tree, node: &Node) -> String {
 
 /// Counts the children of a run by their status, and those whose place another one has taken apart.
 fn children(tree: &Tree, node: &Node) -> String {
-    let mut counts: Vec<(RunStatus, u64)> = Vec::new();
+    let mut counts: BTreeMap<RunStatus, u64> = BTreeMap::new();
     let mut again = 0;
     for child in tree.children(node) {
         if child.replaced_by.is_some() {
             again += 1;
             continue;
         }
-        match counts.iter_mut().find(|(status, _)| *status == child.status) {
-            Some((_, count)) => *count += 1,
-            None => counts.push((child.status, 1)),
-        }
+        *counts.entry(child.status).or_default() += 1;
     }
-    counts.sort_unstable();
     let counts = counts.iter().map(|(status, count)| format!("{} {status}", number::count(*count)));
     let counts = counts.collect::<Vec<_>>().join(", ");
     match again {
@@ -478,16 +467,14 @@ fn afterwards(admitted: &Admitted) -> Option<&'static str> {
 }
 
 fn times(node: &Node) -> String {
-    let mut times = format!("asked {}", number::moment(node.admitted_at));
-    if let Some(at) = node.started_at {
-        times.push_str(&format!(", started {}", number::moment(at)));
-    }
-    if let Some(at) = node.ended_at {
-        times.push_str(&format!(", ended {}", number::moment(at)));
-    }
-    if let Some(at) = node.left_at() {
-        times.push_str(&format!(", last event of its tree {}", number::moment(at)));
-    }
+    let moments = [
+        ("asked", Some(node.admitted_at)),
+        ("started", node.started_at),
+        ("ended", node.ended_at),
+        ("last event of its tree", node.left_at()),
+    ];
+    let moment = |(word, at): (&str, Option<_>)| Some(format!("{word} {}", number::moment(at?)));
+    let mut times = moments.into_iter().filter_map(moment).collect::<Vec<_>>().join(", ");
     let time = match node.left_at() {
         Some(at) => node.age(at),
         None => node.execution_time(),

@@ -14,7 +14,7 @@ use offshoot_model::{
 use self::cause::{CauseSum, EXAMPLES, without_numbers};
 use self::held::OpenTrees;
 use crate::branch::reason_beside;
-use crate::name;
+use crate::{name, status_words};
 
 pub use self::cause::Cause;
 pub use self::held::HeldTree;
@@ -37,14 +37,9 @@ struct Sums {
     run: Vec<Duration>,
     wait: Vec<Duration>,
     back_off: Vec<Duration>,
-    statuses: BTreeMap<RunStatus, u64>,
-    ran_again: u64,
-    cut_off: u64,
-    refusals: BTreeMap<String, u64>,
     causes: BTreeMap<String, CauseSum>,
-    agents: BTreeMap<String, Spent>,
-    models: BTreeMap<String, Spent>,
-    depths: BTreeMap<u32, Spent>,
+    /// The counts so far.
+    page: StatsPage,
 }
 
 /// A run that is not over.
@@ -132,7 +127,7 @@ impl Stats {
             return self.admit(event, admitted);
         }
         if let EventKind::Refused { refusal, times } = &event.kind {
-            let sum = self.sums.refusals.entry(refusal.code.to_string()).or_default();
+            let sum = self.sums.page.refusals.entry(refusal.code.to_string()).or_default();
             *sum = sum.saturating_add(times.unwrap_or(1));
         }
         let Some(run) = self.runs.get_mut(&event.run) else { return };
@@ -162,7 +157,7 @@ impl Stats {
             }
             EventKind::Resumed { after, .. } => {
                 self.sums.back_off.extend(run.backs_off.take().map(|since| at.since(since)));
-                self.sums.cut_off += u64::from(after.is_none() && run.started.is_some());
+                self.sums.page.cut_off += u64::from(after.is_none() && run.started.is_some());
                 run.status = RunStatus::Queued;
                 // A further attempt begins with the model that was asked for.
                 run.model.clone_from(&run.asked_for);
@@ -249,12 +244,8 @@ impl Stats {
         causes.sort_by_key(|cause| std::cmp::Reverse(cause.runs));
         StatsPage {
             trees: self.trees.len() as u64,
-            runs: self.sums.statuses.values().sum(),
-            statuses: self.sums.statuses,
-            ran_again: self.sums.ran_again,
-            cut_off: self.sums.cut_off,
+            runs: self.sums.page.statuses.values().sum(),
             held: self.open.held(),
-            refusals: self.sums.refusals,
             causes,
             longest,
             queue: Percentiles::of(self.sums.queue),
@@ -262,10 +253,7 @@ impl Stats {
             wait: Percentiles::of(self.sums.wait),
             back_off: Percentiles::of(self.sums.back_off),
             parallelism: Parallelism { achieved: by(held), possible: by(slots) },
-            agents: self.sums.agents,
-            models: self.sums.models,
-            depths: self.sums.depths,
-            opportunities: None,
+            ..self.sums.page
         }
     }
 
@@ -347,7 +335,7 @@ impl Stats {
                 false => example.clone(),
             };
             let cause = format!("{code} {which} {}", without_numbers(&says));
-            let example = format!("{}  {example}", ending.status().as_ref().replace('_', " "));
+            let example = format!("{}  {example}", status_words(ending.status()));
             let sum = self.sums.causes.entry(cause.clone()).or_default();
             sum.runs += 1;
             sum.share(&example);
@@ -362,8 +350,8 @@ impl Stats {
 impl Sums {
     /// Counts a failure no more, whose place another run has taken.
     fn take_back(&mut self, status: RunStatus, cause: &str, run: Option<RunId>) {
-        self.ran_again += 1;
-        if let Some(count) = self.statuses.get_mut(&status) {
+        self.page.ran_again += 1;
+        if let Some(count) = self.page.statuses.get_mut(&status) {
             *count -= 1;
         }
         if let Some(of_cause) = self.causes.get_mut(cause) {
@@ -372,12 +360,12 @@ impl Sums {
                 of_cause.examples.retain(|(_, _, example, _)| Some(*example) != run);
             }
         }
-        self.statuses.retain(|_, count| *count > 0);
+        self.page.statuses.retain(|_, count| *count > 0);
         self.causes.retain(|_, cause| cause.runs > 0);
     }
 
     fn spend(&mut self, run: &Counted, used: (Usage, Cost), status: RunStatus) {
-        *self.statuses.entry(status).or_default() += 1;
+        *self.page.statuses.entry(status).or_default() += 1;
         let model = || run.model.clone().unwrap_or_else(|| "configured".to_owned());
         // What the meter has counted is known of each model; a runtime tells the sum of all that it has asked.
         let asked = run.asked.values();
@@ -390,10 +378,10 @@ impl Sums {
             false => BTreeMap::from([(model(), used)]),
         };
         for (model, used) in by_model {
-            self.models.entry(model).or_default().add(used);
+            self.page.models.entry(model).or_default().add(used);
         }
-        self.agents.entry(run.agent.clone()).or_default().add(used);
-        self.depths.entry(run.depth).or_default().add(used);
+        self.page.agents.entry(run.agent.clone()).or_default().add(used);
+        self.page.depths.entry(run.depth).or_default().add(used);
     }
 }
 

@@ -15,6 +15,11 @@ pub enum Style {
     Colour,
 }
 
+/// Returns a status in words, as people read it.
+pub fn status_words(status: RunStatus) -> String {
+    status.as_ref().replace('_', " ")
+}
+
 impl Style {
     pub(crate) fn status(self, status: RunStatus) -> Painted<impl fmt::Display> {
         let style = match status {

@@ -20,7 +20,7 @@ use crate::held::Hold;
 use crate::list::is_at_work;
 use crate::needs::needs;
 use crate::style::Style;
-use crate::{name, number, used};
+use crate::{name, number, status_words, used};
 
 /// A picture of a tree, shown without a newline at its end.
 #[derive(Clone, Debug)]
@@ -268,8 +268,7 @@ impl<'a> TreeText<'a> {
         let mut counts: Vec<String> = counts
             .iter()
             .map(|(status, count)| {
-                let status = status.as_ref().replace('_', " ");
-                format!("{} {more}{status}", number::count(*count))
+                format!("{} {more}{}", number::count(*count), status_words(*status))
             })
             .collect();
         if replaced > 0 {

@@ -1,12 +1,12 @@
 //! The tree as a graph, in the languages of two programs that draw graphs.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 
 use offshoot_model::{RunId, RunStatus};
 
 use super::Row;
-use crate::{name, number};
+use crate::{name, number, status_words};
 
 /// The fill and the line of a status.
 const fn colours(status: RunStatus) -> (&'static str, &'static str) {
@@ -33,7 +33,9 @@ pub(super) fn mermaid(rows: &[Row<'_>]) -> String {
         |from, to| format!("  n{from} --> n{to}\n"),
         |from, to| format!("  n{from} -.-> n{to}\n"),
     );
-    for status in statuses(rows) {
+    let statuses: BTreeSet<RunStatus> =
+        rows.iter().filter_map(|row| Some(row.node()?.status)).collect();
+    for status in statuses {
         let (fill, line) = colours(status);
         let name: &str = status.as_ref();
         out.push_str(&format!("  classDef {name} fill:{fill},stroke:{line},color:#111\n"));
@@ -75,8 +77,7 @@ fn write(
         let (text, parent) = match row {
             Row::Run { node: run, held, silence, parent, .. } => {
                 let time = run.execution_time().map(number::duration).unwrap_or_default();
-                let status = run.status.as_ref().replace('_', " ");
-                let state = format!("{status} {time}");
+                let state = format!("{} {time}", status_words(run.status));
                 let mut lines = vec![short(name::of(run)), state.trim_end().to_owned()];
                 lines.extend(silence.map(|time| format!("silent {}", number::duration(time))));
                 lines.extend(held.iter().cloned());
@@ -89,19 +90,11 @@ fn write(
         out.push_str(&text);
         out.extend(parent.map(|parent| line(parent, at)));
     }
-    let places: HashMap<RunId, usize> = (0..).zip(rows).filter_map(place).collect();
-    for (at, row) in rows.iter().enumerate() {
-        let Row::Run { node, .. } = row else { continue };
+    let nodes = || (0..).zip(rows).filter_map(|(at, row)| Some((at, row.node()?)));
+    let places: HashMap<RunId, usize> = nodes().map(|(at, node)| (node.run, at)).collect();
+    for (at, node) in nodes() {
         let needed = node.needs.iter().filter_map(|need| places.get(&need.run?));
         out.extend(needed.map(|from| need(*from, at)));
-    }
-}
-
-/// Returns a run and the number of its row.
-fn place((at, row): (usize, &Row<'_>)) -> Option<(RunId, usize)> {
-    match row {
-        Row::Run { node, .. } => Some((node.run, at)),
-        Row::More { .. } => None,
     }
 }
 
@@ -113,17 +106,6 @@ fn short(mut name: String) -> String {
         name.push('…');
     }
     name
-}
-
-fn statuses(rows: &[Row<'_>]) -> Vec<RunStatus> {
-    let status = |row: &Row<'_>| match row {
-        Row::Run { node, .. } => Some(node.status),
-        Row::More { .. } => None,
-    };
-    let mut statuses: Vec<RunStatus> = rows.iter().filter_map(status).collect();
-    statuses.sort_unstable();
-    statuses.dedup();
-    statuses
 }
 
 /// Every sign that could mean something to Mermaid, which reads directives and HTML also within quotes, as its number.

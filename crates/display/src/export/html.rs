@@ -9,7 +9,7 @@ use super::{Excerpt, Export, Row, SaidEnd};
 use crate::branch::why;
 use crate::held::held;
 use crate::stats::{Cause, Parallelism, Spent};
-use crate::{name, neutral, number, used};
+use crate::{name, neutral, number, status_words, used};
 
 const CSS: &str = include_str!("page.css");
 
@@ -69,7 +69,7 @@ fn head(export: &Export<'_>, title: &str, out: &mut String) -> fmt::Result {
             "<span class=\"{}\">{} {}</span>",
             state.as_ref(),
             number::count(*count),
-            words(*state)
+            status_words(*state)
         )
     });
     let counted = counted.collect::<Vec<_>>().join(", ");
@@ -102,8 +102,7 @@ fn failures(export: &Export<'_>, rows: &[Row<'_>], out: &mut String) -> fmt::Res
     }
     out.push_str("<h2>Failures</h2>\n<ul>\n");
     for Cause { runs, words, run_id, name, .. } in export.stats.causes.iter().take(LISTED) {
-        let has_row =
-            rows.iter().any(|row| matches!(row, Row::Run { node, .. } if node.run == *run_id));
+        let has_row = rows.iter().filter_map(Row::node).any(|node| node.run == *run_id);
         let name = escape(name);
         let link = if has_row { format!("<a href=\"#{run_id}\">{name}</a>") } else { name };
         let (count, words) = (number::count(*runs), escape(words));
@@ -125,7 +124,7 @@ fn failures(export: &Export<'_>, rows: &[Row<'_>], out: &mut String) -> fmt::Res
 fn tree(export: &Export<'_>, rows: &[Row<'_>], out: &mut String) -> fmt::Result {
     let span = Span::of(export);
     let ids = name::beginnings(export.tree.nodes().map(|node| node.run));
-    let shown = rows.iter().filter(|row| matches!(row, Row::Run { .. })).count() as u64;
+    let shown = rows.iter().filter_map(Row::node).count() as u64;
     let all = export.tree.subtrees().of(export.top).runs;
     out.push_str("<h2>Tree and times</h2>\n");
     let length = number::duration(span.to.since(span.from));
@@ -322,11 +321,7 @@ impl Span {
 }
 
 fn status(status: RunStatus) -> String {
-    format!("<span class=\"{}\">{}</span>", status.as_ref(), words(status))
-}
-
-fn words(status: RunStatus) -> String {
-    status.as_ref().replace('_', " ")
+    format!("<span class=\"{}\">{}</span>", status.as_ref(), status_words(status))
 }
 
 /// Text of others, which stays text: signs of HTML by their names, control characters as their pictures.

@@ -10,10 +10,10 @@ use serde::Serialize;
 use super::cause::Cause;
 use super::held::HeldTree;
 use crate::opportunities::Opportunities;
-use crate::{neutral, number, used};
+use crate::{neutral, number, status_words, used};
 
 /// The numbers, for people and programs. Shown as a page of text, without a newline at its end.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StatsPage {
     /// Trees that were looked at.
@@ -149,16 +149,11 @@ impl fmt::Display for Percentiles {
 impl fmt::Display for StatsPage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let status = |(status, count): (&RunStatus, &u64)| {
-            format!("{} {}", number::count(*count), status.as_ref().replace('_', " "))
+            format!("{} {}", number::count(*count), status_words(*status))
         };
         let statuses: Vec<String> = self.statuses.iter().map(status).collect();
-        let trees = if self.trees == 1 { "tree" } else { "trees" };
-        write!(
-            f,
-            "runs         {} in {} {trees}",
-            number::count(self.runs),
-            number::count(self.trees)
-        )?;
+        let trees = number::many(self.trees, "tree");
+        write!(f, "runs         {} in {trees}", number::count(self.runs))?;
         if !statuses.is_empty() {
             write!(f, ": {}", statuses.join(", "))?;
         }
@@ -237,8 +232,7 @@ fn spent<'a>(
 ) -> fmt::Result {
     for (at, (name, spent)) in rows.enumerate() {
         let word = if at == 0 { word } else { "" };
-        let runs = if spent.runs == 1 { "run" } else { "runs" };
-        write!(f, "\n{word:11}  {name}: {} {runs}", number::count(spent.runs))?;
+        write!(f, "\n{word:11}  {name}: {}", number::many(spent.runs, "run"))?;
         if let Some(used) = used(&spent.usage, &spent.cost) {
             write!(f, "  {used}")?;
         }
