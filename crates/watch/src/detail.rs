@@ -1,7 +1,7 @@
 //! The selected run: its output, itself, its events.
 
 use offshoot_display::{self as display, Story, Style as Painting, changed, neutral, used};
-use offshoot_model::{Event, EventKind, Grant, Node, RunStatus, Stream, Tree, number};
+use offshoot_model::{Event, EventKind, Node, RunStatus, Stream, Tree, number};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use std::sync::Arc;
@@ -188,8 +188,7 @@ fn itself(screen: &Screen, node: &Node, theme: Theme, width: usize) -> Vec<Line<
             _ => None,
         })
     };
-    let grants: Option<(Arc<Grant>, Arc<Grant>)> =
-        node.parent.and_then(|parent| Some((grant(parent)?, grant(node.run)?)));
+    let grants = node.parent.and_then(|parent| grant(parent).zip(grant(node.run)));
     let place =
         rows.iter().position(|(word, _)| *word == "granted").map_or(rows.len(), |at| at + 1);
     if let Some((parent, own)) = grants {

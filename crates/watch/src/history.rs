@@ -7,7 +7,7 @@ use offshoot_model::{Event, EventKind, Payload, RunId, Timestamp};
 /// All events, in the order in which they were told.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
-    events: Vec<Event>,
+    pub(crate) events: Vec<Event>,
     of: HashMap<RunId, Vec<u32>>,
 }
 
@@ -27,11 +27,6 @@ impl History {
     pub(crate) fn of(&self, run: RunId, until: Timestamp) -> impl Iterator<Item = &Event> {
         let events = self.of.get(&run).into_iter().flatten();
         events.map(|at| &self.events[*at as usize]).filter(move |event| event.at <= until)
-    }
-
-    /// All events, in the order in which they were told.
-    pub(crate) fn events(&self) -> impl Iterator<Item = &Event> {
-        self.events.iter()
     }
 
     pub(crate) fn get(&self, at: u32) -> &Event {

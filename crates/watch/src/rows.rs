@@ -69,21 +69,13 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// The runs at the top.
-    pub(crate) fn tops(&self) -> Vec<&'a Node> {
-        match self.top {
-            Some(top) => self.tree.get(top).into_iter().collect(),
-            None => self.tree.roots().collect(),
-        }
-    }
-
     fn of_tree(&self) -> Vec<Row> {
         let subtrees = self.tree.subtrees();
         let matches = (!self.filter.is_empty()).then(|| self.matches());
         let is_shown =
             |node: &&Node| matches.as_ref().is_none_or(|found| found.contains(&node.run));
         let mut rows = Vec::new();
-        let tops = self.tops().into_iter().filter(is_shown);
+        let tops = tops(self.tree, self.top).into_iter().filter(is_shown);
         let mut parts: Vec<(Part<'_>, u16)> = tops.map(|top| (Part::Run(top), 0)).collect();
         parts.reverse();
         while let Some((part, level)) = parts.pop() {
@@ -214,5 +206,13 @@ impl<'a> Wanted<'a> {
             }
         }
         inside
+    }
+}
+
+/// The runs at the top of the screen.
+pub(crate) fn tops(tree: &Tree, top: Option<RunId>) -> Vec<&Node> {
+    match top {
+        Some(top) => tree.get(top).into_iter().collect(),
+        None => tree.roots().collect(),
     }
 }

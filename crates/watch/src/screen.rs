@@ -20,7 +20,7 @@ use crate::rows::{Row, RowId, Wanted};
 use crate::said::{News, Said};
 
 /// The screen. Events, moments and keys go in; [`draw`](crate::draw) shows it, and an [`Intent`] says what is wanted.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Screen {
     pub(crate) history: History,
     live: Tree,
@@ -44,16 +44,16 @@ pub struct Screen {
     pub(crate) offset: usize,
     pub(crate) rows: Vec<Row>,
     pub(crate) counts: Counts,
-    /// True while the lines are not those of what is known by now.
-    is_stale: bool,
+    /// True while the lines are those of what is known by now.
+    is_fresh: bool,
     /// Lines of the table that the last picture had room for.
     pub(crate) page: usize,
     pub(crate) detail: Detail,
     pub(crate) said: Said,
     pub(crate) mode: Mode,
     pub(crate) message: Option<Result<String, String>>,
-    /// True while the record is read.
-    pub(crate) is_reading: bool,
+    /// True once the record was read.
+    pub(crate) is_read: bool,
 }
 
 /// Runs by their status, without those that only hold others.
@@ -69,32 +69,7 @@ pub(crate) struct Counts {
 impl Screen {
     /// A screen that was told nothing yet.
     pub fn new(now: Timestamp) -> Self {
-        Self {
-            history: History::default(),
-            live: Tree::new(),
-            lost: Vec::new(),
-            folders: HashMap::new(),
-            replay: None,
-            top: None,
-            now,
-            silences: HashMap::new(),
-            silences_at: now,
-            order: Order::default(),
-            filter: Filter::default(),
-            folds: HashSet::new(),
-            selected: None,
-            at: 0,
-            offset: 0,
-            rows: Vec::new(),
-            counts: Counts::default(),
-            is_stale: true,
-            page: 1,
-            detail: Detail::default(),
-            said: Said::default(),
-            mode: Mode::default(),
-            message: None,
-            is_reading: true,
-        }
+        Self { now, silences_at: now, ..Self::default() }
     }
 
     /// Shows this run with everything below it, and nothing else.
@@ -112,7 +87,7 @@ impl Screen {
         let is_back = matches!(event.kind, EventKind::Reopened);
         let root = event.root;
         self.history.push(event);
-        self.is_stale = true;
+        self.is_fresh = false;
         if is_back && self.lost.contains(&root) {
             self.find_again(root);
         }
@@ -120,38 +95,38 @@ impl Screen {
 
     /// True until the trees that were there at the beginning are read.
     pub fn reads(&self) -> bool {
-        self.is_reading
+        !self.is_read
     }
 
     /// All that was on record has been told; what comes now happens now.
     pub fn is_read(&mut self) {
-        self.is_reading = false;
+        self.is_read = true;
     }
 
     /// The supervisor of a tree has gone: what has not ended is lost.
     pub fn lose(&mut self, root: RootId) {
         self.live.lose(root);
         self.lost.push(root);
-        self.is_stale = true;
+        self.is_fresh = false;
     }
 
     /// A new supervisor holds a tree that was lost: its runs are what its events say.
     fn find_again(&mut self, root: RootId) {
         self.lost.retain(|lost| *lost != root);
-        self.live = Tree::of(self.history.events());
+        self.live = Tree::of(&self.history.events);
         self.lost.iter().for_each(|root| self.live.lose(*root));
     }
 
     /// Names the data folder of a tree, which is shown beside its root.
     pub fn folder(&mut self, root: RootId, folder: String) {
         self.folders.insert(root, neutral::line(&folder).into_owned());
-        self.is_stale = true;
+        self.is_fresh = false;
     }
 
     /// Takes in the time for which runs have been silent, of all that hold a slot.
     pub fn silences(&mut self, silences: HashMap<RunId, Duration>, now: Timestamp) {
         (self.silences, self.silences_at) = (silences, now);
-        self.is_stale = true;
+        self.is_fresh = false;
     }
 
     /// Takes in what a run said, see [`wants_output`](Self::wants_output).
@@ -171,7 +146,7 @@ impl Screen {
             replay.pass(now.since(self.now), &self.history);
         }
         self.now = now;
-        self.is_stale = true;
+        self.is_fresh = false;
     }
 
     /// True while a replay goes on by itself: the time is wanted more often then.
@@ -198,7 +173,7 @@ impl Screen {
     /// Takes in a key. Returns what is wanted by it, unless the screen does that itself.
     pub fn key(&mut self, key: Key) -> Option<Intent> {
         self.message = None;
-        self.is_stale = true;
+        self.is_fresh = false;
         match key {
             Key::Control('c') => return Some(Intent::Quit),
             Key::Control('z') => return Some(Intent::Suspend),
@@ -299,7 +274,7 @@ impl Screen {
 
     /// Brings the lines up to date. To be called before they are drawn.
     pub(crate) fn refresh(&mut self) {
-        if !std::mem::take(&mut self.is_stale) {
+        if std::mem::replace(&mut self.is_fresh, true) {
             return;
         }
         let none = HashMap::new();

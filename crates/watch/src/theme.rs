@@ -15,22 +15,19 @@ pub enum Theme {
 
 impl Theme {
     pub(crate) fn status(self, status: RunStatus) -> Style {
-        let plain = Style::new();
         match status {
-            RunStatus::Completed => self.in_colour(plain, Color::Green),
-            RunStatus::Failed | RunStatus::TimedOut => {
-                self.in_colour(plain.add_modifier(Modifier::BOLD), Color::Red)
-            }
-            RunStatus::Lost => self.in_colour(plain.add_modifier(Modifier::BOLD), Color::Magenta),
+            RunStatus::Completed => self.in_colour(Color::Green),
+            RunStatus::Failed | RunStatus::TimedOut => self.error(),
+            RunStatus::Lost => self.in_colour(Color::Magenta).add_modifier(Modifier::BOLD),
             RunStatus::Cancelled | RunStatus::ClientGone => self.warning(),
-            RunStatus::Starting | RunStatus::Running => self.in_colour(plain, Color::Cyan),
-            RunStatus::Waiting => self.in_colour(plain, Color::Blue),
+            RunStatus::Starting | RunStatus::Running => self.in_colour(Color::Cyan),
+            RunStatus::Waiting => self.in_colour(Color::Blue),
             RunStatus::Idle | RunStatus::Queued => self.faint(),
         }
     }
 
     pub(crate) fn warning(self) -> Style {
-        self.in_colour(Style::new(), Color::Yellow)
+        self.in_colour(Color::Yellow)
     }
 
     /// Says that something should be looked at.
@@ -39,7 +36,7 @@ impl Theme {
     }
 
     pub(crate) fn error(self) -> Style {
-        self.in_colour(Style::new().add_modifier(Modifier::BOLD), Color::Red)
+        self.in_colour(Color::Red).add_modifier(Modifier::BOLD)
     }
 
     pub(crate) fn faint(self) -> Style {
@@ -54,10 +51,10 @@ impl Theme {
         Style::new().add_modifier(Modifier::REVERSED)
     }
 
-    fn in_colour(self, style: Style, colour: Color) -> Style {
+    fn in_colour(self, colour: Color) -> Style {
         match self {
-            Self::Plain => style,
-            Self::Colour => style.fg(colour),
+            Self::Plain => Style::new(),
+            Self::Colour => Style::new().fg(colour),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The lines above the table: what is shown, how many runs there are of each status, what they have used.
 
-use offshoot_display::{Hold, neutral};
+use offshoot_display::{Hold, neutral, status_words};
 use offshoot_model::{EventKind, Node, RunStatus, number};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -10,6 +10,7 @@ use super::{put, put_right, width};
 use crate::budget;
 use crate::detail::bar;
 use crate::filter::Filter;
+use crate::rows;
 use crate::screen::{Screen, name};
 use crate::theme::Theme;
 
@@ -50,22 +51,19 @@ fn title(screen: &Screen, theme: Theme, area: Rect, buffer: &mut Buffer) {
             beside.push_str(&format!(" with \"{text}\""));
         }
     }
-    if screen.is_reading {
+    if !screen.is_read {
         beside.push_str(", reading the record");
     }
     let end = area.right().saturating_sub(width(&beside) + 2);
     let room = Rect { width: end.saturating_sub(area.x), ..area };
     put_right(buffer, area, 0, area.right(), &beside, theme.faint());
     let mut column = put(buffer, room, 0, area.x, "offshoot watch  ", theme.faint());
-    let tops = tops(screen);
+    let tops = rows::tops(screen.tree(), screen.top);
     match tops.as_slice() {
         [] => drop(put(buffer, room, 0, column, "nothing runs", theme.strong())),
         [top] => {
             column = put(buffer, room, 0, column, &name(top), theme.strong()) + 2;
-            let (status, style) = match screen.state(top) {
-                Some(hold) => (hold.word().to_owned(), theme.warning()),
-                None => (words(top.status), theme.status(top.status)),
-            };
+            let (status, style) = state(screen, theme, top);
             column = put(buffer, room, 0, column, &status, style) + 2;
             let age = top.ended_at.unwrap_or(screen.moment()).since(top.admitted_at);
             put(buffer, room, 0, column, &number::duration(age), Style::new());
@@ -86,25 +84,18 @@ fn title(screen: &Screen, theme: Theme, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-fn tops(screen: &Screen) -> Vec<&Node> {
-    match screen.top {
-        Some(top) => screen.tree().get(top).into_iter().collect(),
-        None => screen.tree().roots().collect(),
-    }
-}
-
 fn counts(screen: &Screen, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let mut column = area.x;
     for status in COUNTED {
         let Some(count) = screen.counts.by_status.get(&status) else { continue };
-        let text = format!("{} {}", number::count(*count), words(status));
+        let text = format!("{} {}", number::count(*count), status_words(status));
         column = put(buffer, area, 1, column, &text, theme.status(status)) + 2;
     }
 }
 
 /// Draws the numbers of the selected tree, and in the room that they leave what holds it back.
 fn spent(screen: &Screen, theme: Theme, area: Rect, buffer: &mut Buffer) {
-    let tops = tops(screen);
+    let tops = rows::tops(screen.tree(), screen.top);
     // Where all are one tree, that one.
     let first = || screen.tree().get(tops.first()?.root.run());
     let Some(root) = screen.root().or_else(first) else { return };
@@ -192,7 +183,10 @@ fn slider(screen: &Screen, theme: Theme, area: Rect, buffer: &mut Buffer) {
     put(buffer, area, 3, column, &after, Style::new());
 }
 
-/// The word for a status.
-pub(super) fn words(status: RunStatus) -> String {
-    status.as_ref().replace('_', " ")
+/// The word for the state of a run, and its style.
+pub(super) fn state(screen: &Screen, theme: Theme, node: &Node) -> (String, Style) {
+    match screen.state(node) {
+        Some(hold) => (hold.word().to_owned(), theme.warning()),
+        None => (status_words(node.status), theme.status(node.status)),
+    }
 }

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use offshoot_display::{Hold, time, used};
+use offshoot_display::{Hold, status_words, time, used};
 use offshoot_model::{Cost, MicroUsd, Node, RunStatus, TokenCount, Usage, number};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::header::words;
+use super::header::state;
 use super::{cut, put, put_right, width};
 use crate::detail::note;
 use crate::order::Order;
@@ -16,7 +16,7 @@ use crate::rows::{Row, RowId};
 use crate::screen::{Screen, name};
 use crate::theme::Theme;
 
-/// A column of the table, with its width.
+/// A column of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
     Status,
@@ -26,9 +26,14 @@ enum Column {
     Cost,
 }
 
-const WITHOUT_USAGE: &[Column] = &[Column::Status, Column::Time, Column::Silent];
-const ALL: &[Column] =
-    &[Column::Status, Column::Time, Column::Silent, Column::Tokens, Column::Cost];
+/// The columns, with their widths and headings. The last two stand there where usage is known.
+const ALL: &[(Column, u16, &str)] = &[
+    (Column::Status, 11, "STATUS"),
+    (Column::Time, 11, "TIME"),
+    (Column::Silent, 11, "SILENT"),
+    (Column::Tokens, 8, "TOKENS"),
+    (Column::Cost, 10, "COST"),
+];
 
 /// A run that was silent for longer is marked.
 const LONG: Duration = Duration::from_secs(60);
@@ -37,25 +42,6 @@ const LONG: Duration = Duration::from_secs(60);
 const LEAST: u16 = 8;
 
 impl Column {
-    const fn width(self) -> u16 {
-        match self {
-            Self::Status => 11,
-            Self::Time | Self::Silent => 11,
-            Self::Tokens => 8,
-            Self::Cost => 10,
-        }
-    }
-
-    const fn heading(self) -> &'static str {
-        match self {
-            Self::Status => "STATUS",
-            Self::Time => "TIME",
-            Self::Silent => "SILENT",
-            Self::Tokens => "TOKENS",
-            Self::Cost => "COST",
-        }
-    }
-
     /// True if the lines are sorted by it.
     const fn is_sorted(self, order: Order) -> bool {
         matches!(
@@ -72,19 +58,19 @@ pub(super) fn draw(screen: &mut Screen, theme: Theme, area: Rect, buffer: &mut B
     // The selected line stays in sight.
     screen.offset = screen.offset.clamp((screen.at + 1).saturating_sub(seen), screen.at);
     screen.offset = screen.offset.min(screen.rows.len().saturating_sub(seen));
-    let columns = if screen.counts.has_usage { ALL } else { WITHOUT_USAGE };
-    let names = area.width - columns.iter().map(|column| column.width()).sum::<u16>();
+    let columns = if screen.counts.has_usage { ALL } else { &ALL[..3] };
+    let names = area.width - columns.iter().map(|(_, width, _)| width).sum::<u16>();
     put(buffer, area, 0, area.x, "RUN", theme.faint());
     let mut end = area.x + names;
-    for column in columns {
-        end += column.width();
+    for (column, width, heading) in columns {
+        end += width;
         let sorted = column.is_sorted(screen.order);
         let (mark, style) = if sorted { ("↓", theme.strong()) } else { ("", theme.faint()) };
-        put_right(buffer, area, 0, end, &format!("{mark}{}", column.heading()), style);
+        put_right(buffer, area, 0, end, &format!("{mark}{heading}"), style);
     }
     if screen.rows.is_empty() {
         let text = match screen.filter.is_empty() {
-            true if screen.is_reading => "",
+            true if !screen.is_read => "",
             true => "nothing has run here yet",
             false => "no run is like that: Esc shows all",
         };
@@ -106,7 +92,7 @@ struct Cells<'a> {
     screen: &'a Screen,
     theme: Theme,
     line: &'a Row,
-    columns: &'a [Column],
+    columns: &'a [(Column, u16, &'a str)],
 }
 
 impl Cells<'_> {
@@ -124,7 +110,7 @@ impl Cells<'_> {
         let node = match self.line.id {
             RowId::Run(run) => self.screen.tree().get(run),
             RowId::Group(_, status) => {
-                let text = format!("{} {}", number::count(self.line.runs), words(status));
+                let text = format!("{} {}", number::count(self.line.runs), status_words(status));
                 put(buffer, room, 0, column, &text, self.theme.status(status));
                 None
             }
@@ -133,8 +119,8 @@ impl Cells<'_> {
             self.named(node, room, column, buffer);
         }
         let mut end = area.x + names;
-        for column in self.columns {
-            end += column.width();
+        for (column, width, _) in self.columns {
+            end += width;
             if let Some((text, style)) = self.cell(*column, node) {
                 put_right(buffer, area, 0, end, &text, style);
             }
@@ -171,13 +157,7 @@ impl Cells<'_> {
         let Row { usage, cost, .. } = self.line;
         let theme = self.theme;
         match column {
-            Column::Status => {
-                let node = node?;
-                Some(match self.screen.state(node) {
-                    Some(hold) => (hold.word().to_owned(), theme.warning()),
-                    None => (words(node.status), theme.status(node.status)),
-                })
-            }
+            Column::Status => Some(state(self.screen, theme, node?)),
             Column::Time => Some((time(node?, self.screen.moment())?, Style::new())),
             Column::Silent => {
                 let silence = self.screen.silence(node?.run)?;

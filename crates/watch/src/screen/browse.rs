@@ -58,7 +58,7 @@ impl Screen {
         if self.selected != before {
             self.detail.follow();
         }
-        self.is_stale = true;
+        self.is_fresh = false;
     }
 
     /// Another order. The first of a table is what it was sorted for; in the tree the selected run has its place.
