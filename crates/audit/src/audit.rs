@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use offshoot_model::{
-    Admitted, DeliveryId, Event, EventClass, EventKind, Origin, RootId, RunId, Timestamp,
+    Admitted, DeliveryId, Event, EventClass, EventKind, Origin, Rules, RunId, Timestamp,
 };
 
 use crate::budget::Books;
 use crate::delivery::{self, Handed};
 use crate::faults::{self, Breakers};
-use crate::findings::{Account, Busy, Deliveries};
+use crate::findings::{Account, Busy};
 use crate::needs;
 use crate::run::{Run, SlotState, is_act, says_all};
 use crate::slots::Holders;
@@ -26,12 +26,10 @@ use crate::{Breach, Findings, Rule};
 /// An audit of one tree. It holds a little for each run and nothing for each event.
 #[derive(Default)]
 pub struct Audit {
-    root: Option<RootId>,
+    /// The findings so far.
+    found: Findings,
     last: u64,
     last_at: Timestamp,
-    events: u64,
-    refusals: u64,
-    clock_set_back: u64,
     runs: HashMap<RunId, Run>,
     children: HashMap<RunId, Vec<RunId>>,
     slots: Holders,
@@ -48,10 +46,8 @@ pub struct Audit {
     overruns: HashMap<RunId, [u128; 2]>,
     /// Runs that have to be asked to stop before anything else is recorded of them, and why.
     doomed: HashMap<RunId, (Rule, &'static str)>,
-    deliveries: Deliveries,
     /// The work of runs while they waited.
     busy: BTreeMap<RunId, Busy>,
-    breaches: Vec<Breach>,
 }
 
 impl Audit {
@@ -72,9 +68,9 @@ impl Audit {
         if event.kind.class() == EventClass::Progress {
             return;
         }
-        self.events += 1;
+        self.found.events += 1;
         self.check_sequence(event);
-        self.clock_set_back += u64::from(event.at < self.last_at);
+        self.found.clock_set_back += u64::from(event.at < self.last_at);
         self.last_at = event.at;
         self.life.tick(event.at, matches!(event.kind, EventKind::Reopened));
         match &event.kind {
@@ -118,38 +114,27 @@ impl Audit {
     /// Checks that no run was left open, and returns what was found.
     pub fn finish(mut self) -> Findings {
         self.check_all_handed_over();
-        let mut endings = BTreeMap::new();
-        let mut unfinished = 0;
-        let mut deepest = 0;
+        let root = self.found.root.map(|root| root.run());
+        let rules = self.root_rules().copied();
+        let Self { mut found, slots, .. } = self;
         for run in self.runs.values() {
-            deepest = deepest.max(run.admitted.depth);
+            found.deepest = found.deepest.max(run.admitted.depth);
             match &run.ended {
-                Some(status) => *endings.entry(*status).or_default() += 1,
-                None => unfinished += 1,
+                Some(status) => *found.endings.entry(*status).or_default() += 1,
+                None => found.unfinished += 1,
             }
         }
-        let root = self.root.map(|root| root.run());
-        let rules = root.and_then(|root| self.runs.get(&root)?.rules.clone());
-        let unsaid = root.is_some() && rules.is_none();
         Findings {
-            root: self.root,
-            events: self.events,
             runs: self.runs.len() as u64,
             spawns: self.spawns.count,
-            refusals: self.refusals,
-            deepest,
-            peak_concurrency: self.slots.tree.peak,
-            peak_per_level: self.slots.tree.peak_per_level,
-            accounts: self.slots.peaks.into_values().collect(),
-            rules: rules.as_deref().copied(),
-            endings,
-            unfinished,
-            deliveries: self.deliveries,
+            peak_concurrency: slots.tree.peak,
+            peak_per_level: slots.tree.peak_per_level,
+            accounts: slots.peaks.into_values().collect(),
+            rules,
             busy_waiting: self.busy.into_values().collect(),
             budgets: root.map(|root| self.books.accounts(root)).unwrap_or_default(),
-            clock_set_back: self.clock_set_back,
-            not_recorded: if unsaid { vec!["limits"] } else { Vec::new() },
-            breaches: self.breaches,
+            not_recorded: if root.is_some() && rules.is_none() { vec!["limits"] } else { vec![] },
+            ..found
         }
     }
 
@@ -170,12 +155,12 @@ impl Audit {
             let message = "its result was never delivered, and no `undelivered` event is on record"
                 .to_owned();
             let rule = Rule::Delivery;
-            self.breaches.push(Breach { seq: self.last, run, rule, message });
+            self.found.breaches.push(Breach { seq: self.last, run, rule, message });
         }
     }
 
     fn check_sequence(&mut self, event: &Event) {
-        let root = *self.root.get_or_insert(event.root);
+        let root = *self.found.root.get_or_insert(event.root);
         if event.root != root {
             self.breach(event, Rule::Sequence, format!("belongs to tree {}", event.root));
         }
@@ -206,7 +191,7 @@ impl Audit {
     /// was set back, the times on record do not say how long anything took.
     fn check_time(&mut self, event: &Event) {
         let run = self.runs.get_mut(&event.run).expect("the run that was looked up is gone");
-        if self.clock_set_back > 0 || !says_all(run.rules.as_deref()) {
+        if self.found.clock_set_back > 0 || !says_all(run.rules.as_deref()) {
             return;
         }
         if let Some(message) = time::overtime(run, event.at) {
@@ -217,11 +202,11 @@ impl Audit {
 
     /// Checks that a run begins within the time of the tree and of the subtree of each run above it.
     fn check_deadline(&self, parent: Option<RunId>) -> Option<(Rule, String)> {
-        if self.clock_set_back > 0 {
+        if self.found.clock_set_back > 0 {
             return None;
         }
-        let of_tree = self.runs.get(&self.root?.run())?.rules.as_ref();
-        let of_tree = of_tree.map(|rules| (Duration::ZERO, rules.deadline_seconds));
+        self.runs.get(&self.found.root?.run())?;
+        let of_tree = self.root_rules().map(|rules| (Duration::ZERO, rules.deadline_seconds));
         let of_tree = match self.deadline {
             Some((since, seconds)) => Some((since, Some(seconds))),
             None => of_tree,
@@ -296,7 +281,8 @@ impl Audit {
         let parent = self.runs[&event.run].parent;
         let parent = parent.and_then(|parent| self.runs.get(&parent)).map(|parent| parent.state);
         let run = self.runs.get_mut(&event.run).expect("the run that was looked up is gone");
-        let handed = delivery::check(&mut self.deliveries, event.run, run, parent, delivery, how);
+        let handed =
+            delivery::check(&mut self.found.deliveries, event.run, run, parent, delivery, how);
         if let Err(message) = handed {
             self.breach(event, Rule::Delivery, message);
         }
@@ -360,14 +346,13 @@ impl Audit {
                 {
                     self.breach(event, rule, message);
                 }
-                let rules = self.root.and_then(|root| self.runs.get(&root.run())?.rules.clone());
+                let rules = self.root_rules();
                 let said =
                     above.iter().filter_map(|run| Some((*run, self.runs[run].rules.as_deref()?)));
                 let of_account = self.runs[&event.run].admitted.runtime.clone();
-                let full = self.slots.check_start(depth, rules.as_deref(), said);
+                let full = self.slots.check_start(depth, rules, said);
                 let full = full.or_else(|| self.slots.check_account(of_account.as_deref()?));
-                self.slots.take(depth, &above);
-                self.slots.take_of_account(event.run, of_account.as_ref());
+                self.slots.take(event.run, of_account.as_ref(), depth, &above);
                 full.map(|message| (Rule::Concurrency, message))
             }
             (EventKind::Starting, _) => misplaced("when it had started"),
@@ -376,8 +361,7 @@ impl Audit {
             (EventKind::Waiting, SlotState::Holding) => {
                 run.state = SlotState::Lent;
                 run.clock.pause(event.at);
-                self.slots.give_back(depth, &above);
-                self.slots.give_back_of_account(event.run);
+                self.slots.give_back(event.run, depth, &above);
                 self.breakers.rests(&run.admitted.agent, event.run);
                 None
             }
@@ -385,9 +369,7 @@ impl Audit {
             (EventKind::Returned, SlotState::Lent) => {
                 run.state = SlotState::Holding;
                 run.clock.go_on(event.at);
-                let of_account = run.admitted.runtime.clone();
-                self.slots.take(depth, &above);
-                self.slots.take_of_account(event.run, of_account.as_ref());
+                self.slots.take(event.run, run.admitted.runtime.as_ref(), depth, &above);
                 None
             }
             (EventKind::Returned, _) => misplaced("without having lent its slot"),
@@ -401,7 +383,7 @@ impl Audit {
                     .or_insert_with(|| Busy::of(event.run))
                     .add(*cpu_ms, *wait_ms);
                 let is_over = time::has_worked(run, *cpu_ms, event.at);
-                let holds = says_all(run.rules.as_deref()) && self.clock_set_back == 0;
+                let holds = says_all(run.rules.as_deref()) && self.found.clock_set_back == 0;
                 if is_over && holds {
                     self.doom_one(event.run, (Rule::Time, "its time was used up in waits"));
                 }
@@ -411,7 +393,7 @@ impl Audit {
             (EventKind::Stopping { .. }, _) if run.stopping.is_some() => misplaced("twice"),
             (EventKind::Stopping { reason }, _) => {
                 run.stopping = Some((**reason).clone());
-                let at = (self.clock_set_back == 0).then_some(event.at);
+                let at = (self.found.clock_set_back == 0).then_some(event.at);
                 let early = says_all(run.rules.as_deref())
                     .then(|| time::too_early(run, reason, at))
                     .flatten();
@@ -480,7 +462,7 @@ impl Audit {
                 _,
             ) => self.slots.of_host(kind),
             (EventKind::Refused { times, .. }, _) => {
-                self.refusals = self.refusals.saturating_add(times.unwrap_or(1));
+                self.found.refusals = self.found.refusals.saturating_add(times.unwrap_or(1));
                 None
             }
             (EventKind::TurnEnded { .. }, SlotState::Holding | SlotState::Lent) => {
@@ -537,8 +519,7 @@ impl Audit {
                 run.attempt = *attempt;
                 self.books.return_to_pool(event.run);
                 run.clock.stop();
-                self.slots.give_back(depth, &above);
-                self.slots.give_back_of_account(event.run);
+                self.slots.give_back(event.run, depth, &above);
                 wrong.map(|message| (Rule::Retries, message))
             }
             (EventKind::Resumed { .. }, _) => misplaced("although nothing interrupted it"),
@@ -584,15 +565,19 @@ impl Audit {
         }
     }
 
+    /// The limits of the root, where it has said them.
+    fn root_rules(&self) -> Option<&Rules> {
+        self.runs.get(&self.found.root?.run())?.rules.as_deref()
+    }
+
     /// Lets no time until a reset count for a deadline, where the rules of the tree say so.
     fn rest_at_walls(&mut self) {
-        let root = self.root.and_then(|root| self.runs.get(&root.run())?.rules.as_ref());
-        if root.is_some_and(|rules| rules.deadline_spares_parked == Some(true)) {
+        if self.root_rules().is_some_and(|rules| rules.deadline_spares_parked == Some(true)) {
             self.life.rest(self.walls.until());
         }
     }
 
     fn breach(&mut self, event: &Event, rule: Rule, message: String) {
-        self.breaches.push(Breach { seq: event.seq, run: event.run, rule, message });
+        self.found.breaches.push(Breach { seq: event.seq, run: event.run, rule, message });
     }
 }

@@ -26,6 +26,7 @@ pub(crate) struct Books {
     belated: Vec<(RunId, String)>,
 }
 
+#[derive(Default)]
 struct Entry {
     parent: Option<RunId>,
     is_over: bool,
@@ -116,15 +117,13 @@ impl Books {
             let tokens = tokens.own;
             above.promises.push(Promise { child: run, micro_usd, free, tokens });
         }
-        let mut sums = amounts.map(|granted| Sum { granted, ..Sum::default() });
-        for (sum, is_pooled) in sums.iter_mut().zip(pooled) {
-            sum.is_pooled = is_pooled;
-        }
-        let (priced_tokens, promises) = (0, Vec::new());
-        let requests = HashMap::new();
-        let (is_over, is_by_default) = (false, default_usd.is_some());
-        let entry =
-            Entry { parent, is_over, is_by_default, sums, requests, priced_tokens, promises };
+        let sum = |at: usize| Sum { granted: amounts[at], is_pooled: pooled[at], ..Sum::default() };
+        let entry = Entry {
+            parent,
+            is_by_default: default_usd.is_some(),
+            sums: [sum(0), sum(1)],
+            ..Entry::default()
+        };
         self.accounts.insert(run, entry);
         self.carry(run);
         broken
@@ -156,20 +155,15 @@ impl Books {
     /// Returns the balance of the dollars that the tree may cost where no budget bounds it; none where no run has a part of them.
     pub(crate) fn by_default(&self) -> Option<Account> {
         let granted = self.default_usd?.as_micros().saturating_add(self.added_by_default);
-        let Carried { within: used, above: overrun, held: reserved } = self.by_default;
-        let taken = used + overrun + reserved;
-        let free = u128::from(granted).saturating_sub(taken);
-        let deficit = taken.saturating_sub(granted.into());
-        Some(Account { unit: Unit::MicroUsd, granted, used, overrun, reserved, free, deficit })
+        let Carried { within, above, held } = self.by_default;
+        Some(Account::new(Unit::MicroUsd, granted, within, above, held))
     }
 
     /// Takes in what the operator has added from outside: to a run, and to every run above it.
     pub(crate) fn raise(&mut self, run: RunId, more: [u64; 2]) {
         let mut at = Some(run);
         while let Some(entry) = at.and_then(|run| self.accounts.get_mut(&run)) {
-            for (sum, more) in entry.sums.iter_mut().zip(more) {
-                sum.granted = sum.granted.map(|granted| granted.saturating_add(more));
-            }
+            entry.sums.iter_mut().zip(more).for_each(|(sum, more)| sum.grant(more));
             at = entry.parent;
             if entry.is_by_default {
                 self.added_by_default = self.added_by_default.saturating_add(more[1]);
@@ -194,9 +188,7 @@ impl Books {
             }
         }
         let entry = self.accounts.get_mut(&run)?;
-        for (sum, more) in entry.sums.iter_mut().zip(more) {
-            sum.granted = sum.granted.map(|granted| granted.saturating_add(more));
-        }
+        entry.sums.iter_mut().zip(more).for_each(|(sum, more)| sum.grant(more));
         self.carry(run);
         wrong
     }
@@ -268,8 +260,7 @@ impl Books {
     pub(crate) fn return_to_pool(&mut self, run: RunId) {
         let Some(entry) = self.accounts.get_mut(&run) else { return };
         for sum in entry.sums.iter_mut().filter(|sum| sum.is_pooled) {
-            let kept = u64::try_from(sum.spent() + sum.below.held).unwrap_or(u64::MAX);
-            sum.granted = sum.granted.map(|granted| granted.min(kept));
+            sum.keep(sum.spent() + sum.below.held);
         }
         self.carry(run);
     }
@@ -321,14 +312,8 @@ impl Books {
     pub(crate) fn accounts(&self, run: RunId) -> Vec<Account> {
         let Some(entry) = self.accounts.get(&run) else { return Vec::new() };
         let bounded = |(unit, sum): (Unit, &Sum)| {
-            let granted = sum.granted?;
-            let used = sum.own + sum.below.within;
-            let Carried { above: overrun, held, .. } = sum.below;
-            let reserved = held + sum.requests;
-            let taken = used + overrun + reserved;
-            let free = u128::from(granted).saturating_sub(taken);
-            let deficit = taken.saturating_sub(granted.into());
-            Some(Account { unit, granted, used, overrun, reserved, free, deficit })
+            let Carried { within, above, held } = sum.below;
+            Some(Account::new(unit, sum.granted?, sum.own + within, above, held + sum.requests))
         };
         UNITS.into_iter().zip(&entry.sums).filter_map(bounded).collect()
     }
@@ -416,23 +401,34 @@ impl Sum {
         self.own + self.below.within + self.below.above
     }
 
+    fn taken(&self) -> u128 {
+        self.spent() + self.below.held + self.requests
+    }
+
     fn free(&self) -> Option<u128> {
-        let taken = self.spent() + self.below.held + self.requests;
-        Some(u128::from(self.granted?).saturating_sub(taken))
+        self.with(0)
     }
 
     /// The amount that is free, and so much that is taken already.
     fn with(&self, taken: u128) -> Option<u128> {
-        let all = u128::from(self.granted?) + taken;
-        Some(all.saturating_sub(self.spent() + self.below.held + self.requests))
+        Some((u128::from(self.granted?) + taken).saturating_sub(self.taken()))
+    }
+
+    /// Adds to what is granted, where that is bounded.
+    fn grant(&mut self, more: u64) {
+        self.granted = self.granted.map(|granted| granted.saturating_add(more));
+    }
+
+    /// Grants no more than this.
+    fn keep(&mut self, most: u128) {
+        let most = u64::try_from(most).unwrap_or(u64::MAX);
+        self.granted = self.granted.map(|granted| granted.min(most));
     }
 
     /// Of a pool, all but what is taken is the parent's again. One unit stays, because a part that is used up would stop the run.
     fn return_unused(&mut self) {
         if self.is_pooled {
-            let kept = self.spent() + self.below.held + self.requests + 1;
-            let kept = u64::try_from(kept).unwrap_or(u64::MAX);
-            self.granted = self.granted.map(|granted| granted.min(kept));
+            self.keep(self.taken() + 1);
         }
     }
 

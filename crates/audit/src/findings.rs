@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::{AccountPeak, Breach};
 
 /// The counts of an audit, and the rules that were broken.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Findings {
     /// The tree; none where there was no event.
@@ -107,6 +107,15 @@ pub struct Account {
     pub free: u128,
     /// Used or promised beyond the grant.
     pub deficit: u128,
+}
+
+impl Account {
+    pub(crate) fn new(unit: Unit, granted: u64, used: u128, overrun: u128, reserved: u128) -> Self {
+        let taken = used + overrun + reserved;
+        let free = u128::from(granted).saturating_sub(taken);
+        let deficit = taken.saturating_sub(granted.into());
+        Self { unit, granted, used, overrun, reserved, free, deficit }
+    }
 }
 
 /// A quantity that a budget counts.

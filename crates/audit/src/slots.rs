@@ -62,24 +62,6 @@ impl Holders {
         })
     }
 
-    /// A run of this runtime holds a slot of its account, if that is bounded.
-    pub(crate) fn take_of_account(&mut self, run: RunId, runtime: Option<&Arc<str>>) {
-        let Some(runtime) = runtime else { return };
-        if let Some(account) = self.of_accounts.get_mut(runtime) {
-            account.held += 1;
-            AccountPeak::note(&mut self.peaks, &account.account, account.held, Some(account.most));
-            self.runtimes.insert(run, Arc::clone(runtime));
-        }
-    }
-
-    /// A run holds no slot of its account any more.
-    pub(crate) fn give_back_of_account(&mut self, run: RunId) {
-        let Some(runtime) = self.runtimes.remove(&run) else { return };
-        if let Some(account) = self.of_accounts.get_mut(&runtime) {
-            account.held -= 1;
-        }
-    }
-
     /// Takes in what bounds all trees of the user; in words what is wrong with it. One run may always run whatever memory is left, so some
     /// must hold a slot.
     pub(crate) fn of_host(&mut self, kind: &EventKind) -> Option<(Rule, String)> {
@@ -113,17 +95,36 @@ impl Holders {
         Some((wrong.0, wrong.1.to_owned()))
     }
 
-    pub(crate) fn take(&mut self, depth: u32, above: &[RunId]) {
+    /// A run of this runtime holds a slot, and one of its account, if that is bounded.
+    pub(crate) fn take(
+        &mut self,
+        run: RunId,
+        runtime: Option<&Arc<str>>,
+        depth: u32,
+        above: &[RunId],
+    ) {
         self.tree.take(depth);
         for run in above {
             self.below.entry(*run).or_default().take(depth);
         }
+        if let Some(runtime) = runtime
+            && let Some(account) = self.of_accounts.get_mut(runtime)
+        {
+            account.held += 1;
+            AccountPeak::note(&mut self.peaks, &account.account, account.held, Some(account.most));
+            self.runtimes.insert(run, Arc::clone(runtime));
+        }
     }
 
-    pub(crate) fn give_back(&mut self, depth: u32, above: &[RunId]) {
+    /// A run holds no slot any more, and none of its account.
+    pub(crate) fn give_back(&mut self, run: RunId, depth: u32, above: &[RunId]) {
         self.tree.give_back(depth);
         for run in above {
             self.below.get_mut(run).expect("it was taken there").give_back(depth);
+        }
+        let runtime = self.runtimes.remove(&run);
+        if let Some(account) = runtime.and_then(|runtime| self.of_accounts.get_mut(&runtime)) {
+            account.held -= 1;
         }
     }
 

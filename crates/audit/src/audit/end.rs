@@ -18,8 +18,7 @@ impl Audit {
         if before == SlotState::Holding {
             let depth = run.admitted.depth;
             let above = self.counted_below(event.run);
-            self.slots.give_back(depth, &above);
-            self.slots.give_back_of_account(event.run);
+            self.slots.give_back(event.run, depth, &above);
         }
         let run = &self.runs[&event.run];
         let has_started = run.has_started;
@@ -86,7 +85,7 @@ impl Audit {
     pub(super) fn check_promises(&mut self, event: &Event) {
         for (run, message) in self.books.belated() {
             let rule = Rule::Budget;
-            self.breaches.push(Breach { seq: event.seq, run, rule, message });
+            self.found.breaches.push(Breach { seq: event.seq, run, rule, message });
         }
     }
 

@@ -9,7 +9,7 @@ use crate::run::SlotState;
 impl Audit {
     /// A new supervisor: whatever held a slot or had lent it runs no more.
     pub(super) fn reopened(&mut self, event: &Event) {
-        if Some(event.run) != self.root.map(|root| root.run()) {
+        if Some(event.run) != self.found.root.map(|root| root.run()) {
             let message = "reopened, and is not the root".to_owned();
             self.breach(event, Rule::States, message);
         }
