@@ -24,7 +24,7 @@ pub enum ProofError {
 
 /// The reason why a probe has no finding.
 pub(crate) enum NoProbe {
-    /// Its limit is not set, or cannot be tried.
+    /// A limit that is not set, or cannot be tried.
     Untried(Verdict),
     Failed(ProofError),
 }

@@ -21,7 +21,8 @@ const PROBE: &str = "probe";
 /// The configuration under which all probes are made.
 pub(crate) struct Trial {
     loader: Loader,
-    settings: SubagentSettings,
+    /// The settings that hold for a tree of the default agent.
+    pub(crate) settings: SubagentSettings,
 }
 
 /// A tree of one probe.
@@ -45,11 +46,6 @@ impl Trial {
         let config = loader.clone().load()?;
         let settings = config.root_settings(config.default_agent());
         Ok(Self { loader: loader.clone(), settings })
-    }
-
-    /// The settings that hold for a tree of the default agent.
-    pub(crate) fn settings(&self) -> &SubagentSettings {
-        &self.settings
     }
 
     /// The agents that are defined.

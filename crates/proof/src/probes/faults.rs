@@ -15,7 +15,7 @@ use crate::trial::{Finding, Trial};
 /// Faults in a row after which an agent is not started.
 pub(crate) fn breaker<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
     async move {
-        let most = u64::from(trial.settings().breaker.failures());
+        let most = u64::from(trial.settings.breaker.failures());
         if most == 0 {
             return Err(Verdict::NotSet.into());
         }
@@ -39,7 +39,7 @@ pub(crate) fn breaker<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
 /// Attempts after the first. One is tried, and not more, because each later one waits twice as long.
 pub(crate) fn retries<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
     async move {
-        let most = u64::from(trial.settings().retries.count().min(1));
+        let most = u64::from(trial.settings.retries.count().min(1));
         let with = [("retries.count", json!(most)), ("breaker.failures", json!(0))];
         let (body, started) = broken(true);
         let tree = trial.open(&with, body).await?;

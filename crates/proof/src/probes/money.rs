@@ -21,7 +21,7 @@ const PARTS: u64 = 10;
 
 /// The budget in tokens.
 pub(crate) fn tokens<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
-    let set = trial.settings().budget.tokens();
+    let set = trial.settings.budget.tokens();
     let most = set.unwrap_or(SMALL).min(SMALL);
     let use_up =
         |amount| (Usage { input: TokenCount::Known(amount), ..Usage::default() }, Cost::NONE);
@@ -30,7 +30,7 @@ pub(crate) fn tokens<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
 
 /// The budget in dollars.
 pub(crate) fn usd<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
-    let set = trial.settings().budget.usd().map(MicroUsd::as_micros);
+    let set = trial.settings.budget.usd().map(MicroUsd::as_micros);
     let most = set.unwrap_or(SMALL).min(SMALL);
     let use_up = |amount| (Usage::default(), Cost::known(MicroUsd::from_micros(amount)));
     let value = json!(MicroUsd::from_micros(most).to_string());

@@ -31,7 +31,7 @@ pub(crate) fn recursion<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> 
         });
         let tree = trial.open(&[], body).await?;
         let (got, code) = numbers_of_piece(&tree, "ask for a child").await?;
-        let allowed = trial.settings().allow_recursive_spawn();
+        let allowed = trial.settings.allow_recursive_spawn();
         let verdict = match (allowed, got, code.as_deref()) {
             (true, 1, _) | (false, 0, Some("recursion_disabled")) => Verdict::Holds,
             // The definition of the agent says more than the setting.
@@ -55,7 +55,7 @@ pub(crate) fn depth<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
                 Err(refusal) => answer(depth, Some(&refusal)),
             }
         });
-        let most = u64::from(trial.settings().max_depth());
+        let most = u64::from(trial.settings.max_depth());
         let with = [RECURSION];
         chain(trial, limit, ("level", most), "depth_limit", ("level 1", body), &with).await
     }
@@ -71,10 +71,10 @@ pub(crate) fn repeats<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
                 Err(refusal) => answer(u64::from(launch.depth), Some(&refusal)),
             }
         });
-        let most = u64::from(trial.settings().max_identical_delegations());
+        let most = u64::from(trial.settings.max_identical_delegations());
         let counted = ("delegation", most);
         // As deep as it takes, where that is not too deep for any tree.
-        let deep = (most + 1).max(u64::from(trial.settings().max_depth()));
+        let deep = (most + 1).max(u64::from(trial.settings.max_depth()));
         let with = [RECURSION, ("maxDepth", json!(deep))];
         let is_possible = u8::try_from(deep).ok().and_then(MaxDepth::new).is_some();
         let with = if is_possible { &with[..] } else { &with[..1] };
@@ -86,7 +86,7 @@ pub(crate) fn repeats<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
 /// Live children of one session.
 pub(crate) fn children<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
     async move {
-        let most = trial.settings().max_children_per_agent().ok_or(Verdict::NotSet)?;
+        let most = trial.settings.max_children_per_agent().ok_or(Verdict::NotSet)?;
         greedy(trial, limit, ("child", u64::from(most)), "children_limit", Pace::AllAlive).await
     }
     .boxed()
@@ -95,7 +95,7 @@ pub(crate) fn children<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
 /// Spawns over the life of the tree.
 pub(crate) fn spawns<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
     async move {
-        let most = u64::from(trial.settings().max_spawns());
+        let most = u64::from(trial.settings.max_spawns());
         greedy(trial, limit, ("spawn", most), "spawn_limit", Pace::OneByOne).await
     }
     .boxed()
@@ -104,7 +104,7 @@ pub(crate) fn spawns<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
 /// Spawns within a minute.
 pub(crate) fn rate<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
     async move {
-        let most = trial.settings().max_spawns_per_minute().ok_or(Verdict::NotSet)?;
+        let most = trial.settings.max_spawns_per_minute().ok_or(Verdict::NotSet)?;
         greedy(trial, limit, ("spawn", u64::from(most)), "spawn_rate", Pace::OneByOne).await
     }
     .boxed()
@@ -117,7 +117,7 @@ pub(crate) fn cycles<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
         let main = config.default_agent().clone();
         let other = config.agents().map(|agent| agent.id().clone()).find(|id| *id != main);
         let mut with = vec![RECURSION];
-        if trial.settings().max_depth() < 3 {
+        if trial.settings.max_depth() < 3 {
             with.push(("maxDepth", json!(3)));
         }
         // Where one agent is defined, the probe brings another one.
@@ -148,7 +148,7 @@ pub(crate) fn cycles<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
         });
         let tree = trial.open(&with, body).await?;
         let (got, code) = numbers_of_piece(&tree, "step 1").await?;
-        let allowed = trial.settings().allow_cycles();
+        let allowed = trial.settings.allow_cycles();
         let verdict = match (allowed, got, code.as_deref()) {
             (true, 3, None) | (false, 2, Some("cycle")) => Verdict::Holds,
             (_, _, Some(code)) if code != "cycle" => Verdict::Before { by: code.to_owned() },

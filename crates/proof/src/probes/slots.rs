@@ -13,14 +13,14 @@ use crate::trial::{Finding, Trial};
 
 /// Runs of the whole tree that hold a slot.
 pub(crate) fn in_all<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
-    let most = u64::from(trial.settings().max_concurrent());
+    let most = u64::from(trial.settings.max_concurrent());
     crowd(trial, limit, most).boxed()
 }
 
 /// Runs of one level that hold a slot.
 pub(crate) fn per_level<'a>(trial: &'a Trial, limit: &'static str) -> Tried<'a> {
     async move {
-        let most = trial.settings().max_concurrent_per_level().ok_or(Verdict::NotSet)?;
+        let most = trial.settings.max_concurrent_per_level().ok_or(Verdict::NotSet)?;
         crowd(trial, limit, u64::from(most)).await
     }
     .boxed()
