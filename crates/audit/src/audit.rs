@@ -270,7 +270,7 @@ impl Audit {
         }
         if let Some(parent) = parent {
             self.children.entry(parent).or_default().push(event.run);
-            let age = self.life.age();
+            let age = self.life.age;
             let above = self.runs.get_mut(&parent).expect("it was looked up");
             above.binds.since.get_or_insert(age);
         }
@@ -336,14 +336,14 @@ impl Audit {
                 let parked = self.walls.start(runtime, (event.run, event.at), works);
                 let needs = needs::check_start(admitted, |run| self.runs.get(&run)?.ended);
                 self.life.begin();
-                for (rule, message) in tired
-                    .map(|message| (Rule::Breaker, message))
-                    .into_iter()
-                    .chain(parked.map(|message| (Rule::Quota, message)))
-                    .chain(capped)
-                    .chain(needs.map(|message| (Rule::Needs, message)))
-                    .chain(late)
-                {
+                let broken = [
+                    tired.map(|message| (Rule::Breaker, message)),
+                    parked.map(|message| (Rule::Quota, message)),
+                    capped,
+                    needs.map(|message| (Rule::Needs, message)),
+                    late,
+                ];
+                for (rule, message) in broken.into_iter().flatten() {
                     self.breach(event, rule, message);
                 }
                 let rules = self.root_rules();
@@ -428,7 +428,6 @@ impl Audit {
                 self.books.return_unused(event.run);
                 None
             }
-            (EventKind::RequestRefused { .. }, _) => None,
             (EventKind::Overrun { tokens, micro_usd }, _) => {
                 let amounts = [*tokens, *micro_usd].map(u128::from);
                 let before = self.overruns.insert(event.run, amounts);
@@ -473,18 +472,6 @@ impl Audit {
             (kind, SlotState::Queued | SlotState::Interrupted) if is_act(kind) => {
                 misplaced("while nothing of it ran")
             }
-            (
-                EventKind::Kept { .. }
-                | EventKind::Reported { .. }
-                | EventKind::ToolUsed(_)
-                | EventKind::Repeats { .. }
-                | EventKind::BacksOff { .. }
-                | EventKind::Answered
-                | EventKind::ModelChanged { .. }
-                | EventKind::ObservationOpened { .. }
-                | EventKind::ObservationClosed { .. },
-                _,
-            ) => None,
             (EventKind::Letter { from, .. }, _) => {
                 run.has_acted = true;
                 self.check_letter(event.run, *from)
@@ -528,7 +515,17 @@ impl Audit {
                 faults::fell_back(run, *number, runtime).map(|message| (Rule::Retries, message))
             }
             (
-                EventKind::BudgetNotice
+                EventKind::Kept { .. }
+                | EventKind::Reported { .. }
+                | EventKind::ToolUsed(_)
+                | EventKind::Repeats { .. }
+                | EventKind::BacksOff { .. }
+                | EventKind::Answered
+                | EventKind::ModelChanged { .. }
+                | EventKind::ObservationOpened { .. }
+                | EventKind::ObservationClosed { .. }
+                | EventKind::RequestRefused { .. }
+                | EventKind::BudgetNotice
                 | EventKind::StallLent
                 | EventKind::Alive
                 | EventKind::Paused

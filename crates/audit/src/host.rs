@@ -108,6 +108,7 @@ struct Change {
 impl HostTree {
     /// Takes in one event. The events come in their order.
     pub fn apply(&mut self, event: &Event) {
+        let &Event { root: tree, seq, run, .. } = event;
         let at = event.at.max(self.last);
         match &event.kind {
             EventKind::HostBound { max_concurrent } => {
@@ -118,29 +119,31 @@ impl HostTree {
             }
             EventKind::Admitted(admitted) => {
                 let runtime = admitted.runtime.as_ref().map(Arc::clone);
-                runtime.into_iter().for_each(|it| drop(self.runtimes.insert(event.run, it)));
+                runtime.into_iter().for_each(|it| drop(self.runtimes.insert(run, it)));
             }
             EventKind::FellBack { runtime, .. } => {
-                self.runtimes.insert(event.run, Arc::clone(runtime));
+                self.runtimes.insert(run, Arc::clone(runtime));
             }
             kind @ (EventKind::Starting | EventKind::Returned)
-                if !self.holding.contains_key(&event.run) =>
+                if !self.holding.contains_key(&run) =>
             {
-                let pools = self.pools_of(event.run);
+                let pools = self.pools_of(run);
                 for pool in &pools {
                     let bound = self.bounds.get(pool).copied();
                     let bound = bound.filter(|_| *kind == EventKind::Starting);
-                    self.change(event, at, true, pool.clone(), bound);
+                    let pool = pool.clone();
+                    self.changes.push(Change { at, takes: true, tree, seq, run, pool, bound });
                 }
-                self.holding.insert(event.run, pools);
+                self.holding.insert(run, pools);
             }
             EventKind::Waiting | EventKind::Resumed { .. } | EventKind::Ended(_) => {
-                for pool in self.holding.remove(&event.run).into_iter().flatten() {
-                    self.change(event, at, false, pool, None);
-                }
+                let given_back =
+                    |pool| Change { at, takes: false, tree, seq, run, pool, bound: None };
+                let pools = self.holding.remove(&run).into_iter().flatten();
+                self.changes.extend(pools.map(given_back));
             }
             // Its runs have held nothing since the supervisor before it died.
-            EventKind::Reopened => self.let_go(event.root),
+            EventKind::Reopened => self.let_go(tree),
             _ => {}
         }
         self.last = at;
@@ -154,18 +157,6 @@ impl HostTree {
             Some(account) => Some(&account.runtime) == runtime,
         };
         self.bounds.keys().filter(bounds).cloned().collect()
-    }
-
-    fn change(
-        &mut self,
-        event: &Event,
-        at: Timestamp,
-        takes: bool,
-        pool: Pool,
-        bound: Option<u32>,
-    ) {
-        let &Event { root: tree, seq, run, .. } = event;
-        self.changes.push(Change { at, takes, tree, seq, run, pool, bound });
     }
 
     /// No run holds a slot after the last event.

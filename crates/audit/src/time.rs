@@ -117,7 +117,8 @@ pub(crate) fn longer(
 #[derive(Default)]
 pub(crate) struct Life {
     begun: bool,
-    lived: Duration,
+    /// The age of the tree.
+    pub(crate) age: Duration,
     last: Timestamp,
     /// Nothing counts before this time.
     rests_until: Timestamp,
@@ -127,7 +128,7 @@ impl Life {
     /// Moves on to the next event.
     pub(crate) fn tick(&mut self, at: Timestamp, is_reopening: bool) {
         if self.begun && !is_reopening {
-            self.lived += at.since(self.last.max(self.rests_until));
+            self.age += at.since(self.last.max(self.rests_until));
         }
         self.last = at;
     }
@@ -142,15 +143,10 @@ impl Life {
         self.begun = true;
     }
 
-    /// The age of the tree.
-    pub(crate) fn age(&self) -> Duration {
-        self.lived
-    }
-
     /// In words how something begins after a deadline of which the time began at this age.
     pub(crate) fn overtime(&self, since: Duration, deadline: Option<u64>) -> Option<String> {
         let deadline = Duration::from_secs(deadline?);
-        let lived = self.lived.saturating_sub(since);
+        let lived = self.age.saturating_sub(since);
         let is_late = lived > deadline + slack(deadline);
         is_late.then(|| {
             let (lived, deadline) = (lived.as_secs(), deadline.as_secs());

@@ -38,7 +38,7 @@ impl Audit {
         (run.state, run.stopping, run.ended) = (SlotState::Holder, None, None);
         reopened.run_timeout_seconds.into_iter().for_each(|seconds| run.give_time(seconds));
         if let Some(seconds) = reopened.deadline_seconds {
-            self.deadline = Some((self.life.age(), seconds));
+            self.deadline = Some((self.life.age, seconds));
         }
         self.books.reopen(event.run);
     }
