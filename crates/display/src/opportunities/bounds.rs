@@ -344,39 +344,27 @@ impl Bounds {
     fn put(&mut self, run: usize, state: State) {
         let before = std::mem::replace(&mut self.runs[run].state, state);
         if before != state {
-            self.leave(run, before);
-            self.enter(run, state);
+            self.move_over(run, before, false);
+            self.move_over(run, state, true);
         }
     }
 
-    fn leave(&mut self, run: usize, state: State) {
+    /// A run enters a state, or leaves it.
+    fn move_over(&mut self, run: usize, state: State, enters: bool) {
         match state {
             State::InLine => {
                 let place = self.place(run);
                 if let Some(pool) = self.runs[run].pool {
-                    one_less(&mut self.pooled, (pool, place.clone()));
+                    change(&mut self.pooled, (pool, place.clone()), enters);
                 }
-                one_less(&mut self.line, place);
+                change(&mut self.line, place, enters);
             }
+            State::Needs if enters => self.needing += 1,
             State::Needs => self.needing -= 1,
+            State::Holds if enters => self.change_holders(run, |holders| *holders += 1),
             State::Holds => {
                 self.change_holders(run, |holders| *holders = holders.saturating_sub(1))
             }
-            State::Again | State::Idle | State::Over => {}
-        }
-    }
-
-    fn enter(&mut self, run: usize, state: State) {
-        match state {
-            State::InLine => {
-                let place = self.place(run);
-                if let Some(pool) = self.runs[run].pool {
-                    *self.pooled.entry((pool, place.clone())).or_default() += 1;
-                }
-                *self.line.entry(place).or_default() += 1;
-            }
-            State::Needs => self.needing += 1,
-            State::Holds => self.change_holders(run, |holders| *holders += 1),
             State::Again | State::Idle | State::Over => {}
         }
     }
@@ -407,13 +395,12 @@ impl Bounds {
     }
 }
 
-/// Counts one run less.
-fn one_less<K: Ord>(counts: &mut BTreeMap<K, u64>, key: K) {
-    if let Entry::Occupied(mut count) = counts.entry(key) {
-        *count.get_mut() -= 1;
-        if *count.get() == 0 {
-            count.remove();
-        }
+/// Counts one run more, or one less.
+fn change<K: Ord>(counts: &mut BTreeMap<K, u64>, key: K, more: bool) {
+    match counts.entry(key) {
+        entry if more => *entry.or_default() += 1,
+        Entry::Occupied(count) if *count.get() == 1 => drop(count.remove()),
+        entry => drop(entry.and_modify(|count| *count -= 1)),
     }
 }
 

@@ -75,11 +75,7 @@ impl Chains {
         let seen = self.seen.replace(event.at).unwrap_or(event.at);
         if let EventKind::Reopened = event.kind {
             // Nothing has worked since the supervisor before told of something.
-            for run in &mut self.runs {
-                if let Some(since) = run.since.take() {
-                    run.worked += seen.since(since);
-                }
-            }
+            self.runs.iter_mut().for_each(|run| run.rest(seen));
         }
         let Some(&run) = self.index.get(&event.run) else { return };
         let run = &mut self.runs[run];
@@ -88,9 +84,7 @@ impl Chains {
                 run.since.get_or_insert(event.at);
             }
             EventKind::Waiting | EventKind::Resumed { .. } | EventKind::Ended(_) => {
-                if let Some(since) = run.since.take() {
-                    run.worked += event.at.since(since);
-                }
+                run.rest(event.at);
             }
             _ => {}
         }
@@ -105,9 +99,7 @@ impl Chains {
     pub(super) fn slowest(mut self) -> Chain {
         // What is at work has worked up to the last event.
         if let Some(seen) = self.seen {
-            for run in &mut self.runs {
-                run.worked += run.since.take().map_or(Duration::ZERO, |since| seen.since(since));
-            }
+            self.runs.iter_mut().for_each(|run| run.rest(seen));
         }
         let mut sums: Vec<(Duration, Option<usize>)> = Vec::with_capacity(self.runs.len());
         let mut slowest: Option<usize> = None;
@@ -123,16 +115,22 @@ impl Chains {
         }
         let last = slowest.map_or(Duration::ZERO, |slowest| sums[slowest].0);
         let chain = std::iter::successors(slowest, |&run| sums[run].1);
-        let mut runs: Vec<Link> =
-            chain.map(|run| &self.runs[run]).filter(|run| run.works).map(Link::of).collect();
+        let link = |run: &Worker| Link {
+            name: run.name.clone(),
+            run_id: run.id,
+            ms: milliseconds(run.worked),
+        };
+        let chain = chain.map(|run| &self.runs[run]).filter(|run| run.works);
+        let mut runs: Vec<Link> = chain.map(link).collect();
         runs.reverse();
         Chain { ms: milliseconds(last), runs }
     }
 }
 
-impl Link {
-    fn of(run: &Worker) -> Self {
-        Self { name: run.name.clone(), run_id: run.id, ms: milliseconds(run.worked) }
+impl Worker {
+    /// Takes in that it works no more from this moment on.
+    fn rest(&mut self, at: Timestamp) {
+        self.worked += self.since.take().map_or(Duration::ZERO, |since| at.since(since));
     }
 }
 
