@@ -159,8 +159,10 @@ impl<'a> Hold<'a> {
     /// The same without the word, to stand beside it: since when, and until when.
     pub fn beside(self, now: Timestamp) -> String {
         let so_long = number::duration(now.since(self.since()));
-        let is_due = |until| now >= until;
-        let in_time = |until: Timestamp| number::duration(until.since(now));
+        let when = |until: Timestamp, due: &str, before: &str| match now >= until {
+            true => due.to_owned(),
+            false => format!("{before} {}", number::duration(until.since(now))),
+        };
         match self {
             Self::Paused(_) => format!("for {so_long}"),
             Self::Memory(_) => format!("for {so_long} until memory is free"),
@@ -170,27 +172,18 @@ impl<'a> Hold<'a> {
             }
             Self::Cap(_) => format!("for {so_long} until its budget has room"),
             Self::BacksOff(it) => {
-                let when = match is_due(it.until) {
-                    true => "asked again now".to_owned(),
-                    false => format!("asked again in {}", in_time(it.until)),
-                };
+                let when = when(it.until, "asked again now", "asked again in");
                 format!("for {so_long} by its service, {when}, after: {}", neutral::line(&it.why))
             }
             Self::Parked(it) => {
                 let (attempt, after) = (it.attempt, it.after.to_string());
-                let when = match is_due(it.until) {
-                    true => "is due".to_owned(),
-                    false => format!("in {}", in_time(it.until)),
-                };
+                let when = when(it.until, "is due", "in");
                 let after = neutral::line(&after);
                 format!("for {so_long}, attempt {attempt} {when}, after: {after}")
             }
             // Its time may be over long before the end of the run that is tried.
             Self::Breaker(open) => {
-                let when = match is_due(open.until) {
-                    true => "one run is tried now".to_owned(),
-                    false => format!("next try in {}", in_time(open.until)),
-                };
+                let when = when(open.until, "one run is tried now", "next try in");
                 format!("for {so_long} by the breaker of {}, {when}", open.agent)
             }
             Self::Pace(pace) => {
@@ -199,10 +192,7 @@ impl<'a> Hold<'a> {
             Self::Priming(priming) => format!("for {so_long} until {} is answered", priming.run),
             Self::Pool(_) => format!("for {so_long} until another piece ends"),
             Self::Wall(wall) => {
-                let when = match is_due(wall.until) {
-                    true => "one run is tried now".to_owned(),
-                    false => format!("reset in {}", in_time(wall.until)),
-                };
+                let when = when(wall.until, "one run is tried now", "reset in");
                 format!("for {so_long} ({}), {when}", neutral::line(&wall.quota()))
             }
         }

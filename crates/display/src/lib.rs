@@ -46,7 +46,7 @@ pub use export::{Excerpt, Export, SaidEnd};
 pub use held::{Hold, back_off, cap, held, parked};
 pub use learned::Learned;
 pub use line::{Line, line};
-pub use list::List;
+pub use list::{List, is_at_work};
 pub use name::{beginnings, name};
 pub use needs::needs;
 pub use offshoot_model::number;

@@ -98,7 +98,7 @@ impl<'a> List<'a> {
 }
 
 /// True of a run that holds a slot, by the record: the supervisor that tells of silences may be a moment ahead of it.
-pub(crate) fn is_at_work(node: &Node) -> bool {
+pub fn is_at_work(node: &Node) -> bool {
     matches!(node.status, RunStatus::Starting | RunStatus::Running)
 }
 

@@ -211,7 +211,9 @@ impl Story {
             | EventKind::PoolEnough { .. }
             | EventKind::Kept { .. }
             | EventKind::Waiting
-            | EventKind::Returned => {}
+            | EventKind::Returned
+            // The times of the run tell.
+            | EventKind::Alive => {}
             EventKind::RequestReserved { model, .. } => self.asks(model),
             kind @ EventKind::ModelChanged { model } => {
                 self.asks(model);
@@ -227,8 +229,6 @@ impl Story {
                 self.notes.retain(|(word, _)| *word != kind.name());
                 self.note(kind.name(), kind);
             }
-            // The times of the run tell.
-            EventKind::Alive => {}
             kind => self.note(kind.name(), kind),
         }
     }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use offshoot_model::{Event, EventKind, Holds, RootId, RunId, TreeHolds};
 use serde::Serialize;
 
+use super::page::is_zero;
 use crate::held::Hold;
 use crate::{name, number};
 
@@ -22,11 +23,6 @@ pub struct HeldTree {
     /// The number of runs that wait for another attempt.
     #[serde(skip_serializing_if = "is_zero")]
     pub parked_runs: usize,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
-fn is_zero(number: &usize) -> bool {
-    *number == 0
 }
 
 impl HeldTree {

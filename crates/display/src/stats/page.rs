@@ -61,9 +61,8 @@ pub struct StatsPage {
     pub opportunities: Option<Opportunities>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "asked so by serde")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
+pub(super) fn is_zero<N: Default + PartialEq>(count: &N) -> bool {
+    *count == N::default()
 }
 
 /// A run at work.
