@@ -112,11 +112,9 @@ pub(crate) fn lines(
                 });
                 let found = last(texts, width, height, scroll);
                 if found.0.is_empty() {
-                    let never = node.started_at.is_none();
-                    return remark(if never {
-                        "it has not started"
-                    } else {
-                        "it has said nothing"
+                    return remark(match node.started_at {
+                        Some(_) => "it has said nothing",
+                        None => "it has not started",
                     });
                 }
                 found

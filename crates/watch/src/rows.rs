@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use offshoot_display::is_at_work;
 use offshoot_model::{Cost, MicroUsd, Node, RunId, RunStatus, Subtrees, Timestamp, Tree, Usage};
 
 use crate::filter::Filter;
 use crate::order::Order;
-use crate::screen::holds_slot;
 
 /// The run that a line stands for, or the runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -176,7 +176,7 @@ impl<'a> Wanted<'a> {
             Order::Tree => {}
             // Of those that say nothing any more, the last first.
             Order::Silence => nodes.sort_by_cached_key(|node| {
-                let silence = self.silences.get(&node.run).filter(|_| holds_slot(node));
+                let silence = self.silences.get(&node.run).filter(|_| is_at_work(node));
                 (Reverse(silence), node.status.is_terminal(), Reverse(node.ended_at))
             }),
             Order::Age => nodes.sort_by_cached_key(|node| Reverse(node.age(self.now))),

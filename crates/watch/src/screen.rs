@@ -5,7 +5,7 @@ mod browse;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use offshoot_display::{Hold, neutral};
+use offshoot_display::{Hold, is_at_work, neutral};
 use offshoot_model::{Event, EventKind, Node, RootId, RunId, RunStatus, Timestamp, Tree};
 
 use crate::detail::Detail;
@@ -268,7 +268,7 @@ impl Screen {
     pub(crate) fn silence(&self, run: RunId) -> Option<Duration> {
         let told = self.silences.get(&run).filter(|_| self.replay.is_none())?;
         // A run that has lost its slot since is not silent, and none was silent before it began.
-        let node = self.live.get(run).filter(|node| holds_slot(node))?;
+        let node = self.live.get(run).filter(|node| is_at_work(node))?;
         Some((*told + self.now.since(self.silences_at)).min(node.age(self.now)?))
     }
 
@@ -306,7 +306,7 @@ impl Screen {
                 continue;
             }
             *counts.by_status.entry(node.status).or_default() += 1;
-            if holds_slot(node) {
+            if is_at_work(node) {
                 *counts.slots.entry(node.root).or_default() += 1;
             }
             counts.has_usage |= offshoot_display::used(&node.usage, &node.cost)
@@ -314,11 +314,6 @@ impl Screen {
         }
         counts
     }
-}
-
-/// True if a run that runs something holds a slot.
-pub(crate) fn holds_slot(node: &Node) -> bool {
-    matches!(node.status, RunStatus::Starting | RunStatus::Running)
 }
 
 /// The label of a run, else its agent.
