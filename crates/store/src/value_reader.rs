@@ -309,20 +309,9 @@ impl<'a> FileHasher<'a> {
     }
 
     /// Takes in the next bytes, at most so many and not beyond the end.
-    pub(crate) fn take_in(&mut self, mut bytes: u64) -> io::Result<()> {
-        while bytes > 0 {
-            let wanted = bytes.min(self.buffer.len() as u64) as usize;
-            match self.file.read_at(&mut self.buffer[..wanted], self.at) {
-                Ok(0) => break,
-                Ok(read) => {
-                    self.state.update(&self.buffer[..read]);
-                    self.at += read as u64;
-                    bytes -= read as u64;
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
+    pub(crate) fn take_in(&mut self, bytes: u64) -> io::Result<()> {
+        let Self { file, at, state, buffer } = self;
+        *at += read_pieces(file, *at, bytes, buffer, |piece| state.update(piece))?;
         Ok(())
     }
 
@@ -349,23 +338,38 @@ impl CopyVerifier {
     /// # Errors
     ///
     /// Fails if the file cannot be read.
-    pub(crate) fn holds(&mut self, mut at: u64, value: &VariableRef) -> io::Result<bool> {
+    pub(crate) fn holds(&mut self, at: u64, value: &VariableRef) -> io::Result<bool> {
         let mut hasher = blake3::Hasher::new();
-        let end = at + value.size;
-        while at < end {
-            let wanted = (end - at).min(self.buffer.len() as u64) as usize;
-            match self.file.read_at(&mut self.buffer[..wanted], at) {
-                Ok(0) => return Ok(false),
-                Ok(read) => {
-                    hasher.update(&self.buffer[..read]);
-                    at += read as u64;
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(ContentHash::from_bytes(*hasher.finalize().as_bytes()) == value.hash)
+        let read = read_pieces(&self.file, at, value.size, &mut self.buffer, |piece| {
+            hasher.update(piece);
+        })?;
+        let hash = ContentHash::from_bytes(*hasher.finalize().as_bytes());
+        Ok(read == value.size && hash == value.hash)
     }
+}
+
+/// Reads so many bytes from this place on, piece by piece, and not beyond the end. Returns how many there were.
+fn read_pieces(
+    file: &File,
+    from: u64,
+    bytes: u64,
+    buffer: &mut [u8],
+    mut take: impl FnMut(&[u8]),
+) -> io::Result<u64> {
+    let mut done = 0;
+    while done < bytes {
+        let wanted = (bytes - done).min(buffer.len() as u64) as usize;
+        match file.read_at(&mut buffer[..wanted], from + done) {
+            Ok(0) => break,
+            Ok(read) => {
+                take(&buffer[..read]);
+                done += read as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
 }
 
 /// The two subtrees of a tree over so many bytes, of which there is more than one group.
