@@ -122,14 +122,18 @@ impl Stored<'_> {
                 return (Err(StoreError::Unreadable { root, seq, source }), None);
             }
         };
-        let admitted = match &parsed {
-            EventKind::Admitted(admitted) => Some(&admitted.key),
-            _ => None,
-        };
         // The text is what counts.
-        let fits = kind == parsed.name() && key == admitted.map(SessionKey::as_str);
+        let fits = kind == parsed.name() && key == key_of(&parsed).map(SessionKey::as_str);
         let fault = fault.or((!fits).then_some(seq));
         let fault = fault.map(|seq| StoreError::Tampered { root, seq });
         (Ok(Event { root, seq, at, run, kind: parsed }), fault)
+    }
+}
+
+/// The address of the run that an event admits.
+pub(crate) fn key_of(kind: &EventKind) -> Option<&SessionKey> {
+    match kind {
+        EventKind::Admitted(admitted) => Some(&admitted.key),
+        _ => None,
     }
 }

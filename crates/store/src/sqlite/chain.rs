@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use offshoot_model::{ContentHash, Event, EventKind, RootId, SessionKey, Timestamp};
+use offshoot_model::{ContentHash, Event, RootId, SessionKey, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::column::{RunColumn, TimeColumn};
 use super::row::{self, Digest, Link};
 use crate::StoreError;
-use crate::page::{Page, Stored};
+use crate::page::{Page, Place, Stored, key_of};
 
 /// The columns that [`Chain::read`] reads, in this order.
 pub(super) const COLUMNS: &str = "events.seq, events.run, events.at, events.body, events.kind, events.key, events.chain, events.root";
@@ -128,11 +128,7 @@ impl Chain {
         let (event, fault) = stored.found(fault);
         if let Ok(event) = &event {
             if seq == 1 {
-                let key = match &event.kind {
-                    EventKind::Admitted(admitted) => Some(admitted.key.clone()),
-                    _ => None,
-                };
-                self.opening = Some((event.at, key));
+                self.opening = Some((event.at, key_of(&event.kind).cloned()));
             }
             self.ended = self.ended.map(|ended| row::ends(event).unwrap_or(ended));
         }
@@ -251,5 +247,5 @@ pub(super) fn prove(
 
 fn digest(root: RootId, seq: u64, row: &Row<'_>) -> Option<Digest> {
     let (RunColumn(run), TimeColumn(at)) = (row.get(1).ok()?, row.get(2).ok()?);
-    Some(Digest::of(root, seq, run, at, row.get_ref(3).ok()?.as_str().ok()?))
+    Some(Digest::of(Place { root, seq, run, at }, row.get_ref(3).ok()?.as_str().ok()?))
 }

@@ -42,11 +42,11 @@ impl<'a> Heads<'a> {
     /// of this call alone.
     pub(super) fn write(&mut self, rows: &[Row]) -> rusqlite::Result<Result<(), StoreError>> {
         for row in rows {
-            if !self.heads.contains_key(&row.root) {
-                self.heads.insert(row.root, load(self.transaction, row.root)?);
+            if !self.heads.contains_key(&row.place.root) {
+                self.heads.insert(row.place.root, load(self.transaction, row.place.root)?);
             }
         }
-        let order = rows.iter().map(|row| (row.root, row.seq));
+        let order = rows.iter().map(|row| (row.place.root, row.place.seq));
         match check_order(order, |root| self.heads[&root].last) {
             Ok(()) => rows.iter().try_for_each(|row| self.insert(row)).map(Ok),
             Err(error) => Ok(Err(error)),
@@ -67,20 +67,20 @@ impl<'a> Heads<'a> {
     }
 
     fn insert(&mut self, row: &Row) -> rusqlite::Result<()> {
-        let head = self.heads.get_mut(&row.root).expect("loaded before the check");
+        let head = self.heads.get_mut(&row.place.root).expect("loaded before the check");
         let number = match head.number {
             Some(number) => number,
             None => *head.number.insert(open(self.transaction, row)?),
         };
-        head.last = row.seq;
-        head.last_at = row.at;
+        head.last = row.place.seq;
+        head.last_at = row.place.at;
         head.link = head.link.next(&row.digest);
         head.ended = row.ends.unwrap_or(head.ended);
         self.insert.execute(params![
             number,
-            row.seq,
-            RunColumn(row.run),
-            TimeColumn(row.at),
+            row.place.seq,
+            RunColumn(row.place.run),
+            TimeColumn(row.place.at),
             row.kind,
             row.key.as_ref().map(SessionKey::as_str),
             row.body,
@@ -122,8 +122,8 @@ fn open(transaction: &Transaction<'_>, first: &Row) -> rusqlite::Result<i64> {
              VALUES (?1, ?2, ?3, 0, x'', 0)",
         )?
         .insert(params![
-            RunColumn(first.root.run()),
+            RunColumn(first.place.root.run()),
             first.key.as_ref().map(SessionKey::as_str),
-            TimeColumn(first.at),
+            TimeColumn(first.place.at),
         ])
 }

@@ -2,21 +2,18 @@
 
 use std::sync::Arc;
 
-use offshoot_model::{ContentHash, Event, EventKind, RootId, RunId, SessionKey, Timestamp};
+use offshoot_model::{ContentHash, Event, EventKind, RootId, SessionKey};
 use rusqlite::ToSql;
 use rusqlite::types::{FromSql, FromSqlResult, ToSqlOutput, ValueRef};
 
 use super::column::{RunColumn, TimeColumn};
 use crate::StoreError;
-use crate::page::{Place, Stored};
+use crate::page::{Place, Stored, key_of};
 
 /// An event, ready to be written. Made by the caller that appends, so that the one writing thread has less to do.
 #[derive(Debug)]
 pub(super) struct Row {
-    pub(super) root: RootId,
-    pub(super) seq: u64,
-    pub(super) run: RunId,
-    pub(super) at: Timestamp,
+    pub(super) place: Place,
     /// The word for what happened.
     pub(super) kind: &'static str,
     /// The address of an admitted run.
@@ -41,26 +38,22 @@ impl Row {
         let body = serde_json::to_string(&event.kind).map_err(|error| {
             StoreError::Unrecordable { root: event.root, seq: event.seq, source: Arc::new(error) }
         })?;
+        let &Event { root, seq, at, run, .. } = event;
+        let place = Place { root, seq, run, at };
         Ok(Self {
-            root: event.root,
-            seq: event.seq,
-            run: event.run,
-            at: event.at,
+            place,
             kind: event.kind.name(),
-            digest: Digest::of(event.root, event.seq, event.run, event.at, &body),
+            digest: Digest::of(place, &body),
             ends: ends(event),
             body,
-            key: match &event.kind {
-                EventKind::Admitted(admitted) => Some(admitted.key.clone()),
-                _ => None,
-            },
+            key: key_of(&event.kind).cloned(),
         })
     }
 }
 
 impl Digest {
     /// The only part without a fixed length comes last, so no two rows give the same bytes.
-    pub(super) fn of(root: RootId, seq: u64, run: RunId, at: Timestamp, body: &str) -> Self {
+    pub(super) fn of(Place { root, seq, run, at }: Place, body: &str) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(root.run().as_bytes());
         hasher.update(&seq.to_le_bytes());
