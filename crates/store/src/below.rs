@@ -28,7 +28,7 @@ pub(crate) const PREFIX: &str = ".new-";
 /// A folder that is held open, and by what path it was found. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Below {
-    folder: Arc<OwnedFd>,
+    pub(crate) folder: Arc<OwnedFd>,
     path: Arc<PathBuf>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Below {
 pub(crate) struct NewFile {
     folder: Below,
     name: String,
-    file: File,
+    pub(crate) file: File,
     is_named: bool,
 }
 
@@ -72,11 +72,6 @@ impl Below {
         &self.path
     }
 
-    /// The open folder.
-    pub(crate) fn descriptor(&self) -> &OwnedFd {
-        &self.folder
-    }
-
     /// A folder below this one.
     pub(crate) fn folder(&self, name: impl AsRef<Path>) -> io::Result<Self> {
         let name = name.as_ref();
@@ -86,9 +81,8 @@ impl Below {
 
     /// A folder below this one, made where it is missing, with those on the way to it. Only its owner may enter it.
     pub(crate) fn make_folder(&self, name: impl AsRef<Path>) -> io::Result<Self> {
-        match self.folder(name.as_ref()) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            found => return found,
+        if let Some(folder) = if_there(self.folder(name.as_ref()))? {
+            return Ok(folder);
         }
         name.as_ref().components().try_fold(self.clone(), |at, part| {
             match mkdirat(&at.folder, part.as_os_str(), Mode::RWXU) {
@@ -275,11 +269,6 @@ impl Below {
 }
 
 impl NewFile {
-    /// Returns the open file.
-    pub(crate) fn file(&self) -> &File {
-        &self.file
-    }
-
     /// The present path of the file.
     pub(crate) fn path(&self) -> PathBuf {
         self.folder.path.join(&self.name)
@@ -372,6 +361,14 @@ pub fn append_below(folder: &Path, name: &Path) -> io::Result<File> {
     let flags = FILE | OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
     let mode = Mode::from_raw_mode(0o666);
     regular(openat(&above.folder, last, flags, mode)?)
+}
+
+/// Returns none in place of the error that there is no such file or folder.
+pub(crate) fn if_there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
+    }
 }
 
 fn regular(opened: OwnedFd) -> io::Result<File> {

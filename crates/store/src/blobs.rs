@@ -27,6 +27,7 @@ use rustix::fs::{
 use rustix::io::retry_on_intr;
 
 use crate::below::{Below, NewFile, PREFIX, There};
+use crate::error::Doing;
 use crate::value_reader::{FileHasher, GroupHasher, Groups, Known, ValueReader, hash_file};
 use crate::{NewValue, Source, StoreError};
 
@@ -71,7 +72,7 @@ pub(crate) struct Blobs {
 
 /// The means by which a value outlives a power failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Durability {
+pub(crate) enum Durability {
     /// The file of the value is flushed, and the folders that it stands in.
     Flushed,
     /// The record has its bytes.
@@ -109,22 +110,11 @@ impl Blobs {
         match &value.source {
             Source::Bytes(bytes) => self.put_bytes(value.kind, bytes, Durability::Flushed),
             Source::File(path) => {
-                let source =
-                    File::open(path).map_err(|error| StoreError::io("open", path, error))?;
+                let source = File::open(path).doing("open", path)?;
                 self.put_file(value, path, &source)
             }
             Source::Adopt(path) => self.adopt(value, path),
         }
-    }
-
-    /// Takes in bytes that stand in the record too. Nothing is flushed: after a power failure they may be missing or damaged here, and are
-    /// taken in again.
-    pub(crate) fn put_copy(
-        &self,
-        kind: ValueKind,
-        bytes: &[u8],
-    ) -> Result<VariableRef, StoreError> {
-        self.put_bytes(kind, bytes, Durability::OnRecord)
     }
 
     /// Reads a value's file once.
@@ -161,7 +151,9 @@ impl Blobs {
         Ok(groups)
     }
 
-    fn put_bytes(
+    /// Takes in bytes. Of those that stand in the record too nothing is flushed: after a power failure they may be missing or damaged here,
+    /// and are taken in again.
+    pub(crate) fn put_bytes(
         &self,
         kind: ValueKind,
         bytes: &[u8],
@@ -172,11 +164,11 @@ impl Blobs {
         let reference = self.reference(kind, hasher.finish());
         if !self.has(&reference, durability) {
             let new = self.new_file()?;
-            let written = new.file().write_all(bytes).and_then(|()| match durability {
-                Durability::Flushed => new.file().sync_all(),
+            let written = (&new.file).write_all(bytes).and_then(|()| match durability {
+                Durability::Flushed => new.file.sync_all(),
                 Durability::OnRecord => Ok(()),
             });
-            written.map_err(|error| StoreError::io("write", &new.path(), error))?;
+            written.doing("write", &new.path())?;
             self.publish_new(new, &reference, durability)?;
         }
         Ok(reference)
@@ -190,7 +182,7 @@ impl Blobs {
     ) -> Result<VariableRef, StoreError> {
         let new = self.new_file()?;
         // The copy can fail on either side; where there is no space left, that is ours.
-        let hashed = copy(source, new.file()).map_err(|error| match error.kind() {
+        let hashed = copy(source, &new.file).map_err(|error| match error.kind() {
             io::ErrorKind::StorageFull => StoreError::io("write", &new.path(), error),
             _ => StoreError::io("copy", path, error),
         })?;
@@ -202,21 +194,20 @@ impl Blobs {
     }
 
     fn adopt(&self, value: &NewValue, path: &Path) -> Result<VariableRef, StoreError> {
-        let own = self.own(path).map_err(|error| StoreError::io("open", path, error))?;
+        let own = self.own(path).doing("open", path)?;
         let opened = match &own {
             Some((folder, name)) => folder.read(name),
             None => File::open(path),
         };
-        let file = opened.map_err(|error| StoreError::io("open", path, error))?;
-        let hashed = hash_beside(&file, || file.sync_all())
-            .map_err(|error| StoreError::io("read", path, error))?;
+        let file = opened.doing("open", path)?;
+        let hashed = hash_beside(&file, || file.sync_all()).doing("read", path)?;
         let reference = self.reference(value.kind, hashed);
         let stored = self.has(&reference, Durability::Flushed);
         let rename = |to: &Below, name: &str| {
             make_read_only(&file)?;
             match &own {
                 Some((folder, own)) => folder.rename(own, to, name),
-                None => Ok(renameat(CWD, path, to.descriptor(), name)?),
+                None => Ok(renameat(CWD, path, &to.folder, name)?),
             }
         };
         if !stored {
@@ -235,7 +226,7 @@ impl Blobs {
             Some((folder, name)) => folder.remove(name),
             None => unlinkat(CWD, path, rustix::fs::AtFlags::empty()).map_err(io::Error::from),
         };
-        removed.map_err(|error| StoreError::io("remove", path, error))?;
+        removed.doing("remove", path)?;
         Ok(reference)
     }
 
@@ -302,7 +293,7 @@ impl Blobs {
         durability: Durability,
     ) -> Result<(), StoreError> {
         self.publish(reference, durability, |folder, name| {
-            make_read_only(new.file())?;
+            make_read_only(&new.file)?;
             new.name(folder, name)
         })
     }

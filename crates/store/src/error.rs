@@ -169,43 +169,39 @@ pub enum StoreError {
 impl StoreError {
     /// Returns advice on what to do next.
     pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            _ if self.is_full() => {
-                Some("free space there, or keep the data elsewhere with --data-dir")
-            }
+        Some(match self {
+            _ if self.is_full() => "free space there, or keep the data elsewhere with --data-dir",
             _ if self.is_read_only() => {
-                Some("check who may write there, or keep the data elsewhere with --data-dir")
+                "check who may write there, or keep the data elsewhere with --data-dir"
             }
-            Self::Replaced { .. } => Some(
-                "bring the right file back from a copy, or remove the file that names it to use this one",
-            ),
-            Self::Older { .. } => Some(
-                "bring the newest copy back, or remove the file that knows of more to go on with this one",
-            ),
+            Self::Replaced { .. } => {
+                "bring the right file back from a copy, or remove the file that names it to use this one"
+            }
+            Self::Older { .. } => {
+                "bring the newest copy back, or remove the file that knows of more to go on with this one"
+            }
             Self::Emptied { .. } | Self::Removed { .. } => {
-                Some("bring the file back from a copy, or move the folder away to begin anew")
+                "bring the file back from a copy, or move the folder away to begin anew"
             }
-            _ if self.is_damaged() => Some(
-                "other trees may still be whole: `offshoot list` names them, and `offshoot audit` proves them",
-            ),
-            Self::NotAFolder { .. } => Some("name a folder with --data-dir"),
-            Self::NewerVersion { .. } => Some("use the newer offshoot, or another --data-dir"),
-            Self::Broken { .. } => {
-                Some("an earlier write of this tree failed; its record ends there")
+            _ if self.is_damaged() => {
+                "other trees may still be whole: `offshoot list` names them, and `offshoot audit` proves them"
             }
-            Self::Held { .. } => Some("wait for it, or cancel it from there"),
-            Self::Stalled { .. } => Some(
-                "if that process is stopped, `fg` in its shell or `kill -CONT` lets it go on; ending it lets go of the lock too",
-            ),
-            Self::Missing { .. } | Self::Corrupt { .. } => Some("store the value again"),
-            Self::NameTooLong { .. } => Some("use at most 200 characters"),
-            Self::Overloaded { .. } => Some("the disk does not keep up; run fewer agents at once"),
+            Self::NotAFolder { .. } => "name a folder with --data-dir",
+            Self::NewerVersion { .. } => "use the newer offshoot, or another --data-dir",
+            Self::Broken { .. } => "an earlier write of this tree failed; its record ends there",
+            Self::Held { .. } => "wait for it, or cancel it from there",
+            Self::Stalled { .. } => {
+                "if that process is stopped, `fg` in its shell or `kill -CONT` lets it go on; ending it lets go of the lock too"
+            }
+            Self::Missing { .. } | Self::Corrupt { .. } => "store the value again",
+            Self::NameTooLong { .. } => "use at most 200 characters",
+            Self::Overloaded { .. } => "the disk does not keep up; run fewer agents at once",
             Self::Io { .. } | Self::Database { .. } => {
-                Some("look at the disk and at who may use the folder: `df -h`, `ls -ld`")
+                "look at the disk and at who may use the folder: `df -h`, `ls -ld`"
             }
-            Self::Closed => Some("the command is ending: type the same again"),
-            _ => None,
-        }
+            Self::Closed => "the command is ending: type the same again",
+            _ => return None,
+        })
     }
 
     /// True if the disk, or a quota on it, is full.
@@ -266,9 +262,27 @@ impl StoreError {
     pub(crate) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
         Self::Io { doing, path: path.to_owned(), source: Arc::new(source) }
     }
+}
 
-    pub(crate) fn database(doing: &'static str, path: &Path, source: rusqlite::Error) -> Self {
-        Self::Database { doing, path: path.to_owned(), source: Arc::new(source) }
+/// An answer of the system or of the database, whose failure is told with what was tried, and on what.
+pub(crate) trait Doing<T> {
+    fn doing(self, doing: &'static str, path: &Path) -> Result<T, StoreError>;
+}
+
+impl<T> Doing<T> for io::Result<T> {
+    fn doing(self, doing: &'static str, path: &Path) -> Result<T, StoreError> {
+        self.map_err(|error| StoreError::io(doing, path, error))
+    }
+}
+
+impl<T> Doing<T> for rusqlite::Result<T> {
+    fn doing(self, doing: &'static str, path: &Path) -> Result<T, StoreError> {
+        let failed = |source| StoreError::Database {
+            doing,
+            path: path.to_owned(),
+            source: Arc::new(source),
+        };
+        self.map_err(failed)
     }
 }
 

@@ -41,8 +41,9 @@ use tempfile::TempDir;
 use self::lock::Patience;
 use self::turns::WRITING;
 use crate::StoreError;
-use crate::below::Below;
+use crate::below::{Below, if_there};
 use crate::blobs::Blobs;
+use crate::error::Doing;
 use crate::output::OUTPUT;
 
 pub use hold::RootLock;
@@ -57,10 +58,10 @@ pub const FOLDER_NAME: &str = ".offshoot";
 const IGNORE: &str = "*\n!config.toml\n!config.json5\n!agents/\n!agents/**\n";
 
 pub(crate) const DATABASE: &str = "offshoot.db";
-const BLOBS: &str = "blobs";
-const RUNS: &str = "runs";
-const CONTEXTS: &str = "contexts";
-const SPOOL: &str = "spool";
+pub(crate) const BLOBS: &str = "blobs";
+pub(crate) const RUNS: &str = "runs";
+pub(crate) const CONTEXTS: &str = "contexts";
+pub(crate) const SPOOL: &str = "spool";
 const LOCKS: &str = "locks";
 
 /// A data folder that exists. Cheap enough to clone.
@@ -79,7 +80,8 @@ const LOCKS: &str = "locks";
 #[derive(Clone, derive_more::Debug)]
 #[debug("DataFolder({:?})", self.path())]
 pub struct DataFolder {
-    below: Below,
+    /// The open folder, for what stands below it.
+    pub(crate) below: Below,
     /// True if files can share their blocks here, as far as has been tried.
     clones: Arc<AtomicBool>,
     /// True if other users can read what is recorded here.
@@ -100,21 +102,20 @@ impl DataFolder {
         let path = path.as_ref();
         make_folder(path)?;
         // Paths in prompts and environments have to hold wherever their reader works.
-        let path = path.canonicalize().map_err(|error| StoreError::io("open", path, error))?;
-        let trouble = |error| StoreError::io("open", &path, error);
-        let folder = Self::at(Below::open(&path).map_err(trouble)?);
-        if folder.below.entries().map_err(trouble)?.is_empty() {
+        let path = path.canonicalize().doing("open", path)?;
+        let folder = Self::at(Below::open(&path).doing("open", &path)?);
+        if folder.below.entries().doing("open", &path)?.is_empty() {
             // Only into a folder that was empty: a project is not to disappear from version control.
             let ignore = path.join(".gitignore");
-            fs::write(&ignore, IGNORE).map_err(|error| StoreError::io("write", &ignore, error))?;
+            fs::write(&ignore, IGNORE).doing("write", &ignore)?;
         }
         let is_ours = path.file_name().is_some_and(|name| name == FOLDER_NAME);
         if is_ours {
-            folder.below.close_to_others(None).map_err(trouble)?;
+            folder.below.close_to_others(None).doing("open", &path)?;
         }
         for part in [BLOBS, RUNS, CONTEXTS, SPOOL, OUTPUT, LOCKS] {
             let made = folder.below.make_folder(part).and_then(|part| part.close_to_others(None));
-            let exposed = made.map_err(|error| StoreError::io("make", &path.join(part), error))?;
+            let exposed = made.doing("make", &path.join(part))?;
             folder.is_exposed.fetch_or(exposed, Ordering::Relaxed);
         }
         Ok(folder)
@@ -123,8 +124,7 @@ impl DataFolder {
     /// Makes a folder below that of the system for temporary files. It is removed with the last clone.
     pub fn temporary() -> Result<Self, StoreError> {
         let path = std::env::temp_dir();
-        let made = tempfile::tempdir()
-            .map_err(|error| StoreError::io("make a folder in", &path, error))?;
+        let made = tempfile::tempdir().doing("make a folder in", &path)?;
         let folder = Self::open(made.path())?;
         Ok(Self { _temporary: Some(Arc::new(made)), ..folder })
     }
@@ -132,18 +132,16 @@ impl DataFolder {
     /// Opens the folder if there is one and it has a record, or had one: for commands that only look.
     pub fn existing(path: impl AsRef<Path>) -> Result<Option<Self>, StoreError> {
         let path = path.as_ref();
-        match fs::metadata(path) {
-            Ok(there) if !there.is_dir() => Err(StoreError::NotAFolder { path: path.to_owned() }),
-            Ok(_) => {
-                let opened = path.canonicalize().and_then(|path| Below::open(&path));
-                let folder = Self::at(opened.map_err(|error| StoreError::io("open", path, error))?);
-                // One that had a record once is no folder without one.
-                let has_record = folder.database().exists() || folder.witness().is_some();
-                Ok(has_record.then_some(folder))
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(StoreError::io("open", path, error)),
+        let there = if_there(fs::metadata(path)).doing("open", path)?;
+        let Some(there) = there else { return Ok(None) };
+        if !there.is_dir() {
+            return Err(StoreError::NotAFolder { path: path.to_owned() });
         }
+        let opened = path.canonicalize().and_then(|path| Below::open(&path));
+        let folder = Self::at(opened.doing("open", path)?);
+        // One that had a record once is no folder without one.
+        let has_record = folder.database().exists() || folder.witness().is_some();
+        Ok(has_record.then_some(folder))
     }
 
     fn at(below: Below) -> Self {
@@ -174,24 +172,9 @@ impl DataFolder {
         self.is_exposed.load(Ordering::Relaxed)
     }
 
-    fn patience(&self) -> Patience {
-        self.patience
-    }
-
-    fn tell(&self, stalled: &Stalled) {
-        if let Some(tell) = &self.on_stall {
-            tell(stalled);
-        }
-    }
-
     /// The folder itself, absolute.
     pub fn path(&self) -> &Path {
         self.below.path()
-    }
-
-    /// Returns the open folder, for what stands below it.
-    pub(crate) fn below(&self) -> &Below {
-        &self.below
     }
 
     /// The folder of one run. Not made here: most runs of a map need none.
@@ -211,13 +194,9 @@ impl DataFolder {
     pub fn remove_run_folder(&self, run: RunId) -> Result<(), StoreError> {
         let name = run.to_string();
         // Something that is not a folder was not put there by us, and stays visible.
-        let removed = self.runs().and_then(|runs| runs.folder(&name).map(|_| runs));
-        match removed.and_then(|runs| runs.remove_all(&name)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(StoreError::io("remove", &self.run_folder(run), error))
-            }
-            _ => Ok(()),
-        }
+        let removed = self.below.folder(RUNS).and_then(|runs| runs.folder(&name).map(|_| runs));
+        let removed = if_there(removed.and_then(|runs| runs.remove_all(&name)));
+        removed.doing("remove", &self.run_folder(run)).map(drop)
     }
 
     /// Returns the folder for output that does not fit in memory.
@@ -231,19 +210,12 @@ impl DataFolder {
     /// # Errors
     /// Fails if the folder cannot be read, or a file cannot be removed.
     pub fn remove_output_of(&self, is_theirs: impl Fn(RunId) -> bool) -> Result<(), StoreError> {
-        let spool = match self.below.folder(SPOOL) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            spool => spool.map_err(|error| StoreError::io("read", &self.spool_folder(), error))?,
-        };
-        let entries = spool.entries();
-        for (name, _) in entries.map_err(|error| StoreError::io("read", spool.path(), error))? {
+        let spool = if_there(self.below.folder(SPOOL)).doing("read", &self.spool_folder())?;
+        let Some(spool) = spool else { return Ok(()) };
+        for (name, _) in spool.entries().doing("read", spool.path())? {
             let Some(name) = name.to_str() else { continue };
-            let run = name.strip_prefix("output-").and_then(|name| name.get(..36));
-            if run.and_then(|run| run.parse().ok()).is_some_and(&is_theirs)
-                && let Err(error) = spool.remove(name)
-                && error.kind() != io::ErrorKind::NotFound
-            {
-                return Err(StoreError::io("remove", &spool.path().join(name), error));
+            if run_of_output(name).is_some_and(&is_theirs) {
+                if_there(spool.remove(name)).doing("remove", &spool.path().join(name))?;
             }
         }
         Ok(())
@@ -253,8 +225,8 @@ impl DataFolder {
     /// [`NewValue::adopt`](crate::NewValue::adopt). A process that does not hold a tree keeps it open until then: what no process
     /// has open is removed when the next tree is opened here.
     pub fn spool_file(&self) -> Result<(File, PathBuf), StoreError> {
-        let made = self.spool().and_then(|spool| spool.new_file("spool-")?.keep());
-        made.map_err(|error| StoreError::io("write into", &self.spool_folder(), error))
+        let made = self.below.folder(SPOOL).and_then(|spool| spool.new_file("spool-")?.keep());
+        made.doing("write into", &self.spool_folder())
     }
 
     /// Takes hold of every tree whose supervisor has died without a word: it has left the file by which it held the
@@ -304,29 +276,9 @@ impl DataFolder {
         self.below.folder(LOCKS)
     }
 
-    pub(crate) fn values(&self) -> io::Result<Below> {
-        self.below.folder(BLOBS)
-    }
-
-    pub(crate) fn runs(&self) -> io::Result<Below> {
-        self.below.folder(RUNS)
-    }
-
-    pub(crate) fn contexts(&self) -> io::Result<Below> {
-        self.below.folder(CONTEXTS)
-    }
-
-    pub(crate) fn outputs(&self) -> io::Result<Below> {
-        self.below.folder(OUTPUT)
-    }
-
-    pub(crate) fn spool(&self) -> io::Result<Below> {
-        self.below.folder(SPOOL)
-    }
-
     /// Returns the path of the values, if any was ever stored here.
     pub(crate) fn stored_values(&self) -> Option<PathBuf> {
-        let entries = self.values().and_then(|values| values.entries()).ok()?;
+        let entries = self.below.folder(BLOBS).and_then(|values| values.entries()).ok()?;
         (!entries.is_empty()).then(|| self.path().join(BLOBS))
     }
 
@@ -338,12 +290,16 @@ impl DataFolder {
     pub(crate) fn close_database(&self) -> Result<(), StoreError> {
         for file in [DATABASE, "offshoot.db-wal", "offshoot.db-shm"] {
             let exposed = self.below.close_to_others(Some(file));
-            let exposed =
-                exposed.map_err(|error| StoreError::io("close", &self.database(), error))?;
+            let exposed = exposed.doing("close", &self.database())?;
             self.is_exposed.fetch_or(exposed, Ordering::Relaxed);
         }
         Ok(())
     }
+}
+
+/// Returns the run of whose output a file of this name in the spool folder has a part.
+pub(crate) fn run_of_output(name: &str) -> Option<RunId> {
+    name.strip_prefix("output-")?.get(..RunId::TEXT_BYTES)?.parse().ok()
 }
 
 /// Makes a folder that only its owner may enter, unless it is there. That it is there is durable.
@@ -359,7 +315,7 @@ fn make_folder(path: &Path) -> Result<(), StoreError> {
     for made in missing {
         let above = made.parent().filter(|above| !above.as_os_str().is_empty());
         let synced = File::open(above.unwrap_or(Path::new("."))).and_then(|above| above.sync_all());
-        synced.map_err(|error| StoreError::io("make", made, error))?;
+        synced.doing("make", made)?;
     }
     Ok(())
 }

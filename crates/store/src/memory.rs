@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
 use offshoot_model::{
@@ -10,12 +10,13 @@ use offshoot_model::{
     VariableRef,
 };
 use offshoot_session_key::KeyKind;
+use parking_lot::Mutex;
 use tempfile::TempDir;
 
 use crate::below::Below;
-use crate::blobs::{Blobs, put_on_thread};
+use crate::blobs::{Blobs, Durability, put_on_thread};
 use crate::order::check_order;
-use crate::page::Page;
+use crate::page::{Page, key_of};
 use crate::pages::{PAGE, Pages};
 use crate::sought::Sought;
 use crate::{
@@ -67,15 +68,11 @@ impl MemoryStore {
     pub fn new() -> Self {
         Self::default()
     }
-
-    fn lock(&self) -> MutexGuard<'_, Record> {
-        lock(&self.record)
-    }
 }
 
 impl Store for MemoryStore {
     fn record(&self, events: &[Arc<Event>], _urgency: Urgency) -> Commit {
-        Commit::ready(self.lock().append(events))
+        Commit::ready(self.record.lock().append(events))
     }
 
     fn put(&self, value: NewValue) -> BoxFuture<'static, Result<VariableRef, StoreError>> {
@@ -94,11 +91,7 @@ impl Store for MemoryStore {
     }
 
     fn path(&self, reference: &VariableRef) -> Result<PathBuf, StoreError> {
-        let blobs = self.values.blobs()?;
-        if let Some(bytes) = self.values.held(reference) {
-            blobs.put_copy(reference.kind, &bytes)?;
-        }
-        Ok(blobs.path(reference.hash))
+        Ok(self.values.filed(reference)?.path(reference.hash))
     }
 
     fn read(&self, reference: &VariableRef) -> Result<Vec<u8>, StoreError> {
@@ -109,11 +102,7 @@ impl Store for MemoryStore {
     }
 
     fn open(&self, reference: &VariableRef) -> Result<ValueReader, StoreError> {
-        let blobs = self.values.blobs()?;
-        if let Some(bytes) = self.values.held(reference) {
-            blobs.put_copy(reference.kind, &bytes)?;
-        }
-        blobs.open(reference)
+        self.values.filed(reference)?.open(reference)
     }
 
     fn verify(&self, reference: &VariableRef) -> Result<(), StoreError> {
@@ -128,28 +117,28 @@ impl Store for MemoryStore {
     }
 
     fn all_events(&self) -> Events {
-        let roots = self.lock().roots.clone();
+        let roots = self.record.lock().roots.clone();
         let record = Arc::clone(&self.record);
         Box::new(roots.into_iter().flat_map(move |root| events(Arc::clone(&record), root, 0)))
     }
 
     fn roots(&self) -> Result<Vec<RootSummary>, StoreError> {
-        let record = self.lock();
+        let record = self.record.lock();
         Ok(record.roots.iter().map(|&root| record.summary(root)).collect())
     }
 
     fn find(&self, text: &str) -> Result<Vec<FoundRun>, StoreError> {
-        let record = self.lock();
+        let record = self.record.lock();
         let found = Sought::meanings(text).into_iter().map(|sought| record.find(&sought));
         Ok(found.into_iter().find(|found| !found.is_empty()).unwrap_or_default())
     }
 
     fn admitted(&self, root: RootId, run: RunId) -> Result<Option<Admitted>, StoreError> {
-        Ok(self.lock().admitted(root, run).cloned())
+        Ok(self.record.lock().admitted(root, run).cloned())
     }
 
     fn ending(&self, root: RootId, run: RunId) -> Result<Option<Ending>, StoreError> {
-        Ok(self.lock().ending(root, run).cloned())
+        Ok(self.record.lock().ending(root, run).cloned())
     }
 }
 
@@ -159,22 +148,16 @@ impl Record {
         let kept = events.iter().filter(|event| event.kind.class() == EventClass::Kept);
         check_order(kept.clone().map(|event| (event.root, event.seq)), last)?;
         for event in kept {
-            let (root, run) = (event.root, event.run);
+            let (root, run) = (event.root, (event.run, event.root));
             let tree = self.trees.entry(root).or_insert_with(|| {
                 self.roots.push(root);
                 Vec::new()
             });
             let at = tree.len();
             match &event.kind {
-                EventKind::Admitted(_) => {
-                    self.runs.entry((run, root)).or_default().admitted = Some(at);
-                }
-                EventKind::Ended(_) => {
-                    self.runs.entry((run, root)).or_default().ended = Some(at);
-                }
-                EventKind::RootReopened(_) => {
-                    self.runs.entry((run, root)).or_default().ended = None;
-                }
+                EventKind::Admitted(_) => self.runs.entry(run).or_default().admitted = Some(at),
+                EventKind::Ended(_) => self.runs.entry(run).or_default().ended = Some(at),
+                EventKind::RootReopened(_) => self.runs.entry(run).or_default().ended = None,
                 _ => {}
             }
             tree.push(Arc::clone(event));
@@ -193,10 +176,7 @@ impl Record {
         let first = events.first().expect("a tree is opened by its first event");
         RootSummary {
             root,
-            key: match &first.kind {
-                EventKind::Admitted(admitted) => Some(admitted.key.clone()),
-                _ => None,
-            },
+            key: key_of(&first.kind).cloned(),
             opened_at: first.at,
             last_seq: events.len() as u64,
             ended: self.ending(root, root.run()).is_some(),
@@ -241,12 +221,21 @@ impl Values {
     fn hold(&self, kind: ValueKind, bytes: Arc<[u8]>) -> VariableRef {
         let hash = ContentHash::of(&bytes);
         let size = bytes.len() as u64;
-        lock(&self.held).entry(hash).or_insert(bytes);
+        self.held.lock().entry(hash).or_insert(bytes);
         VariableRef { hash, size, kind }
     }
 
     fn held(&self, reference: &VariableRef) -> Option<Arc<[u8]>> {
-        lock(&self.held).get(&reference.hash).cloned()
+        self.held.lock().get(&reference.hash).cloned()
+    }
+
+    /// The values in files, this one among them if there is one.
+    fn filed(&self, reference: &VariableRef) -> Result<Blobs, StoreError> {
+        let blobs = self.blobs()?;
+        if let Some(bytes) = self.held(reference) {
+            blobs.put_bytes(reference.kind, &bytes, Durability::OnRecord)?;
+        }
+        Ok(blobs)
     }
 
     fn blobs(&self) -> Result<Blobs, StoreError> {
@@ -272,12 +261,8 @@ fn events(
     // Events are numbered from 1 without a gap, so the one after number n stands at n.
     let mut at = usize::try_from(after).unwrap_or(usize::MAX);
     Pages::new(move || {
-        let page = lock(&record).page(root, at);
+        let page = record.lock().page(root, at);
         at += page.len();
         Ok(page)
     })
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("nothing panics while it holds the record")
 }

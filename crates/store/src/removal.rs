@@ -41,7 +41,7 @@ impl SqliteStore {
         sweep.values_of(&values, alone.is_some())?;
         sweep.run_folders(runs)?;
         sweep.contexts_of(root)?;
-        let mut swept = sweep.swept();
+        let mut swept = sweep.swept;
         swept.busy = alone.is_none();
         let (files, bytes) = remove_said(folder, root, |run| runs.contains(&run), dry)?;
         (swept.files, swept.bytes) = (swept.files + files, swept.bytes + bytes);

@@ -37,7 +37,7 @@ use self::file::DatabaseFile;
 use self::look::{Milestones, ReadPosition};
 use self::reader::Readers;
 use self::writer::Writer;
-use crate::blobs::{Blobs, put_on_thread};
+use crate::blobs::{Blobs, Durability, put_on_thread};
 use crate::page::Page;
 use crate::pages::Pages;
 use crate::sought::Sought;
@@ -103,16 +103,9 @@ impl SqliteStore {
         }
     }
 
-    fn ask<T>(
-        &self,
-        question: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, StoreError> {
-        self.readers.ask(question)
-    }
-
     /// The milestones of one run.
     fn milestones(&self, root: RootId, run: RunId) -> Result<Milestones, StoreError> {
-        let found = self.ask(|connection| look::milestones(connection, root, &[run]))?;
+        let found = self.readers.ask(|connection| look::milestones(connection, root, &[run]))?;
         Ok(found.into_iter().next().unwrap_or_default())
     }
 
@@ -140,12 +133,12 @@ impl SqliteStore {
     /// The ends of the chains of all trees, or of one. They are kept elsewhere, so that a later look can tell whether the
     /// record still continues them: see [`place_of_link`](Self::place_of_link).
     pub fn chain_heads(&self, only: Option<RootId>) -> Result<Vec<ChainHead>, StoreError> {
-        self.ask(|connection| chain::heads(connection, only))
+        self.readers.ask(|connection| chain::heads(connection, only))
     }
 
     /// The ids of all runs, in their order.
     pub fn runs(&self) -> Result<Vec<RunId>, StoreError> {
-        self.ask(look::runs)
+        self.readers.ask(look::runs)
     }
 
     /// The number of the event whose link this is, in a tree that was [proven](Self::prove): up to there the record is the one of
@@ -155,7 +148,7 @@ impl SqliteStore {
         root: RootId,
         link: ContentHash,
     ) -> Result<Option<u64>, StoreError> {
-        self.ask(|connection| chain::place(connection, root, link))
+        self.readers.ask(|connection| chain::place(connection, root, link))
     }
 }
 
@@ -173,7 +166,7 @@ impl Store for SqliteStore {
     }
 
     fn put_copy(&self, kind: ValueKind, bytes: &Arc<[u8]>) -> Result<VariableRef, StoreError> {
-        self.blobs.put_copy(kind, bytes)
+        self.blobs.put_bytes(kind, bytes, Durability::OnRecord)
     }
 
     fn path(&self, reference: &VariableRef) -> Result<PathBuf, StoreError> {
@@ -245,7 +238,7 @@ impl Store for SqliteStore {
 
     fn outcomes(&self, root: RootId, runs: &[RunId]) -> Vec<Result<Option<Outcome>, StoreError>> {
         let outcome = |mut found: Milestones| Ok(found.admitted()?.zip(found.ending()?));
-        match self.ask(|connection| look::milestones(connection, root, runs)) {
+        match self.readers.ask(|connection| look::milestones(connection, root, runs)) {
             Ok(found) => found.into_iter().map(outcome).collect(),
             Err(error) => vec![Err(error); runs.len()],
         }

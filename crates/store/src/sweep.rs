@@ -21,7 +21,10 @@ use offshoot_model::{ContentHash, RootId, RunId, Timestamp};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::below::{Below, PREFIX, There};
+use crate::below::{Below, PREFIX, There, if_there};
+use crate::error::Doing;
+use crate::folder::{BLOBS, CONTEXTS, RUNS, SPOOL, run_of_output};
+use crate::output::OUTPUT;
 use crate::{DataFolder, SqliteStore, StoreError};
 
 /// A file that was made or used within this time is left alone: it may belong to a tree that is just being opened, and
@@ -29,10 +32,7 @@ use crate::{DataFolder, SqliteStore, StoreError};
 const FRESH: Duration = Duration::from_secs(3600);
 
 /// The folder of tasks, beside the folders of the runs that share them.
-const TASKS: &str = "tasks";
-
-/// The prefix of the names of files that hold what a run has printed; the id of the run follows.
-const OUTPUT: &str = "output-";
+const TASKS: &str = "runs/tasks";
 
 /// The files that a sweep removed, or would remove.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub(crate) struct Sweep<'a> {
     folder: &'a DataFolder,
     now: Timestamp,
     dry: bool,
-    swept: Swept,
+    pub(crate) swept: Swept,
 }
 
 impl SqliteStore {
@@ -74,9 +74,9 @@ impl SqliteStore {
         let named = self.named(without)?;
         let mut sweep = Sweep::new(folder, now, dry);
         // Folders first: what is linked into them counts as the value that it is.
-        sweep.folders_of(folder.runs(), &named.runs, &[])?;
-        sweep.folders_of(folder.contexts(), &named.runs, without)?;
-        sweep.folders_of(folder.outputs(), &named.runs, without)?;
+        sweep.folders_of(folder.below.folder(RUNS), &named.runs, &[])?;
+        sweep.folders_of(folder.below.folder(CONTEXTS), &named.runs, without)?;
+        sweep.folders_of(folder.below.folder(OUTPUT), &named.runs, without)?;
         sweep.values(|value| !value.is_some_and(|hash| named.values.contains(&hash)), false)?;
         // Held no longer than it takes to look into some folders: who opens a tree waits for it.
         if let Some(_alone) = folder.alone()? {
@@ -113,10 +113,6 @@ impl<'a> Sweep<'a> {
         Self { folder, now, dry, swept: Swept::default() }
     }
 
-    pub(crate) fn swept(self) -> Swept {
-        self.swept
-    }
-
     /// Removes these values; those that were made or used just now only if they may.
     pub(crate) fn values_of(
         &mut self,
@@ -128,7 +124,7 @@ impl<'a> Sweep<'a> {
 
     /// Removes the folders of these runs.
     pub(crate) fn run_folders(&mut self, runs: &HashSet<RunId>) -> Result<(), StoreError> {
-        let Some(folders) = self.open(self.folder.runs())? else { return Ok(()) };
+        let Some(folders) = self.open(self.folder.below.folder(RUNS))? else { return Ok(()) };
         let theirs =
             |name: &String| name.parse().ok().is_some_and(|run: RunId| runs.contains(&run));
         for (name, _) in entries(&folders)?.into_iter().filter(|(name, _)| theirs(name)) {
@@ -139,13 +135,10 @@ impl<'a> Sweep<'a> {
 
     /// Removes what runs of this tree saw from their start: the tree is over, and has no reader any more.
     pub(crate) fn contexts_of(&mut self, root: RootId) -> Result<(), StoreError> {
-        let Some(folders) = self.open(self.folder.contexts())? else { return Ok(()) };
+        let Some(folders) = self.open(self.folder.below.folder(CONTEXTS))? else { return Ok(()) };
         let name = root.to_string();
-        match folders.there(&name) {
-            Ok(_) => self.remove_folder(&folders, &name),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(trouble("read", &folders, &name, error)),
-        }
+        let there = if_there(folders.there(&name)).doing("read", &folders.path().join(&name))?;
+        there.map_or(Ok(()), |_| self.remove_folder(&folders, &name))
     }
 
     /// Values, the wrapped forms beside them, and what was to become one.
@@ -154,7 +147,7 @@ impl<'a> Sweep<'a> {
         goes: impl Fn(Option<ContentHash>) -> bool,
         fresh_too: bool,
     ) -> Result<(), StoreError> {
-        let Some(values) = self.open(self.folder.values())? else { return Ok(()) };
+        let Some(values) = self.open(self.folder.below.folder(BLOBS))? else { return Ok(()) };
         for (shelf, there) in entries(&values)? {
             if !there.is_folder() {
                 continue;
@@ -164,8 +157,7 @@ impl<'a> Sweep<'a> {
                 if !goes(hash_of(&shelf, &name)) {
                     continue;
                 }
-                let is_old = |there: &There| fresh_too || self.is_old(there);
-                if let Some(bytes) = self.remove_if(&folder, &name, is_old)? {
+                if let Some(bytes) = self.remove(&folder, &name, fresh_too)? {
                     self.swept.values += 1;
                     self.swept.bytes += bytes;
                 }
@@ -196,21 +188,19 @@ impl<'a> Sweep<'a> {
     fn remove_folder(&mut self, from: &Below, name: &str) -> Result<(), StoreError> {
         let size = from.folder(name).and_then(|folder| size_below(&folder));
         self.swept.folders += 1;
-        self.swept.bytes += size.map_err(|error| trouble("read", from, name, error))?;
+        let path = from.path().join(name);
+        self.swept.bytes += size.doing("read", &path)?;
         if !self.dry {
-            let removed = from.remove_all(name);
-            removed.map_err(|error| trouble("remove", from, name, error))?;
+            from.remove_all(name).doing("remove", &path)?;
         }
         Ok(())
     }
 
     /// Removes unused tasks: a tree that needs one writes it again, but a tree that runs may depend on it.
     fn tasks(&mut self) -> Result<(), StoreError> {
-        let tasks = self.folder.runs().and_then(|runs| runs.folder(TASKS));
-        let Some(tasks) = self.open(tasks)? else { return Ok(()) };
+        let Some(tasks) = self.open(self.folder.below.folder(TASKS))? else { return Ok(()) };
         for (name, _) in entries(&tasks)? {
-            let removed = self.remove_unused(&tasks, &name)?;
-            self.count_file(removed);
+            self.remove_file(&tasks, &name, false)?;
         }
         Ok(())
     }
@@ -218,10 +208,9 @@ impl<'a> Sweep<'a> {
     /// Removes what will never be finished, however young: all that stands in the spool folder, values without a name, and
     /// tasks that have one more. To be called while no tree runs.
     fn unfinished(&mut self) -> Result<(), StoreError> {
-        self.left(self.folder.spool(), |_| true)?;
-        self.left(self.folder.values(), |name| name.starts_with(PREFIX))?;
-        let tasks = self.folder.runs().and_then(|runs| runs.folder(TASKS));
-        self.left(tasks, |name| name.contains('.'))
+        self.left(self.folder.below.folder(SPOOL), |_| true)?;
+        self.left(self.folder.below.folder(BLOBS), |name| name.starts_with(PREFIX))?;
+        self.left(self.folder.below.folder(TASKS), |name| name.contains('.'))
     }
 
     fn left(
@@ -232,8 +221,7 @@ impl<'a> Sweep<'a> {
         let Some(folder) = self.open(folder)? else { return Ok(()) };
         for (name, _) in entries(&folder)? {
             if is_unfinished(&name) {
-                let removed = self.remove_if(&folder, &name, |_| true)?;
-                self.count_file(removed);
+                self.remove_file(&folder, &name, true)?;
             }
         }
         Ok(())
@@ -241,12 +229,10 @@ impl<'a> Sweep<'a> {
 
     /// Removes old files from the spool folder while trees run: those that none of these trees has printed.
     fn outputs(&mut self, store: &SqliteStore) -> Result<(), StoreError> {
-        let Some(spool) = self.open(self.folder.spool())? else { return Ok(()) };
+        let Some(spool) = self.open(self.folder.below.folder(SPOOL))? else { return Ok(()) };
         let mut held: HashMap<RunId, bool> = HashMap::new();
         for (name, _) in entries(&spool)? {
-            const ID: usize = 36;
-            let run = name.strip_prefix(OUTPUT).and_then(|rest| rest.get(..ID)?.parse().ok());
-            if let Some(run) = run {
+            if let Some(run) = run_of_output(&name) {
                 let is_held = match held.get(&run) {
                     Some(held) => *held,
                     // One that is on no record may be about to be.
@@ -260,34 +246,33 @@ impl<'a> Sweep<'a> {
                     continue;
                 }
             }
-            let removed = self.remove_unused(&spool, &name)?;
-            self.count_file(removed);
+            self.remove_file(&spool, &name, false)?;
         }
         Ok(())
     }
 
-    fn count_file(&mut self, removed: Option<u64>) {
+    /// Removes a file and counts it, see [`remove`](Self::remove).
+    fn remove_file(
+        &mut self,
+        folder: &Below,
+        name: &str,
+        fresh_too: bool,
+    ) -> Result<(), StoreError> {
+        let removed = self.remove(folder, name, fresh_too)?;
         self.swept.files += u64::from(removed.is_some());
         self.swept.bytes += removed.unwrap_or_default();
+        Ok(())
     }
 
-    /// Removes a file that is old and that no process has locked; how many bytes it had.
-    fn remove_unused(&self, folder: &Below, name: &str) -> Result<Option<u64>, StoreError> {
-        self.remove_if(folder, name, |there| self.is_old(there))
-    }
-
-    fn remove_if(
+    /// Removes a file that no process has locked, if it is old or may be fresh too; how many bytes it had.
+    fn remove(
         &self,
         folder: &Below,
         name: &str,
-        wanted: impl Fn(&There) -> bool,
+        fresh_too: bool,
     ) -> Result<Option<u64>, StoreError> {
-        let remove = || {
-            let file = match folder.read(name) {
-                Ok(file) => file,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-                Err(error) => return Err(error),
-            };
+        let remove = || -> io::Result<Option<u64>> {
+            let Some(file) = if_there(folder.read(name))? else { return Ok(None) };
             match retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockExclusive)) {
                 Ok(()) => {}
                 Err(Errno::WOULDBLOCK) => return Ok(None),
@@ -295,7 +280,8 @@ impl<'a> Sweep<'a> {
             }
             let there = There::of(&file)?;
             // Another file may have got the name meanwhile.
-            if !wanted(&there) || !folder.there(name).is_ok_and(|now| now.is(&there)) {
+            let is_wanted = fresh_too || self.is_old(&there);
+            if !is_wanted || !folder.there(name).is_ok_and(|now| now.is(&there)) {
                 return Ok(None);
             }
             if !self.dry {
@@ -303,16 +289,12 @@ impl<'a> Sweep<'a> {
             }
             Ok(Some(there.length()))
         };
-        remove().map_err(|error| trouble("remove", folder, name, error))
+        remove().doing("remove", &folder.path().join(name))
     }
 
     /// None where there is no such folder.
     fn open(&self, folder: io::Result<Below>) -> Result<Option<Below>, StoreError> {
-        match folder {
-            Ok(folder) => Ok(Some(folder)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(StoreError::io("read", self.folder.path(), error)),
-        }
+        if_there(folder).doing("read", self.folder.path())
     }
 
     /// A file from the future, which a clock that was set back has left, is not old.
@@ -329,7 +311,7 @@ fn hash_of(shelf: &str, name: &str) -> Option<ContentHash> {
 
 /// Returns the entries of a folder. An entry whose name is not text is not ours, and is left out.
 fn entries(folder: &Below) -> Result<Vec<(String, There)>, StoreError> {
-    let found = folder.entries().map_err(|error| StoreError::io("read", folder.path(), error))?;
+    let found = folder.entries().doing("read", folder.path())?;
     let named =
         found.into_iter().filter_map(|(name, there)| Some((name.into_string().ok()?, there)));
     Ok(named.collect())
@@ -346,8 +328,4 @@ fn size_below(folder: &Below) -> io::Result<u64> {
         };
     }
     Ok(size)
-}
-
-fn trouble(doing: &'static str, folder: &Below, name: &str, error: io::Error) -> StoreError {
-    StoreError::io(doing, &folder.path().join(name), error)
 }

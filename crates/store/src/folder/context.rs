@@ -14,8 +14,9 @@ use offshoot_model::{RunId, VariableRef};
 use rustix::fs::{AtFlags, CWD, linkat};
 use rustix::io::Errno;
 
-use super::{BLOBS, DataFolder, RUNS};
+use super::{BLOBS, DataFolder, RUNS, SPOOL};
 use crate::below::{Below, PREFIX, There};
+use crate::error::Doing;
 use crate::name::{file_name, is_wrapped};
 use crate::{Store, StoreError};
 
@@ -58,11 +59,9 @@ impl DataFolder {
             true => self.wrapped(store, value)?,
             false => store.open(value)?.into_file(),
         };
-        let linked = self
-            .below()
-            .make_folder(&within)
-            .and_then(|folder| link(&file, &folder, &name, &self.clones));
-        linked.map_err(|error| StoreError::io("link", &path, error))?;
+        let folder = self.below.make_folder(&within);
+        let linked = folder.and_then(|folder| link(&file, &folder, &name, &self.clones));
+        linked.doing("link", &path)?;
         Ok(path)
     }
 
@@ -76,8 +75,7 @@ impl DataFolder {
         let head = format!("{{\"ref\":{reference},\"value\":");
         let tail = "}\n";
         let path = self.path().join(&folder).join(&name);
-        let trouble = |doing| move |error| StoreError::io(doing, &path, error);
-        let folder = self.below().make_folder(folder).map_err(trouble.clone()("write"))?;
+        let folder = self.below.make_folder(folder).doing("write", &path)?;
         let there = folder.read(&name).ok();
         let sound = if value.size <= VERIFIED_ON_LINK {
             let bare = store.read(value)?;
@@ -92,7 +90,7 @@ impl DataFolder {
             return Ok(file);
         }
         let mut bare = store.open(value)?;
-        let written = self.spool().and_then(|spool| {
+        let written = self.below.folder(SPOOL).and_then(|spool| {
             spool.write_whole(&folder, &name, |file| {
                 file.write_all(head.as_bytes())?;
                 io::copy(&mut bare, file)?;
@@ -100,7 +98,7 @@ impl DataFolder {
                 file.get_ref().set_permissions(Permissions::from_mode(0o444))
             })
         });
-        written.and_then(|()| folder.read(&name)).map_err(trouble("write"))
+        written.and_then(|()| folder.read(&name)).doing("write", &path)
     }
 }
 
@@ -164,7 +162,7 @@ fn link_new(source: &File, folder: &Below, name: &str, clones: &AtomicBool) -> i
     }
     // By its descriptor: what stands under its path may be something else by now.
     let open = format!("/proc/self/fd/{}", source.as_raw_fd());
-    match linkat(CWD, open, folder.descriptor(), name, AtFlags::SYMLINK_FOLLOW) {
+    match linkat(CWD, open, &folder.folder, name, AtFlags::SYMLINK_FOLLOW) {
         // Another file system, more links than this one allows, a system that lets users link only what is theirs, or one
         // without `/proc`.
         Err(Errno::XDEV | Errno::MLINK | Errno::PERM | Errno::NOENT) => {

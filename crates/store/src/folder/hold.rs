@@ -11,8 +11,10 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, test_kill_process};
 
 use super::DataFolder;
+use super::lock::Locked;
 use crate::StoreError;
-use crate::below::{Below, There};
+use crate::below::{Below, There, if_there};
+use crate::error::Doing;
 
 /// The time from a fork to an exec, which is a matter of milliseconds; a hundred times that on a machine that has too much
 /// to do. What holds a lock for longer without its holder is no child on its way.
@@ -27,22 +29,11 @@ const LOOK: Duration = Duration::from_secs(60);
 pub struct RootLock {
     root: RootId,
     locks: Below,
-    file: File,
+    _file: Locked,
     /// True if the file stays when the lock is released.
     is_kept: bool,
     /// The part in the common lock. While it is held, no file of a tree is taken for one that will never be finished.
-    _user: User,
-}
-
-/// The part of one process in the lock that all hold who run a tree.
-#[derive(Debug)]
-pub(crate) struct User(File);
-
-impl Drop for User {
-    fn drop(&mut self) {
-        // Closing it would not do: a child on its way to its program has the descriptor too.
-        let _ = flock(&self.0, FlockOperation::Unlock);
-    }
+    _user: Locked,
 }
 
 impl RootLock {
@@ -72,7 +63,7 @@ impl DataFolder {
     }
 
     fn take(&self, root: RootId, is_new: bool) -> Result<RootLock, StoreError> {
-        let user = self.lock(USERS, FlockOperation::LockShared).map(User)?;
+        let user = self.lock(USERS, FlockOperation::LockShared)?;
         let name = root.to_string();
         let path = self.locks_path().join(&name);
         let trouble = |error| StoreError::io("lock", &path, error);
@@ -106,7 +97,7 @@ impl DataFolder {
             file.set_len(0)
                 .and_then(|()| writeln!(file, "{}", std::process::id()))
                 .map_err(trouble)?;
-            return Ok(RootLock { root, locks, file, is_kept: false, _user: user });
+            return Ok(RootLock { root, locks, _file: Locked(file), is_kept: false, _user: user });
         }
     }
 
@@ -114,27 +105,24 @@ impl DataFolder {
     /// has lost its supervisor. The lock of a process that is gone is waited for, as [`hold`](Self::hold) does.
     pub fn is_held(&self, root: RootId) -> Result<bool, StoreError> {
         let name = root.to_string();
-        let trouble = |error| StoreError::io("look at", &self.locks_path().join(&name), error);
-        let mut file = match self.locks().and_then(|locks| locks.read(&name)) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(trouble(error)),
-        };
-        if is_free(&file).map_err(trouble)? {
+        let path = self.locks_path().join(&name);
+        let file = self.locks().and_then(|locks| locks.read(&name));
+        let Some(mut file) = if_there(file).doing("look at", &path)? else { return Ok(false) };
+        if is_free(&file).doing("look at", &path)? {
             return Ok(false);
         }
         let shared = FlockOperation::LockShared;
         let let_go = written_pid(&mut file).is_some_and(is_gone)
-            && let_go_soon(&file, shared, EXEC).map_err(trouble)?;
+            && let_go_soon(&file, shared, EXEC).doing("look at", &path)?;
         Ok(!let_go)
     }
 
     /// The lock that all hold who run a tree, for this process alone; none where some tree is held.
-    pub(crate) fn alone(&self) -> Result<Option<User>, StoreError> {
+    pub(crate) fn alone(&self) -> Result<Option<Locked>, StoreError> {
         let trouble = |error| StoreError::io("lock", &self.locks_path().join(USERS), error);
         let file = self.locks().and_then(|locks| locks.open_or_make(USERS)).map_err(trouble)?;
         match retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockExclusive)) {
-            Ok(()) => Ok(Some(User(file))),
+            Ok(()) => Ok(Some(Locked(file))),
             Err(Errno::WOULDBLOCK) => Ok(None),
             Err(error) => Err(trouble(error.into())),
         }
@@ -150,7 +138,6 @@ impl Drop for RootLock {
             // Removed while it is still locked. If that fails an unlocked file stays behind, which holds nothing.
             let _ = self.locks.remove(&self.root.to_string());
         }
-        let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
 

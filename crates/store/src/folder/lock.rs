@@ -28,6 +28,17 @@ impl Default for Patience {
     }
 }
 
+/// A file that is locked. The lock is released when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Locked(pub(super) File);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Closing it would not do: a child on its way to its program has the descriptor too.
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
 /// A lock of the data folder that has been waited for longer than it is ever held.
 #[derive(Clone, Debug)]
 pub struct Stalled {
@@ -53,7 +64,7 @@ impl fmt::Display for Stalled {
 
 impl DataFolder {
     /// Locks one of the files in the folder of locks. Who holds it is told after a second, and is an error after a minute.
-    pub(crate) fn lock(&self, name: &str, how: FlockOperation) -> Result<File, StoreError> {
+    pub(crate) fn lock(&self, name: &str, how: FlockOperation) -> Result<Locked, StoreError> {
         let path = self.locks_path().join(name);
         let trouble = |error: io::Error| StoreError::io("lock", &path, error);
         let file = self.locks().and_then(|locks| locks.open_or_make(name)).map_err(trouble)?;
@@ -62,7 +73,7 @@ impl DataFolder {
             _ => FlockOperation::NonBlockingLockExclusive,
         };
         match retry_on_intr(|| flock(&file, at_once)) {
-            Ok(()) => return Ok(file),
+            Ok(()) => return Ok(Locked(file)),
             Err(Errno::WOULDBLOCK) => {}
             Err(error) => return Err(trouble(error.into())),
         }
@@ -71,17 +82,19 @@ impl DataFolder {
         // is not taken over.
         let (locked, answer) = mpsc::sync_channel(0);
         let wait = move || {
-            let done = retry_on_intr(|| flock(&file, how)).map(|()| file);
+            let done = retry_on_intr(|| flock(&file, how)).map(|()| Locked(file));
             let _ = locked.send(done.map_err(io::Error::from));
         };
         let thread = std::thread::Builder::new().name("offshoot-lock".to_owned());
         thread.spawn(wait).map_err(trouble)?;
         let stalled = || Stalled { path: path.clone(), pid: holder(&same) };
-        match answer.recv_timeout(self.patience().soon) {
-            Err(RecvTimeoutError::Timeout) => self.tell(&stalled()),
+        match answer.recv_timeout(self.patience.soon) {
+            Err(RecvTimeoutError::Timeout) => {
+                self.on_stall.iter().for_each(|tell| tell(&stalled()));
+            }
             locked => return taken(locked).map_err(trouble),
         }
-        match answer.recv_timeout(self.patience().after) {
+        match answer.recv_timeout(self.patience.after) {
             Err(RecvTimeoutError::Timeout) => {
                 let Stalled { path, pid } = stalled();
                 Err(StoreError::Stalled { path, pid })
@@ -91,7 +104,7 @@ impl DataFolder {
     }
 }
 
-fn taken(locked: Result<io::Result<File>, RecvTimeoutError>) -> io::Result<File> {
+fn taken(locked: Result<io::Result<Locked>, RecvTimeoutError>) -> io::Result<Locked> {
     locked.unwrap_or_else(|_| Err(io::Error::other("the thread that waited for the lock is gone")))
 }
 

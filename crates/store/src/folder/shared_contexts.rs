@@ -20,8 +20,9 @@ use parking_lot::Mutex;
 use serde::Serialize;
 
 use super::context::VERIFIED_ON_LINK;
-use super::{CONTEXTS, DataFolder};
+use super::{CONTEXTS, DataFolder, SPOOL};
 use crate::below::There;
+use crate::error::Doing;
 use crate::{Store, StoreError};
 
 /// So many folders are remembered. One that is forgotten is looked at as if another supervisor had made it.
@@ -139,11 +140,11 @@ impl SharedContexts {
         let files: Vec<PathBuf> = files.collect::<Result<_, _>>()?;
         let manifest = self.folder.path().join(&within).join(MANIFEST);
         let written = self.write_manifest(&within, variables, &files);
-        written.map_err(|error| StoreError::io("write", &manifest, error))?;
+        written.doing("write", &manifest)?;
         let all = files.iter().chain([&manifest]);
         let contents = all.map(|path| {
             let within = path.strip_prefix(self.folder.path()).expect("it is in the data folder");
-            Content::of(&self.folder, within).map_err(|error| StoreError::io("read", path, error))
+            Content::of(&self.folder, within).doing("read", path)
         });
         let contents = contents.collect::<Result<_, _>>()?;
         Ok(Made { context: SharedContext { files, manifest }, contents })
@@ -163,7 +164,7 @@ impl SharedContexts {
         let lines: BTreeMap<&str, ManifestLine> = lines.collect();
         let mut text = serde_json::to_vec_pretty(&lines)?;
         text.push(b'\n');
-        let folder = self.folder.below().make_folder(within)?;
+        let folder = self.folder.below.make_folder(within)?;
         match folder.create_new(MANIFEST) {
             Ok(mut file) => file.write_all(&text),
             // That of a supervisor before this one may be cut short.
@@ -172,7 +173,8 @@ impl SharedContexts {
                 if there.is_ok_and(|there| there.hash == Some(ContentHash::of(&text))) {
                     return Ok(());
                 }
-                self.folder.spool()?.write_whole(&folder, MANIFEST, |file| file.write_all(&text))
+                let spool = self.folder.below.folder(SPOOL)?;
+                spool.write_whole(&folder, MANIFEST, |file| file.write_all(&text))
             }
             Err(error) => Err(error),
         }
@@ -212,7 +214,7 @@ impl Made {
 
 impl Content {
     fn of(folder: &DataFolder, within: &Path) -> io::Result<Self> {
-        let file = folder.below().read(within)?;
+        let file = folder.below.read(within)?;
         let there = There::of(&file)?;
         let is_small = there.length() <= VERIFIED_ON_LINK;
         let hash = is_small.then(|| hash(&file, there.length())).transpose()?;

@@ -39,10 +39,12 @@ impl Watch {
         let (held, holds) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| trouble(error.into()))?;
         // If the file is gone, its holder is gone too, and the pipe ends at once.
         if let Ok(file) = lock {
-            std::thread::Builder::new()
-                .name("lock".to_owned())
-                .spawn(move || until_free(&file, holds))
-                .map_err(trouble)?;
+            let hang_up_when_free = move || {
+                wait_for(&file);
+                drop(holds);
+            };
+            let thread = std::thread::Builder::new().name("lock".to_owned());
+            thread.spawn(hang_up_when_free).map_err(trouble)?;
         }
         // None has written where there is no such file.
         let writing = writing.ok();
@@ -99,12 +101,6 @@ impl Watch {
         }
         Ok(())
     }
-}
-
-/// Waits for the lock to be free, and hangs up then.
-fn until_free(file: &File, holds: OwnedFd) {
-    wait_for(file);
-    drop(holds);
 }
 
 /// Waits for a lock to be free. A process that wants it meanwhile sees that this one only looked.

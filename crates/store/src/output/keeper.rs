@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use offshoot_model::{RootId, RunId, Stream, Timestamp, last_line};
@@ -25,7 +25,7 @@ const LEAST: usize = 128;
 /// Keeps what the agents of one tree say. Cheap to clone.
 #[derive(Clone, derive_more::Debug)]
 #[debug("OutputKeeper({:?})", _0.root)]
-pub struct OutputKeeper(Arc<Shared>);
+pub struct OutputKeeper(pub(super) Arc<Shared>);
 
 pub(super) struct Shared {
     folder: DataFolder,
@@ -48,10 +48,6 @@ pub(super) struct Shared {
     /// The number of the round.
     round: AtomicU32,
 }
-
-/// The attempts of a keeper, for the thread that ends with it.
-#[derive(Default)]
-pub(super) struct Waiting(Weak<Shared>);
 
 struct Attempt {
     run: RunId,
@@ -176,7 +172,7 @@ impl OutputKeeper {
 
     /// A round is over: what was said before it began, and is still not on its way to a file, is sent there. Returns true if there is
     /// more to send.
-    fn end_round(&self) -> bool {
+    pub(super) fn end_round(&self) -> bool {
         // What is said from here on has the thread count again.
         self.0.counts.store(false, Ordering::SeqCst);
         let round = self.0.round.fetch_add(1, Ordering::SeqCst);
@@ -212,7 +208,7 @@ impl OutputKeeper {
         let start = || {
             let (jobs, received) = channel();
             let Shared { folder, root, bounds, underway, .. } = &*self.0;
-            let keeper = Waiting(Arc::downgrade(&self.0));
+            let keeper = Arc::downgrade(&self.0);
             let writer = Writer::new(folder.clone(), *root, *bounds, Arc::clone(underway), keeper);
             let thread = std::thread::Builder::new().name("offshoot-output".to_owned());
             match thread.spawn(move || writer.run(&received)) {
@@ -227,13 +223,6 @@ impl OutputKeeper {
             // The thread ends with its last sender.
             let _ = jobs.send(job);
         }
-    }
-}
-
-impl Waiting {
-    /// Ends a round, as [`OutputKeeper::end_round`].
-    pub(super) fn end_round(&self) -> bool {
-        self.0.upgrade().is_some_and(|shared| OutputKeeper(shared).end_round())
     }
 }
 

@@ -10,7 +10,7 @@ use offshoot_model::{RootId, RunId};
 use super::frame::{self, Kind, number};
 use super::slot::{EntryHead, SlotHead};
 use super::{AttemptId, OUTPUT, SMALL, Said, SaidPart};
-use crate::below::Below;
+use crate::below::{Below, if_there};
 use crate::{DataFolder, StoreError};
 
 /// Reads what the agents of one tree said. Each reading goes on where the one before it ended.
@@ -66,23 +66,20 @@ impl OutputReader {
         let name = format!("{OUTPUT}/{}", self.root);
         let path = self.folder.path().join(&name);
         let trouble = |error| E::from(StoreError::io("read", &path, error));
-        let folder = match self.folder.below().folder(&name) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            folder => folder.map_err(trouble)?,
-        };
+        let folder = if_there(self.folder.below.folder(&name)).map_err(trouble)?;
+        let Some(folder) = folder else { return Ok(()) };
         let found = self.find(&folder, &mut wanted).map_err(trouble)?;
         for ((attempt, run, _), found) in found {
             let mut parts = Vec::new();
-            let mut pass = |part| parts.push(part);
-            match found {
+            let read = match found {
                 Found::Entry { file, from, filled } => {
-                    self.entry(&folder, attempt, &file, from, filled, &mut pass)
-                        .map_err(trouble)?;
+                    let mut frames = vec![0; filled as usize];
+                    let read = folder.read(file).and_then(|it| it.read_exact_at(&mut frames, from));
+                    read.map(|()| _ = self.frames(attempt, &mut &frames[..], &mut parts))
                 }
-                Found::File(file) => {
-                    self.file(&folder, attempt, &file, &mut pass).map_err(trouble)?
-                }
-            }
+                Found::File(file) => self.file(&folder, attempt, &file, &mut parts),
+            };
+            read.map_err(trouble)?;
             for what in parts {
                 tell(Said { run, attempt, what })?;
             }
@@ -139,41 +136,27 @@ impl OutputReader {
         Ok(found)
     }
 
-    fn entry(
-        &mut self,
-        folder: &Below,
-        attempt: AttemptId,
-        name: &str,
-        from: u64,
-        filled: u32,
-        tell: &mut impl FnMut(SaidPart),
-    ) -> io::Result<()> {
-        let mut frames = vec![0; filled as usize];
-        folder.read(name)?.read_exact_at(&mut frames, from)?;
-        self.frames(attempt, &mut &frames[..], tell);
-        Ok(())
-    }
-
-    /// Tells the frames; true where the attempt ended with them.
+    /// Adds the frames; true where the attempt ended with them.
     fn frames(
         &mut self,
         attempt: AttemptId,
         frames: &mut &[u8],
-        tell: &mut impl FnMut(SaidPart),
+        parts: &mut Vec<SaidPart>,
     ) -> bool {
         let told = self.told.entry(attempt).or_default();
         while let Some(frame) = frame::take(frames) {
             match frame.kind {
                 Kind::Said(stream) => {
                     *told += frame.bytes.len() as u64;
-                    tell(SaidPart::Bytes { at: frame.at, stream, bytes: frame.bytes.to_vec() });
+                    let bytes = frame.bytes.to_vec();
+                    parts.push(SaidPart::Bytes { at: frame.at, stream, bytes });
                 }
                 Kind::End => {
                     let missing = number(frame.bytes).saturating_sub(*told);
                     if missing > 0 {
-                        tell(SaidPart::Gap(missing));
+                        parts.push(SaidPart::Gap(missing));
                     }
-                    tell(SaidPart::End);
+                    parts.push(SaidPart::End);
                     self.told.remove(&attempt);
                     return true;
                 }
@@ -187,7 +170,7 @@ impl OutputReader {
         folder: &Below,
         attempt: AttemptId,
         name: &str,
-        tell: &mut impl FnMut(SaidPart),
+        parts: &mut Vec<SaidPart>,
     ) -> io::Result<()> {
         let file = folder.read(name)?;
         let Some(first) = head(&file, 0)? else { return Ok(()) };
@@ -206,11 +189,11 @@ impl OutputReader {
                 let missing = found.before.saturating_sub(*told);
                 if missing > 0 {
                     *told = found.before;
-                    tell(SaidPart::Gap(missing));
+                    parts.push(SaidPart::Gap(missing));
                 }
             }
             place.at = found.filled;
-            place.over = self.frames(attempt, &mut &frames[..], tell);
+            place.over = self.frames(attempt, &mut &frames[..], parts);
             let next = Place { slot: place.slot.saturating_add(1), at: 0, over: false };
             if place.over || earliest(&file, first, next.slot)?.is_none() {
                 break;
@@ -255,10 +238,7 @@ fn earliest(file: &File, first: SlotHead, from: u32) -> io::Result<Option<u32>> 
     for index in first.slots.first..first.slots.all {
         let number = head(file, u64::from(index) * u64::from(first.slots.bytes))?;
         let number = number.map(|head| head.number).filter(|number| *number > from);
-        next = match (next, number) {
-            (Some(one), Some(other)) => Some(u32::min(one, other)),
-            (one, other) => one.or(other),
-        };
+        next = next.into_iter().chain(number).min();
     }
     Ok(next)
 }

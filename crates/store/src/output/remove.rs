@@ -7,7 +7,8 @@ use offshoot_model::{RootId, RunId};
 
 use super::slot::EntryHead;
 use super::{OUTPUT, SMALL};
-use crate::below::Below;
+use crate::below::{Below, if_there};
+use crate::error::Doing;
 use crate::{DataFolder, StoreError};
 
 /// Removes what these runs of a tree said, or only counts it: the files of attempts, and their entries in files of many. The caller
@@ -23,14 +24,11 @@ pub(crate) fn remove_said(
     dry: bool,
 ) -> Result<(u64, u64), StoreError> {
     let name = format!("{OUTPUT}/{root}");
-    let remove = || {
-        let place = match folder.below().folder(&name) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((0, 0)),
-            place => place?,
-        };
-        remove_in(&place, &goes, dry)
+    let remove = || match if_there(folder.below.folder(&name))? {
+        Some(place) => remove_in(&place, &goes, dry),
+        None => Ok((0, 0)),
     };
-    remove().map_err(|error| StoreError::io("remove from", &folder.path().join(&name), error))
+    remove().doing("remove from", &folder.path().join(&name))
 }
 
 fn remove_in(place: &Below, goes: &impl Fn(RunId) -> bool, dry: bool) -> io::Result<(u64, u64)> {

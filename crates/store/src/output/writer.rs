@@ -4,16 +4,16 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use offshoot_model::{RootId, RunId, Timestamp};
 use tokio::sync::oneshot;
 
 use super::frame::{self, HEAD, Kind};
-use super::keeper::Waiting;
+use super::keeper::{OutputKeeper, Shared};
 use super::slot::{EntryHead, SlotHead};
 use super::{AttemptId, OUTPUT, OutputBounds, SMALL};
 use crate::DataFolder;
@@ -59,7 +59,8 @@ pub(super) struct Writer {
     cut: HashSet<AttemptId>,
     /// True once it was logged that nothing can be written.
     failed: bool,
-    keeper: Waiting,
+    /// The attempts that live; the thread ends with them.
+    keeper: Weak<Shared>,
     /// The end of the round, while rounds are counted.
     round_ends: Option<Instant>,
 }
@@ -70,7 +71,7 @@ impl Writer {
         root: RootId,
         bounds: OutputBounds,
         underway: Arc<AtomicUsize>,
-        keeper: Waiting,
+        keeper: Weak<Shared>,
     ) -> Self {
         Self {
             folder,
@@ -109,7 +110,9 @@ impl Writer {
             let Some(ends) = self.round_ends else { return jobs.recv().ok() };
             // However many jobs there are, a round ends.
             if now() >= ends {
-                self.round_ends = self.keeper.end_round().then(|| now() + ROUND);
+                let keeper = self.keeper.upgrade().map(OutputKeeper);
+                let goes_on = keeper.is_some_and(|keeper| keeper.end_round());
+                self.round_ends = goes_on.then(|| now() + ROUND);
                 continue;
             }
             match jobs.recv_timeout(ends.saturating_duration_since(now())) {
@@ -208,7 +211,7 @@ impl Writer {
             return Ok(place.clone());
         }
         let name = format!("{OUTPUT}/{}", self.root);
-        let place = self.folder.below().make_folder(name)?;
+        let place = self.folder.below.make_folder(name)?;
         self.used += place.entries()?.iter().map(|(_, there)| there.length()).sum::<u64>();
         Ok(self.place.insert(place).clone())
     }
@@ -250,7 +253,7 @@ mod tests {
         let folder = DataFolder::temporary().expect("the system has room for a folder");
         let root = RootId::new(RunId::from_bytes([1; 16]));
         let bounds = OutputBounds { run: 1 << 20, tree: 1 << 20 };
-        let mut writer = Writer::new(folder, root, bounds, Arc::default(), Waiting::default());
+        let mut writer = Writer::new(folder, root, bounds, Arc::default(), Weak::new());
         writer.round_ends = Some(now());
         let (jobs, received) = channel();
         (0..2).for_each(|_| jobs.send(Job::Count).expect("it is received"));

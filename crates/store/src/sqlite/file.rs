@@ -19,12 +19,13 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::{identity, schema};
+use crate::error::Doing;
 use crate::{DataFolder, StoreError};
 
 /// The file of the database, for readers.
 #[derive(Debug)]
 pub(super) struct DatabaseFile {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     /// True if no process can change it.
     frozen: bool,
     /// The folder of a copy, which goes when this does.
@@ -51,16 +52,9 @@ impl DatabaseFile {
         }
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// A connection that only reads.
     pub(super) fn reader(&self) -> Result<Connection, StoreError> {
-        match self.frozen {
-            true => schema::frozen_reader(&self.path),
-            false => schema::reader(&self.path),
-        }
+        if self.frozen { schema::frozen_reader(&self.path) } else { schema::reader(&self.path) }
     }
 
     fn is_current(&self, folder: &DataFolder) -> Result<bool, StoreError> {
@@ -70,12 +64,11 @@ impl DatabaseFile {
     }
 
     fn copied(self) -> Result<Self, StoreError> {
-        let trouble = |error| StoreError::io("copy", &self.path, error);
-        let folder = tempfile::tempdir().map_err(trouble)?;
+        let folder = tempfile::tempdir().doing("copy", &self.path)?;
         let path = folder.path().join("offshoot.db");
-        fs::copy(&self.path, &path).map_err(trouble)?;
+        fs::copy(&self.path, &path).doing("copy", &self.path)?;
         if log(&self.path).exists() {
-            fs::copy(log(&self.path), log(&path)).map_err(trouble)?;
+            fs::copy(log(&self.path), log(&path)).doing("copy", &self.path)?;
         }
         schema::create(&path)?;
         Ok(Self { path, frozen: false, _copy: Some(folder) })

@@ -9,6 +9,8 @@ use std::path::PathBuf;
 
 use rusqlite::Connection;
 
+use crate::error::Doing;
+use crate::folder::SPOOL;
 use crate::{DataFolder, StoreError};
 
 /// Beside the first id stands the same once more: a flipped bit must not make it that of another database.
@@ -38,10 +40,7 @@ pub(super) fn check_missing(folder: &DataFolder) -> Result<(), StoreError> {
     let path = folder.database();
     let Some(witness) = folder.witness() else { return Ok(()) };
     // The file beside a database is written after the database, which may have been made since we looked for it.
-    match path.exists() {
-        true => Ok(()),
-        false => Err(StoreError::Removed { path, witness }),
-    }
+    if path.exists() { Ok(()) } else { Err(StoreError::Removed { path, witness }) }
 }
 
 /// Makes sure that this is the database that is named beside it, and not an older copy of it; names it where nothing does.
@@ -78,7 +77,7 @@ fn identity(connection: &Connection) -> Option<Identity> {
 
 /// Reads the identity that the file says; a version before the count wrote the id alone.
 fn witness(folder: &DataFolder) -> Option<Identity> {
-    let text = folder.below().read_text(NAME).ok()?;
+    let text = folder.below.read_text(NAME).ok()?;
     let mut lines = text.lines();
     let id = lines.next()?.trim();
     let sequence = lines.next().map_or(Ok(0), |line| line.trim().parse()).ok()?;
@@ -87,10 +86,10 @@ fn witness(folder: &DataFolder) -> Option<Identity> {
 }
 
 fn write(folder: &DataFolder, Identity { id, sequence }: &Identity) -> Result<(), StoreError> {
-    let written = folder.spool().and_then(|spool| {
-        spool.write_whole(folder.below(), NAME, |file| writeln!(file, "{id}\n{sequence}"))
+    let written = folder.below.folder(SPOOL).and_then(|spool| {
+        spool.write_whole(&folder.below, NAME, |file| writeln!(file, "{id}\n{sequence}"))
     });
-    written.map_err(|error| StoreError::io("write", &folder.database_id(), error))
+    written.doing("write", &folder.database_id())
 }
 
 impl DataFolder {
@@ -101,7 +100,7 @@ impl DataFolder {
 
     /// Returns a file that shows that there is, or was, a database here.
     pub(crate) fn witness(&self) -> Option<PathBuf> {
-        match self.below().there(NAME) {
+        match self.below.there(NAME) {
             Ok(_) => Some(self.database_id()),
             // Values come after the database too.
             Err(_) => self.stored_values(),

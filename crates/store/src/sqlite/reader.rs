@@ -7,6 +7,7 @@ use rusqlite::Connection;
 use super::file::DatabaseFile;
 use super::queue::now;
 use crate::StoreError;
+use crate::error::Doing;
 
 /// Connections kept for the next reader; more readers at once open their own, and close them again.
 const IDLE: usize = 4;
@@ -35,8 +36,7 @@ impl Readers {
             None => self.file.reader()?,
         };
         let began = now();
-        let answer = question(&connection)
-            .map_err(|error| StoreError::database("read", self.file.path(), error))?;
+        let answer = question(&connection).doing("read", &self.file.path)?;
         tracing::trace!(us = began.elapsed().as_micros() as u64, "record read");
         let mut idle = idle();
         if idle.len() < IDLE {

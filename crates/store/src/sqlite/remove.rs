@@ -8,6 +8,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::column::RunColumn;
 use super::{SqliteStore, identity, look, schema};
 use crate::StoreError;
+use crate::error::Doing;
 use crate::pages::PAGE;
 use crate::sought::Sought;
 
@@ -39,7 +40,7 @@ impl SqliteStore {
         let path = folder.database();
         let mut connection = schema::writer(&path)?;
         let _turn = folder.turn()?;
-        let mut remove = || {
+        let mut remove = || -> rusqlite::Result<u64> {
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let Some(number) = look::number(&transaction, root)? else { return Ok(0) };
@@ -49,7 +50,7 @@ impl SqliteStore {
             transaction.commit()?;
             Ok(events as u64)
         };
-        let removed = remove().map_err(|error| StoreError::database("write", &path, error))?;
+        let removed = remove().doing("write", &path)?;
         identity::check(&connection, folder).map(|()| removed)
     }
 
@@ -69,13 +70,14 @@ impl SqliteStore {
     /// Returns what the events of some roots and runs name.
     fn named_where(&self, counts: impl Fn(RunId, RunId) -> bool) -> Result<Named, StoreError> {
         let (mut found, mut at) = (Named::default(), (0, 0));
-        while self.ask(|connection| named(connection, &counts, &mut at, &mut found))? {}
+        while self.readers.ask(|connection| named(connection, &counts, &mut at, &mut found))? {}
         Ok(found)
     }
 
     /// The tree that a run was admitted to, by its own record.
     pub(crate) fn root_of(&self, run: RunId) -> Result<Option<RootId>, StoreError> {
-        let found = self.ask(|connection| look::find(connection, &Sought::Runs(run..=run)))?;
+        let found =
+            self.readers.ask(|connection| look::find(connection, &Sought::Runs(run..=run)))?;
         Ok(found.first().map(|found| found.root))
     }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::identity;
+use crate::error::Doing;
 use crate::folder::DATABASE;
 use crate::{DataFolder, StoreError};
 
@@ -94,8 +95,8 @@ pub(super) fn prepare(folder: &DataFolder) -> Result<(), StoreError> {
     // SQLite would make it with the usual mode. What it makes beside it gets the mode of this. One that is there is not opened
     // here: closing it would let go of the locks of other connections of this process.
     if !path.exists() {
-        let made = folder.below().open_or_make(DATABASE);
-        made.map_err(|error| StoreError::io("make", &path, error))?;
+        let made = folder.below.open_or_make(DATABASE);
+        made.doing("make", &path)?;
     }
     create(&path)?;
     identity::check(&reader(&path)?, folder)
@@ -120,21 +121,20 @@ pub(super) fn frozen_reader(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    Connection::open_with_flags(address(path), flags)
-        .map_err(|error| StoreError::database("open", path, error))
+    Connection::open_with_flags(address(path), flags).doing("open", path)
 }
 
 fn connect(
     path: &Path,
     configure: impl FnOnce(&Connection) -> rusqlite::Result<()>,
 ) -> Result<Connection, StoreError> {
-    let open = || {
+    let open = || -> rusqlite::Result<Connection> {
         let connection = Connection::open(path)?;
         connection.busy_timeout(BUSY)?;
         configure(&connection)?;
         Ok(connection)
     };
-    open().map_err(|error| StoreError::database("open", path, error))
+    open().doing("open", path)
 }
 
 /// True if this program reads a database as it is: it does not where an older one wrote it.
@@ -145,7 +145,7 @@ pub(super) fn is_current(connection: &Connection, path: &Path) -> Result<bool, S
 fn version(connection: &Connection, path: &Path) -> Result<u32, StoreError> {
     let found = connection
         .pragma_query_value(None, "user_version", |row| row.get(0))
-        .map_err(|error| StoreError::database("open", path, error))?;
+        .doing("open", path)?;
     match found {
         0..=VERSION => Ok(found),
         _ => Err(StoreError::NewerVersion { path: path.to_owned(), found, known: VERSION }),
@@ -172,7 +172,7 @@ pub(super) fn create(path: &Path) -> Result<(), StoreError> {
         }
         transaction.commit()
     };
-    create().map_err(|error| StoreError::database("make", path, error))
+    create().doing("make", path)
 }
 
 /// A path as an address by which SQLite is told that the file does not change.

@@ -25,6 +25,7 @@ use super::identity;
 use super::queue::{COMMIT_DELAY, Queue, Request, now};
 use super::row::Row;
 use super::schema;
+use crate::error::Doing;
 use crate::{Commit, DataFolder, StoreError, Urgency};
 
 /// Events that may wait for the disk. The queue has no bound of its own, because `append` must neither block nor lose the
@@ -82,7 +83,7 @@ impl Writer {
         let thread = std::thread::Builder::new()
             .name("offshoot-record".to_owned())
             .spawn(move || record.run())
-            .map_err(|error| StoreError::io("start a thread to write", &path, error))?;
+            .doing("start a thread to write", &path)?;
         Ok(Self { queue, counts, thread: Some(thread) })
     }
 
@@ -171,7 +172,6 @@ impl Record {
 
     /// Writes what can be written of a group and commits it; one answer for each request.
     fn transact(&mut self, group: &[Request]) -> Result<Vec<Result<(), StoreError>>, StoreError> {
-        let trouble = |error| StoreError::database("write", &self.path, error);
         let connection = match &mut self.connection {
             Some(connection) => connection,
             none => none.insert(schema::writer(&self.path)?),
@@ -179,9 +179,9 @@ impl Record {
         let _turn = self.folder.turn()?;
         let transaction = connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(trouble)?;
-        let answers = write(&transaction, group).map_err(trouble)?;
-        transaction.commit().map_err(trouble)?;
+            .doing("write", &self.path)?;
+        let answers = write(&transaction, group).doing("write", &self.path)?;
+        transaction.commit().doing("write", &self.path)?;
         self.counts.commits.fetch_add(1, Ordering::Relaxed);
         Ok(answers)
     }
