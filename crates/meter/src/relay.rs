@@ -29,26 +29,17 @@ pub(crate) struct Relay {
     over: bool,
 }
 
-struct Metered {
-    reader: Reader,
-    reservation: Reservation,
-    streams: bool,
+/// The count of the use of an answer.
+pub(crate) struct Metered {
+    pub(crate) reader: Reader,
+    pub(crate) reservation: Reservation,
+    /// True if the program has asked for pieces as they are made, whatever their form.
+    pub(crate) streams: bool,
 }
 
 impl Relay {
-    /// An answer that costs nothing.
-    pub(crate) fn free(inner: reqwest::Body) -> Self {
-        Self { inner, metered: None, passing: VecDeque::new(), over: false }
-    }
-
-    /// An answer whose use is counted. `streams` says that the program has asked for pieces as they are made, whatever their form.
-    pub(crate) fn metered(
-        inner: reqwest::Body,
-        reader: Reader,
-        reservation: Reservation,
-        streams: bool,
-    ) -> Self {
-        let metered = Some(Metered { reader, reservation, streams });
+    /// An answer whose use is counted, or which costs nothing.
+    pub(crate) fn new(inner: reqwest::Body, metered: Option<Metered>) -> Self {
         Self { inner, metered, passing: VecDeque::new(), over: false }
     }
 
@@ -102,12 +93,7 @@ impl Drop for Relay {
         let reads_on = self.metered.as_ref().is_some_and(is_made);
         // Without a runtime the process ends, and nothing can be read.
         if let (true, Ok(runtime)) = (reads_on, Handle::try_current()) {
-            let rest = Self {
-                inner: std::mem::take(&mut self.inner),
-                metered: self.metered.take(),
-                passing: VecDeque::new(),
-                over: false,
-            };
+            let rest = Self::new(std::mem::take(&mut self.inner), self.metered.take());
             runtime.spawn(rest.read_rest());
         }
         // Many programs leave with the last event of a stream, before its end has come.

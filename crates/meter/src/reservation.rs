@@ -18,24 +18,25 @@ use crate::usage::Report;
 
 /// The data by which a request is settled. When this is dropped, the request is settled.
 pub(crate) struct Reservation {
-    asks: mpsc::UnboundedSender<Ask>,
-    prices: Arc<PriceTable>,
-    run: RunId,
-    request: RequestId,
-    protocol: Protocol,
-    model: String,
-    bound: Bound,
+    pub(crate) asks: mpsc::UnboundedSender<Ask>,
+    pub(crate) prices: Arc<PriceTable>,
+    pub(crate) run: RunId,
+    pub(crate) request: RequestId,
+    pub(crate) protocol: Protocol,
+    pub(crate) model: String,
+    /// The most that the request can use and cost.
+    pub(crate) bound: Bound,
     /// True while the owner holds something for the request, or may.
-    open: bool,
+    pub(crate) is_open: bool,
     /// The ending, if the request were over now.
     pub(crate) ending: Ending,
     /// The use that was reported so far.
     pub(crate) report: Report,
     /// The limit of the answer, where it was shortened.
     pub(crate) shortened: Option<u64>,
-    lesson: Option<Lesson>,
+    pub(crate) lesson: Option<Lesson>,
     /// The end of the run waits for this.
-    _open: TaskTrackerToken,
+    pub(crate) _open: TaskTrackerToken,
 }
 
 /// The place where the tokens of the request are noted.
@@ -45,34 +46,6 @@ pub(crate) struct Lesson {
 }
 
 impl Reservation {
-    pub(crate) fn new(
-        asks: mpsc::UnboundedSender<Ask>,
-        prices: Arc<PriceTable>,
-        (run, request): (RunId, RequestId),
-        (protocol, model): (Protocol, String),
-        bound: Bound,
-        lesson: Option<Lesson>,
-        open: TaskTrackerToken,
-    ) -> Self {
-        let report = Report::default();
-        let (ending, _open) = (Ending::NotSent, open);
-        Self {
-            asks,
-            prices,
-            run,
-            request,
-            protocol,
-            model,
-            bound,
-            open: false,
-            ending,
-            report,
-            shortened: None,
-            lesson,
-            _open,
-        }
-    }
-
     /// Asks the owner, whose answer may take a while; none where there is no owner any more. `is_last` says that no smaller bound follows, and `is_shortened`
     /// that a larger one was too much.
     pub(crate) async fn ask(&mut self, is_last: bool, is_shortened: bool) -> Option<Verdict> {
@@ -87,35 +60,21 @@ impl Reservation {
             is_shortened,
             answer,
         };
-        self.open = true;
+        self.is_open = true;
         if self.asks.send(Ask::Reserve(reserve)).is_err() {
-            self.open = false;
+            self.is_open = false;
             return None;
         }
         let verdict = verdict.await.ok();
         // Of what was not granted nothing is held.
-        self.open = verdict == Some(Verdict::Granted);
+        self.is_open = verdict == Some(Verdict::Granted);
         verdict
-    }
-
-    /// The most that the request can use and cost.
-    pub(crate) fn bound(&self) -> &Bound {
-        &self.bound
-    }
-
-    /// The same request, with another bound.
-    pub(crate) fn rebound(&mut self, bound: Bound) {
-        self.bound = bound;
-    }
-
-    pub(crate) fn request(&self) -> RequestId {
-        self.request
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        if !self.open {
+        if !self.is_open {
             return;
         }
         let report = &self.report;

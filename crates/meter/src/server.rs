@@ -20,7 +20,7 @@ use self::handler::Connection;
 use crate::ask::Ask;
 use crate::caller::Ends;
 use crate::price::PriceTable;
-use crate::protocol::{Protocol, Provider};
+use crate::protocol::Provider;
 use crate::runs::Runs;
 use crate::ticket::Ticket;
 use crate::upstream::{ClientOptions, Clients};
@@ -172,12 +172,5 @@ async fn serve_connection(shared: Arc<Shared>, stream: TcpStream) {
             // How a connection ends is known to the program.
             tracing::debug!(%error, "a connection broke off");
         }
-    }
-}
-
-impl Shared {
-    /// For how long a request of this protocol is held.
-    fn hold(&self, protocol: Protocol) -> Duration {
-        if protocol == Protocol::Gemini { self.hold_gemini } else { self.hold }
     }
 }

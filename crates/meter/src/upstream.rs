@@ -42,7 +42,8 @@ pub enum Login {
 }
 
 /// The key that limits the answer of a chat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::AsRefStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum ChatLimit {
     /// `max_tokens`, which all know but the newest models of OpenAI.
     MaxTokens,
@@ -72,11 +73,8 @@ pub struct ClientOptions {
 }
 
 /// The clients, which are made when they are first needed: certificates take milliseconds to read.
-#[derive(Clone, Debug)]
-pub(crate) struct Clients(Arc<ClientsInner>);
-
 #[derive(Debug)]
-struct ClientsInner {
+pub(crate) struct Clients {
     options: ClientOptions,
     plain: OnceLock<Result<Client, String>>,
     secure: OnceLock<Result<Client, String>>,
@@ -127,15 +125,6 @@ impl Upstream {
         });
         address.set_query(query.as_deref().filter(|query| !query.is_empty()));
         address
-    }
-}
-
-impl ChatLimit {
-    pub(crate) const fn key(self) -> &'static str {
-        match self {
-            Self::MaxTokens => "max_tokens",
-            Self::MaxCompletionTokens => "max_completion_tokens",
-        }
     }
 }
 
@@ -205,16 +194,14 @@ pub(crate) fn outgoing(
 
 impl Clients {
     pub(crate) fn new(options: ClientOptions) -> Self {
-        let inner = ClientsInner { options, plain: OnceLock::new(), secure: OnceLock::new() };
-        Self(Arc::new(inner))
+        Self { options, plain: OnceLock::new(), secure: OnceLock::new() }
     }
 
     /// The client for an address.
     pub(crate) fn client(&self, address: &Url) -> Result<Client, String> {
-        let inner = &self.0;
         let secure = address.scheme() == "https";
-        let cell = if secure { &inner.secure } else { &inner.plain };
-        cell.get_or_init(|| inner.options.client(secure)).clone()
+        let cell = if secure { &self.secure } else { &self.plain };
+        cell.get_or_init(|| self.options.client(secure)).clone()
     }
 }
 
@@ -369,8 +356,11 @@ mod tests {
         {
             assert!(Upstream::new(base, Login::Program).is_err(), "{base}");
         }
-        assert_eq!(upstream("https://api.openai.com/v1").chat_limit.key(), "max_completion_tokens");
-        assert_eq!(upstream("https://notopenai.com/v1").chat_limit.key(), "max_tokens");
+        assert_eq!(
+            upstream("https://api.openai.com/v1").chat_limit.as_ref(),
+            "max_completion_tokens"
+        );
+        assert_eq!(upstream("https://notopenai.com/v1").chat_limit.as_ref(), "max_tokens");
     }
 
     #[test]

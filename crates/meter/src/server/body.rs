@@ -31,11 +31,8 @@ pub(super) async fn take(
         Some(other) => {
             let other: String = other.chars().take(40).collect();
             let message = format!("its body is packed as {other}, which cannot be read here");
-            return Err(Refusal::new(
-                Code::MalformedRequest,
-                message,
-                "send it as it is, or packed by zstd",
-            ));
+            let hint = "send it as it is, or packed by zstd";
+            return Err(Refusal::new(Code::MalformedRequest, message, hint));
         }
     };
     Ok(Taken { sent, plain })

@@ -29,12 +29,13 @@ use crate::known::Known;
 use crate::protocol::{Protocol, Provider, Route};
 use crate::reader::Reader;
 use crate::refusal::{Code, Refusal, RefusalResponse, unreachable};
-use crate::relay::Relay;
+use crate::relay::{Metered, Relay};
 use crate::request::{CountQuestion, Request as Asked, counted_tokens, pieces};
 use crate::reservation::{Lesson, Reservation};
 use crate::runs::{Entry, Terms};
 use crate::settle::Ending;
 use crate::upstream::{Login, Pieces, Upstream, outgoing, query_value, without_connection};
+use crate::usage::Report;
 use crate::window::WindowState;
 
 /// An answer: ours, or that of a provider as it comes.
@@ -73,6 +74,7 @@ struct Caller {
 }
 
 /// The head of a request as it will leave.
+#[derive(Clone)]
 struct Way<'w> {
     upstream: &'w Upstream,
     provider: Provider,
@@ -118,11 +120,8 @@ impl Connection {
             Route::Metered { protocol, .. } => Some(*protocol),
             Route::Hello => return ours(StatusCode::OK, "text/plain", ""),
             Route::Upgrade => {
-                return ours(
-                    StatusCode::UPGRADE_REQUIRED,
-                    "text/plain",
-                    "this server speaks plain HTTP",
-                );
+                let text = "this server speaks plain HTTP";
+                return ours(StatusCode::UPGRADE_REQUIRED, "text/plain", text);
             }
             Route::Free(_) | Route::Unknown => None,
         };
@@ -218,7 +217,7 @@ impl Connection {
                 let sent = self.send(&way, head.method.clone(), address, vec![taken.sent]).await;
                 let response = sent.map_err(|error| No::unreachable(&way, error))?;
                 self.note(caller, &way, &response);
-                Ok(passed(response.map(|body| Either::Right(Relay::free(body)))))
+                Ok(passed(response.map(|body| Either::Right(Relay::new(body, None)))))
             }
         }
     }
@@ -231,15 +230,10 @@ impl Connection {
         };
         let runs = &self.shared.runs;
         let in_path = ticket.and_then(|ticket| runs.owner(ticket));
-        let in_header = || shown(head).find_map(|text| runs.owner(&text));
-        let (found, in_header) = match in_path {
-            Some(found) => (found, false),
-            None => (
-                in_header().ok_or_else(|| unknown("its ticket is that of no running agent"))?,
-                true,
-            ),
-        };
-        let (run, entry) = found;
+        let in_header = in_path.is_none();
+        let found = in_path.or_else(|| shown(head).find_map(|text| runs.owner(&text)));
+        let (run, entry) =
+            found.ok_or_else(|| unknown("its ticket is that of no running agent"))?;
         let known = self.belongs.lock().get(&run).copied();
         let belongs = match known {
             Some(belongs) => belongs,
@@ -273,7 +267,7 @@ impl Connection {
     async fn metered(
         &self,
         caller: &Caller,
-        way: Way<'_>,
+        mut way: Way<'_>,
         address: Url,
         asked: Asked,
         taken: Taken,
@@ -290,28 +284,33 @@ impl Connection {
         let limit = asked.limit.unwrap_or(if way.upstream.takes_limit { written } else { most });
         // A limit that the request names is its own, and none where none can be written.
         let is_ours = asked.limit.is_none() && way.upstream.takes_limit;
-        let least = match is_ours && terms.shortens {
-            true => limit.min(LEAST_OUTPUT_TOKENS),
-            false => limit,
-        };
+        let least = if is_ours && terms.shortens { limit.min(LEAST_OUTPUT_TOKENS) } else { limit };
         let bound = Bound::of(&asked, &caller.entry.known.lock(), price, limit);
         allowed(terms, &asked, &bound)?;
         let known = Arc::clone(&caller.entry.known);
         let teaches = asked.server_tools.is_empty() && !asked.is_trimmed;
         let lesson = teaches.then(|| Lesson { known, parts: asked.parts.clone() });
-        let request = RequestId(shared.next.fetch_add(1, Ordering::Relaxed));
-        let (asks, prices) = (shared.asks.clone(), Arc::clone(&shared.prices));
-        let subject = (asked.protocol, asked.model.clone());
-        let of_run = (caller.run, request);
-        let open = caller.entry.open.token();
-        let mut reservation = Reservation::new(asks, prices, of_run, subject, bound, lesson, open);
+        let mut reservation = Reservation {
+            asks: shared.asks.clone(),
+            prices: Arc::clone(&shared.prices),
+            run: caller.run,
+            request: RequestId(shared.next.fetch_add(1, Ordering::Relaxed)),
+            protocol: asked.protocol,
+            model: asked.model.clone(),
+            bound,
+            is_open: false,
+            ending: Ending::NotSent,
+            report: Report::default(),
+            shortened: None,
+            lesson,
+            _open: caller.entry.open.token(),
+        };
         let known = &caller.entry.known;
         let limits = (limit, least);
         let limit = self.reserve(&mut reservation, &way, &asked, &taken, known, limits).await?;
 
-        let edits =
-            asked.edits(way.upstream.takes_limit.then_some(limit), way.upstream.chat_limit.key());
-        let mut way = way;
+        let edits = asked
+            .edits(way.upstream.takes_limit.then_some(limit), way.upstream.chat_limit.as_ref());
         // Unchanged it leaves as it came, packed or not.
         let body = if edits.is_empty() {
             vec![taken.sent]
@@ -343,8 +342,8 @@ impl Connection {
         let content_type = text(header::CONTENT_TYPE).unwrap_or_default();
         let reader = Reader::new(asked.protocol, content_type, encoded, asked.asks_for_usage());
         let keeps_length = reader.keeps_length();
-        let mut response = response
-            .map(|body| Either::Right(Relay::metered(body, reader, reservation, asked.streams)));
+        let metered = Metered { reader, reservation, streams: asked.streams };
+        let mut response = response.map(|body| Either::Right(Relay::new(body, Some(metered))));
         if !keeps_length {
             response.headers_mut().remove(header::CONTENT_LENGTH);
         }
@@ -363,7 +362,8 @@ impl Connection {
     ) -> Result<u64, No> {
         let price = self.shared.prices.find(&asked.model);
         let whole = limit;
-        let hold = self.shared.hold(asked.protocol);
+        let Shared { hold, hold_gemini, .. } = &*self.shared;
+        let hold = if asked.protocol == Protocol::Gemini { *hold_gemini } else { *hold };
         let until = tokio::time::Instant::now() + hold;
         let mut counted = None;
         let mut countable = asked.count_question(&taken.plain);
@@ -391,10 +391,10 @@ impl Connection {
                 }
                 limit = (limit / 2).max(least);
                 reservation.shortened = Some(limit);
-                reservation.rebound(match counted {
+                reservation.bound = match counted {
                     Some(tokens) => Bound::counted(asked, tokens, price, limit),
                     None => Bound::of(asked, &known.lock(), price, limit),
-                });
+                };
                 continue;
             };
             let count = self.count(way, asked.protocol, question);
@@ -402,14 +402,14 @@ impl Connection {
                 continue;
             };
             tracing::debug!(
-                request = reservation.request().0,
+                request = reservation.request.0,
                 tokens,
                 "a provider has counted a request"
             );
             let bound = Bound::counted(asked, tokens, price, limit);
-            if bound.tokens() < reservation.bound().tokens() {
+            if bound.tokens() < reservation.bound.tokens() {
                 counted = Some(tokens);
-                reservation.rebound(bound);
+                reservation.bound = bound;
             }
         }
     }
@@ -422,8 +422,7 @@ impl Connection {
         question: CountQuestion,
     ) -> Option<u64> {
         let address = way.upstream.address(way.provider, &question.path, None);
-        let mut way =
-            Way { upstream: way.upstream, provider: way.provider, headers: way.headers.clone() };
+        let mut way = way.clone();
         way.headers.remove(header::CONTENT_ENCODING);
         let response = self.send(&way, Method::POST, address, question.body).await.ok()?;
         if !response.status().is_success() {
@@ -538,22 +537,15 @@ async fn way<'w>(
     let key = match &upstream.login {
         Login::Program if caller.in_header => {
             let message = "it shows a ticket where the program's own login should stand";
-            return Err(Refusal::new(
-                Code::NoKey,
-                message,
-                "log the program in, or configure a key",
-            ));
+            let hint = "log the program in, or configure a key";
+            return Err(Refusal::new(Code::NoKey, message, hint));
         }
         Login::Program => None,
         Login::Key(credential, scheme) => {
-            let header = credential.header(*scheme).await.map_err(|error: CredentialError| {
-                Refusal::new(
-                    Code::NoKey,
-                    error.to_string(),
-                    "see where the configuration looks for the key",
-                )
-            })?;
-            Some(header)
+            let hint = "see where the configuration looks for the key";
+            let no_key =
+                |error: CredentialError| Refusal::new(Code::NoKey, error.to_string(), hint);
+            Some(credential.header(*scheme).await.map_err(no_key)?)
         }
     };
     Ok(Way { upstream, provider, headers: outgoing(headers.clone(), key) })
