@@ -80,11 +80,7 @@ impl Bound {
             Err(why) => return Self { input, output, cost: BoundCost::Unpriced(why) },
         };
         // With each use of a tool the model reads all again, and what the tool found.
-        let input = if rounds > 0 {
-            input.saturating_add(window(request, price).saturating_mul(rounds))
-        } else {
-            input
-        };
+        let input = input.saturating_add(window(request, price).saturating_mul(rounds));
         let Some(price) = price else {
             let why = format!("the model {} has no price", request.model);
             return Self { input, output, cost: BoundCost::Unpriced(why) };

@@ -105,24 +105,22 @@ impl Tokens {
     /// Returns the larger of each two counts.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
-        Self {
-            input: self.input.max(other.input),
-            cache_read: self.cache_read.max(other.cache_read),
-            cache_write: self.cache_write.max(other.cache_write),
-            cache_write_hour: self.cache_write_hour.max(other.cache_write_hour),
-            output: self.output.max(other.output),
-        }
+        self.each(other, u64::max)
     }
 
     /// Returns the sum of each two counts.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
+        self.each(other, u64::saturating_add)
+    }
+
+    fn each(self, other: Self, of: fn(u64, u64) -> u64) -> Self {
         Self {
-            input: self.input.saturating_add(other.input),
-            cache_read: self.cache_read.saturating_add(other.cache_read),
-            cache_write: self.cache_write.saturating_add(other.cache_write),
-            cache_write_hour: self.cache_write_hour.saturating_add(other.cache_write_hour),
-            output: self.output.saturating_add(other.output),
+            input: of(self.input, other.input),
+            cache_read: of(self.cache_read, other.cache_read),
+            cache_write: of(self.cache_write, other.cache_write),
+            cache_write_hour: of(self.cache_write_hour, other.cache_write_hour),
+            output: of(self.output, other.output),
         }
     }
 }

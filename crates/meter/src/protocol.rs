@@ -1,9 +1,8 @@
 //! The protocol of a request, by its method and its path. Pure.
 
-use std::fmt;
-
 /// The provider whose words a request speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum Provider {
     /// Anthropic, and all that answer `POST /v1/messages`.
     Anthropic,
@@ -56,16 +55,6 @@ impl Protocol {
             Self::Responses | Self::Chat => Provider::OpenAi,
             Self::Gemini => Provider::Gemini,
         }
-    }
-}
-
-impl fmt::Display for Provider {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Anthropic => "anthropic",
-            Self::OpenAi => "openai",
-            Self::Gemini => "gemini",
-        })
     }
 }
 

@@ -37,7 +37,7 @@ pub struct Charge {
 }
 
 /// The use that a provider reported above the bound of a request. It is charged all the same, and no bound should be exceeded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Excess {
     /// Tokens read above the bound of those.
     pub input: u64,
@@ -65,9 +65,8 @@ impl Charge {
         report: &Report,
         price_of: impl Fn(&str) -> Option<&'p ModelPrice>,
     ) -> Self {
-        match ending {
-            Ending::NotSent | Ending::Declined(_) => return Self::NOTHING,
-            Ending::Answered | Ending::Unreported | Ending::Broken => {}
+        if let Ending::NotSent | Ending::Declined(_) = ending {
+            return Self::NOTHING;
         }
         let reported = report.others.values().fold(report.tokens, |sum, other| sum.plus(*other));
         let mut tokens = reported;
@@ -84,21 +83,15 @@ impl Charge {
             (Some(_), true) => CostKnowledge::Reported,
             (Some(_), false) => CostKnowledge::Bounded,
         };
-        let bounded = bound.dollars();
+        let both = dollars.zip(bound.dollars());
+        let beyond = both.map(|(all, bound)| all.as_micros().saturating_sub(bound.as_micros()));
         let excess = Excess {
             input: reported.read().saturating_sub(bound.input),
             output: reported.output.saturating_sub(bound.output),
-            dollars: match (dollars, bounded) {
-                (Some(dollars), Some(bound)) => {
-                    MicroUsd::from_micros(dollars.as_micros().saturating_sub(bound.as_micros()))
-                }
-                _ => MicroUsd::default(),
-            },
+            dollars: MicroUsd::from_micros(beyond.unwrap_or(0)),
         };
-        let is_none =
-            excess.input == 0 && excess.output == 0 && excess.dollars == MicroUsd::default();
-        let (is_reported, excess) = (report.is_whole(), (!is_none).then_some(excess));
-        Self { tokens, dollars, knowledge, is_reported, excess }
+        let excess = Some(excess).filter(|excess| *excess != Excess::default());
+        Self { tokens, dollars, knowledge, is_reported: report.is_whole(), excess }
     }
 }
 

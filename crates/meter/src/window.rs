@@ -121,21 +121,16 @@ impl WindowState {
                 said.claim = Some(short(value).to_owned());
             }
             _ => {
-                let unified = name.strip_prefix("anthropic-ratelimit-unified-");
-                let ends_with_field = unified.or_else(|| name.strip_prefix("anthropic-ratelimit-"));
-                let split = match ends_with_field {
-                    Some(rest) => rest.rsplit_once('-'),
-                    None => {
-                        let rest = name
-                            .strip_prefix("x-ratelimit-")
-                            .or_else(|| name.strip_prefix("x-codex-"));
-                        let swap = |(one, other)| (other, one);
-                        // The window stands behind the field in one of the two, and before it in the other.
-                        match name.starts_with("x-codex-") {
-                            true => rest.and_then(|rest| rest.split_once('-')),
-                            false => rest.and_then(|rest| rest.split_once('-')).map(swap),
-                        }
-                    }
+                let behind = |prefix| name.strip_prefix(prefix);
+                let unified = behind("anthropic-ratelimit-unified-");
+                // The window stands behind the field in the last of them, and before it in the others.
+                let split = if let Some(rest) = unified.or(behind("anthropic-ratelimit-")) {
+                    rest.rsplit_once('-')
+                } else if let Some(rest) = behind("x-codex-") {
+                    rest.split_once('-')
+                } else {
+                    let split = behind("x-ratelimit-").and_then(|rest| rest.split_once('-'));
+                    split.map(|(field, window)| (window, field))
                 };
                 if let Some((window, field)) = split.filter(|(window, _)| window.len() <= MOST_NAME)
                     && (self.windows.contains_key(window) || self.windows.len() < MOST_WINDOWS)

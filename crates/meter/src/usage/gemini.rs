@@ -28,8 +28,7 @@ fn tokens(usage: &Value) -> Option<Tokens> {
     Some(Tokens {
         input: (prompt - cached).saturating_add(of_tools),
         cache_read: cached,
-        cache_write: 0,
-        cache_write_hour: 0,
         output: said.saturating_add(thought),
+        ..Tokens::default()
     })
 }
