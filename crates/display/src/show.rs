@@ -428,9 +428,8 @@ fn children(tree: &Tree, node: &Node) -> String {
 
 /// Counts the requests of a run to models by their ends, and those that were refused by their codes.
 fn requests(requests: &BTreeMap<RequestEnding, u64>, refused: &BTreeMap<Arc<str>, u64>) -> String {
-    let count = |(ending, count): (&RequestEnding, &u64)| {
-        format!("{} {}", number::count(*count), ending.words())
-    };
+    let count =
+        |(ending, count): (&RequestEnding, &u64)| format!("{} {ending}", number::count(*count));
     let refusal = |(code, count): (&Arc<str>, &u64)| {
         format!("{} refused ({})", number::count(*count), neutral::line(code))
     };

@@ -95,7 +95,6 @@ fn notices(
 }
 
 fn keeper_failed(pid: u32, found: KeeperFault, error: Option<&str>, reporter: &Reporter) {
-    let found = found.words();
     match error {
         None => reporter.warning(format_args!(
             "the keeper, process {pid}, {found}; another one has taken its place"

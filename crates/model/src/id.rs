@@ -5,6 +5,7 @@ use std::str::FromStr;
 use offshoot_session_key::SessionKey;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
@@ -27,6 +28,7 @@ pub struct RootId(RunId);
 
 /// The BLAKE3 hash of a value: its address in the store.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(SerializeDisplay, DeserializeFromStr)]
 #[derive(JsonSchema, derive_more::Debug, derive_more::Display)]
 #[debug("ContentHash({self})")]
 #[display("{}", blake3::Hash::from_bytes(self.0))]
@@ -146,18 +148,5 @@ impl FromStr for ContentHash {
             text: text.to_owned(),
             expected: "a content hash (64 hexadecimal digits)",
         })
-    }
-}
-
-impl Serialize for ContentHash {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for ContentHash {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
     }
 }

@@ -5,10 +5,11 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 
 /// The folder in which a run works. As text: `none`, `worktree`, `worktree:COMMIT` or `copy`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(SerializeDisplay, DeserializeFromStr)]
 pub enum Isolation {
     /// The folder of the request itself.
     #[default]
@@ -79,18 +80,6 @@ impl fmt::Display for Isolation {
             Self::Worktree { commit: None } => f.write_str("worktree"),
             Self::Worktree { commit: Some(commit) } => write!(f, "worktree:{commit}"),
         }
-    }
-}
-
-impl Serialize for Isolation {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Isolation {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
 }
 

@@ -5,10 +5,12 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::Serialize;
+use serde_with::DeserializeFromStr;
 
 /// A type of tasks, as who asks names it: 1 to 64 letters, digits and `_`, `-`, `.`, `:` or `/`, such as `validate_syntax`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, DeserializeFromStr, JsonSchema)]
 #[serde(transparent)]
 pub struct TaskType(Arc<str>);
 
@@ -42,12 +44,6 @@ impl FromStr for TaskType {
 impl fmt::Display for TaskType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for TaskType {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
 }
 

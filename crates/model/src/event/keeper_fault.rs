@@ -3,25 +3,18 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The state of a keeper that was found not to hold any more.
+/// The state of a keeper that was found not to hold any more; in words the rest of a sentence about the keeper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::Display)]
 pub enum KeeperFault {
     /// The keeper had ended.
+    #[strum(to_string = "had ended")]
     Ended,
     /// The keeper was stopped, by a signal or a debugger.
+    #[strum(to_string = "was stopped")]
     Stopped,
     /// The keeper gave no sign of life, although nothing had stopped it.
+    #[strum(to_string = "gave no sign of life")]
     Silent,
-}
-
-impl KeeperFault {
-    /// Returns the state in words, as the rest of a sentence about the keeper.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Ended => "had ended",
-            Self::Stopped => "was stopped",
-            Self::Silent => "gave no sign of life",
-        }
-    }
 }

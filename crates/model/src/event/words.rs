@@ -73,7 +73,7 @@ table! {
     );
     Self::RequestSettled { request, model, ending, usage, cost } => "request_settled", {
         let used = number::used(usage, cost).unwrap_or_else(|| "nothing charged".to_owned());
-        format!("{request} to {model}, {}: {used}", ending.words())
+        format!("{request} to {model}, {ending}: {used}")
     };
     Self::RequestRefused { code, message, times } => "request_refused", match times {
         None => format!("{code}: {message}"),
@@ -162,7 +162,7 @@ table! {
             None => "; another one has taken its place".to_owned(),
             Some(error) => format!(", and there is no other: {error}"),
         };
-        format!("the keeper, process {pid}, {}{rest}", found.words())
+        format!("the keeper, process {pid}, {found}{rest}")
     };
     Self::Removal { error } => "removal", match error {
         Some(error) => format!("its folder could not be removed: {error}"),
