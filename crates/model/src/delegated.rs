@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{LoweredLimit, RefusalCode, RunId};
 
 /// The outcome of handing a task on.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Delegated {
@@ -26,7 +27,6 @@ pub enum Delegated {
         scores: Vec<FitScore>,
         /// The word of earlier tasks of the type, in a sentence with their numbers; where `subagents.learnDelegation` is on and the task
         /// has a type.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         learned: Option<String>,
     },
     /// The agent that fits; nothing was started, as was asked for.
@@ -38,7 +38,6 @@ pub enum Delegated {
         scores: Vec<FitScore>,
         /// The word of earlier tasks of the type, in a sentence with their numbers; where `subagents.learnDelegation` is on and the task
         /// has a type.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         learned: Option<String>,
     },
     /// The agent that asks does the task itself. No error.
@@ -49,14 +48,12 @@ pub enum Delegated {
         message: String,
         /// The number of the observation that was begun, where the task has a type: the agent closes it when the task is done. None
         /// where it begins too many at a time.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         observation: Option<u32>,
         /// The candidates that fit, the best first.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         scores: Vec<FitScore>,
         /// The word of earlier tasks of the type, in a sentence with their numbers; where `subagents.learnDelegation` is on and the task
         /// has a type.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         learned: Option<String>,
     },
 }

@@ -39,6 +39,7 @@ pub struct Envelope {
 }
 
 /// An ending that is no success, with what a decision about the next step needs.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EnvelopeError {
@@ -47,13 +48,11 @@ pub struct EnvelopeError {
     /// The reason in words: a line with the cause, and below it the last words of the run where they are more than that line.
     pub message: String,
     /// Advice on what to do next.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery_suggestion: Option<String>,
     /// True if the same request may succeed if made again.
     #[serde(default)]
     pub parent_can_retry: bool,
     /// The run's own account of its error. The fields above come from evidence, and do not depend on it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<Box<SaidError>>,
 }
 

@@ -32,6 +32,7 @@ pub struct Tree {
 }
 
 /// A run with its subtree, as JSON shows it.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TreeNode {
@@ -42,21 +43,16 @@ pub struct TreeNode {
     /// The running agent.
     pub agent: AgentId,
     /// A short name for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<Arc<str>>,
     /// The status of the run.
     pub status: RunStatus,
     /// The reason of its end, once it has ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
     /// The line of its last words that says why it is no success.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Arc<str>>,
     /// The beginning of what the run itself says of its error.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub said: Option<Arc<str>>,
     /// The last words in which it reported how it goes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reported: Option<Arc<str>>,
     /// Levels below the root.
     pub depth: u32,
@@ -65,26 +61,28 @@ pub struct TreeNode {
     /// The run id again, under the name that other documents use.
     pub run_id: RunId,
     /// The run that asked for this one.
+    #[serialize_always]
     pub parent: Option<RunId>,
     /// The reasons why nothing more of the tree starts, at its root.
     #[serde(flatten)]
     pub holds: TreeHolds,
     /// The other attempt that the run waits for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub parked: Option<Parked>,
     /// The time since which a request of the run to a model waits for room in the budget.
-    #[serde(serialize_with = "crate::rfc3339", skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "crate::rfc3339")]
     pub at_cap_since: Option<Timestamp>,
     /// The wait of the run before its next call to a service that has refused or broken off the last one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub backs_off: Option<BackOff>,
     /// RFC 3339.
+    #[serialize_always]
     #[serde(serialize_with = "crate::rfc3339")]
     pub started_at: Option<Timestamp>,
     /// RFC 3339.
+    #[serialize_always]
     #[serde(serialize_with = "crate::rfc3339")]
     pub ended_at: Option<Timestamp>,
     /// From start to end, or to the last event while it runs.
+    #[serialize_always]
     pub execution_time_ms: Option<u64>,
     /// The usage of the run itself.
     pub own_usage: Usage,
@@ -95,10 +93,8 @@ pub struct TreeNode {
     /// With everything below.
     pub cost: Cost,
     /// The reason why its folder is still there although it was to be removed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub not_removed: Option<Arc<str>>,
     /// The run that has its place now: it is a piece, and ran again.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<RunId>,
     /// The runs whose answers it needs.
     #[serde(skip_serializing_if = "Vec::is_empty")]

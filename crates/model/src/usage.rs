@@ -169,11 +169,15 @@ impl Usage {
     /// Returns these counts, or those of a report that came behind them where it says more: nothing spent is ever unspent.
     #[must_use]
     pub fn at_least(self, report: Self) -> Self {
+        self.with(report, TokenCount::at_least)
+    }
+
+    fn with(self, other: Self, both: fn(TokenCount, TokenCount) -> TokenCount) -> Self {
         Self {
-            input: self.input.at_least(report.input),
-            output: self.output.at_least(report.output),
-            cache_read: self.cache_read.at_least(report.cache_read),
-            cache_write: self.cache_write.at_least(report.cache_write),
+            input: both(self.input, other.input),
+            output: both(self.output, other.output),
+            cache_read: both(self.cache_read, other.cache_read),
+            cache_write: both(self.cache_write, other.cache_write),
         }
     }
 
@@ -213,12 +217,7 @@ impl Add for Usage {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Self {
-            input: self.input + other.input,
-            output: self.output + other.output,
-            cache_read: self.cache_read + other.cache_read,
-            cache_write: self.cache_write + other.cache_write,
-        }
+        self.with(other, Add::add)
     }
 }
 
@@ -247,12 +246,7 @@ impl From<Document> for Usage {
 impl From<Usage> for Document {
     fn from(usage: Usage) -> Self {
         let Usage { input, output, cache_read, cache_write } = usage;
-        let number = |count: TokenCount| match count {
-            TokenCount::Known(_) | TokenCount::AtLeast(_) | TokenCount::Estimated(_) => {
-                Some(count.charged())
-            }
-            TokenCount::Unknown => None,
-        };
+        let number = |count: TokenCount| (count != TokenCount::Unknown).then(|| count.charged());
         let names = ["input", "output", "cacheRead", "cacheWrite"];
         let counts = [input, output, cache_read, cache_write];
         let named = |is: fn(TokenCount) -> bool| {

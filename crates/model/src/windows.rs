@@ -37,17 +37,17 @@ const MILLION: u32 = 1_000_000;
 impl Windows {
     /// Takes in one event. A wall uses up its window.
     pub fn apply(&mut self, event: &Event) {
-        let seen = match &event.kind {
+        let (account, window, left, until) = match &event.kind {
             EventKind::QuotaSeen { account, window, left, until } => {
-                let (account, window) = (account.clone(), Arc::clone(window));
-                Window { account, window, left: *left, until: *until }
+                (account, window, *left, until)
             }
             EventKind::Parked { account, window: Some(window), until, left } => {
-                let (account, window) = (account.clone(), Arc::clone(window));
-                Window { account, window, left: left.unwrap_or(0), until: *until }
+                (account, window, left.unwrap_or(0), until)
             }
             _ => return,
         };
+        let (account, window) = (account.clone(), Arc::clone(window));
+        let seen = Window { account, window, left, until: *until };
         let is_it = |(root, it): &&mut (RootId, Window)| {
             *root == event.root && it.account == seen.account && it.window == seen.window
         };

@@ -123,47 +123,34 @@ impl Admitted {
 impl Particulars {
     /// Returns the fields of a request; none where it asked for nothing but its task.
     pub fn of(request: &SpawnRequest, folder: Option<Arc<PathBuf>>) -> Option<Box<Self>> {
-        let SpawnRequest {
-            task_type,
-            context,
-            command,
-            model,
-            thinking,
-            ok_exit,
-            output,
-            schema,
-            isolation,
-            cleanup,
-            ..
-        } = request;
-        let merges = request.merges;
-        let particulars = Self {
-            task_type: task_type.clone(),
-            context: context.clone(),
-            command: command.clone(),
-            model: model.clone(),
-            thinking: thinking.clone(),
+        let all = Self {
+            context: request.context.clone(),
+            command: request.command.clone(),
             folder,
-            ok_exit: ok_exit.clone(),
-            output: *output,
-            schema: schema.clone(),
-            isolation: isolation.clone(),
-            cleanup: *cleanup,
-            chosen_by: Arc::clone(&request.chosen_by),
-            merges,
+            ok_exit: request.ok_exit.clone(),
+            output: request.output,
+            ..Self::of_it_alone(request)
         };
-        particulars.unless_empty()
+        all.unless_empty()
     }
 
     /// Only what was chosen for it alone; none where nothing was.
     pub fn chosen(request: &SpawnRequest) -> Option<Box<Self>> {
-        let SpawnRequest { model, thinking, schema, isolation, cleanup, merges, .. } = request;
-        let task_type = request.task_type.clone();
-        let (model, thinking, schema) = (model.clone(), thinking.clone(), schema.clone());
-        let (isolation, cleanup, merges) = (isolation.clone(), *cleanup, *merges);
-        let chosen = Self { task_type, model, thinking, schema, isolation, ..Self::default() };
-        let chosen_by = Arc::clone(&request.chosen_by);
-        Self { cleanup, chosen_by, merges, ..chosen }.unless_empty()
+        Self::of_it_alone(request).unless_empty()
+    }
+
+    fn of_it_alone(request: &SpawnRequest) -> Self {
+        Self {
+            task_type: request.task_type.clone(),
+            model: request.model.clone(),
+            thinking: request.thinking.clone(),
+            schema: request.schema.clone(),
+            isolation: request.isolation.clone(),
+            cleanup: request.cleanup,
+            chosen_by: Arc::clone(&request.chosen_by),
+            merges: request.merges,
+            ..Self::default()
+        }
     }
 
     fn unless_empty(self) -> Option<Box<Self>> {

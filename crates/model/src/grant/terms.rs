@@ -37,54 +37,40 @@ impl Grant {
     /// ```
     pub fn changes_from(&self, parent: &Self) -> Vec<String> {
         let mut lines = Vec::new();
-        let mut changes = |what: &str, before: String, now: String| {
+        let mut changes = |what: &str, words: &dyn Fn(&Self) -> String| {
+            let [before, now] = [parent, self].map(words);
             if before != now {
                 lines.push(format!("{what}: {before} → {now}"));
             }
         };
-        let may = |grant: &Grant| match grant.may_spawn {
+        changes("children", &|grant| match grant.may_spawn {
             true => format!("down to depth {}", grant.max_depth),
             false => "none".to_owned(),
-        };
-        changes("children", may(parent), may(self));
-        let agents = |grant: &Grant| match grant.agents.as_slice() {
+        });
+        changes("agents", &|grant| match grant.agents.as_slice() {
             [] => "its own".to_owned(),
             agents => agents.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
-        };
-        changes("agents", agents(parent), agents(self));
-        let allow = |grant: &Grant| match &grant.tools.allow {
+        });
+        changes("tools", &|grant| match &grant.tools.allow {
             None => "all".to_owned(),
             Some(allow) if allow.is_empty() => "none".to_owned(),
             Some(allow) => words(allow),
-        };
-        changes("tools", allow(parent), allow(self));
-        let deny = |grant: &Grant| denied(grant).unwrap_or_else(|| "none".to_owned());
-        changes("tools denied", deny(parent), deny(self));
+        });
+        changes("tools denied", &|grant| denied(grant).unwrap_or_else(|| "none".to_owned()));
         let or_none = |amount: Option<String>| amount.unwrap_or_else(|| "no limit".to_owned());
-        changes("budget", or_none(dollars(parent)), or_none(dollars(self)));
-        changes("tokens", or_none(tokens(parent)), or_none(tokens(self)));
-        let time = |limit: fn(&Grant) -> u64| [seconds(limit(parent)), seconds(limit(self))];
-        let [before, now] = time(|grant| grant.run_timeout_seconds);
-        changes("time limit", before, now);
-        let [before, now] = time(|grant| grant.idle_timeout_seconds);
-        changes("limit of silence", before, now);
-        let [before, now] = time(|grant| grant.grace_seconds);
-        changes("time to stop", before, now);
-        let bytes = |most: u64| match most {
+        changes("budget", &|grant| or_none(dollars(grant)));
+        changes("tokens", &|grant| or_none(tokens(grant)));
+        changes("time limit", &|grant| seconds(grant.run_timeout_seconds));
+        changes("limit of silence", &|grant| seconds(grant.idle_timeout_seconds));
+        changes("time to stop", &|grant| seconds(grant.grace_seconds));
+        let most = |amount: u64, words: fn(u64) -> String| match amount {
             0 => "no limit".to_owned(),
-            most => number::bytes(most),
+            most => words(most),
         };
-        let answer = |grant: &Grant| bytes(grant.max_output_bytes);
-        changes("length of the answer", answer(parent), answer(self));
-        let memory = |grant: &Grant| bytes(grant.max_memory_bytes);
-        changes("memory", memory(parent), memory(self));
-        let files = |grant: &Grant| match grant.max_open_files {
-            0 => "no limit".to_owned(),
-            most => number::count(most),
-        };
-        changes("open files", files(parent), files(self));
-        let [before, now] = time(|grant| grant.max_cpu_seconds);
-        changes("CPU time", before, now);
+        changes("length of the answer", &|grant| most(grant.max_output_bytes, number::bytes));
+        changes("memory", &|grant| most(grant.max_memory_bytes, number::bytes));
+        changes("open files", &|grant| most(grant.max_open_files, number::count));
+        changes("CPU time", &|grant| seconds(grant.max_cpu_seconds));
         lines
     }
 }
