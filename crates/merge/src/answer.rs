@@ -79,16 +79,9 @@ impl Answer {
 
     /// True unless the merge gives one of the results, or is made elsewhere, and there has been no answer yet.
     pub fn is_made(&self) -> bool {
-        match &self.state {
-            FoldState::First(first) => first.value().is_some(),
-            FoldState::Quorum(quorum) => quorum.value().is_some(),
-            FoldState::Given(given) => given.value().is_some(),
-            FoldState::Concatenate(_)
-            | FoldState::Structured(_)
-            | FoldState::Vote(_)
-            | FoldState::Summarize(_)
-            | FoldState::Sum(_) => true,
-        }
+        let gives_one =
+            matches!(self.state, FoldState::First(_) | FoldState::Quorum(_) | FoldState::Given(_));
+        !gives_one || self.state.one().is_some()
     }
 
     /// Returns whether the answer is text or JSON. What `first` and `quorum` pick keeps its own kind; nothing picked is `null`.
@@ -170,23 +163,12 @@ impl Answer {
                 let only = values.next().filter(|_| values.next().is_none())?.here()?;
                 matches!(only.kind(), ValueKind::Text | ValueKind::Bytes).then_some(only)
             }
-            FoldState::First(first) => first.value(),
-            FoldState::Quorum(quorum) => quorum.value(),
-            FoldState::Given(given) => given.value(),
-            _ => None,
+            other => other.one(),
         }
     }
 
     fn writes_plain(&self) -> bool {
-        match &self.state {
-            FoldState::Structured(_) | FoldState::Vote(_) => false,
-            FoldState::Concatenate(_)
-            | FoldState::Summarize(_)
-            | FoldState::Sum(_)
-            | FoldState::First(_)
-            | FoldState::Quorum(_)
-            | FoldState::Given(_) => true,
-        }
+        !matches!(self.state, FoldState::Structured(_) | FoldState::Vote(_))
     }
 
     /// The results of a strategy that keeps each.
@@ -206,14 +188,8 @@ impl Answer {
     /// The results of one that keeps some.
     fn picked(&self) -> Box<dyn Iterator<Item = &Payload> + '_> {
         match &self.state {
-            FoldState::Concatenate(_)
-            | FoldState::Structured(_)
-            | FoldState::Summarize(_)
-            | FoldState::Sum(_) => Box::new(std::iter::empty()),
             FoldState::Vote(vote) => Box::new(vote.values()),
-            FoldState::First(first) => Box::new(first.value().into_iter()),
-            FoldState::Quorum(quorum) => Box::new(quorum.value().into_iter()),
-            FoldState::Given(given) => Box::new(given.value().into_iter()),
+            other => Box::new(other.one().into_iter()),
         }
     }
 
@@ -224,9 +200,9 @@ impl Answer {
             FoldState::Vote(vote) => vote.write(source, out),
             FoldState::Summarize(summarize) => summarize.write(source, out),
             FoldState::Sum(sum) => out.write_all(sum.text().as_bytes()),
-            FoldState::First(first) => one(first.value(), source, out),
-            FoldState::Quorum(quorum) => one(quorum.value(), source, out),
-            FoldState::Given(given) => one(given.value(), source, out),
+            FoldState::First(_) | FoldState::Quorum(_) | FoldState::Given(_) => {
+                one(self.state.one(), source, out)
+            }
         }
     }
 }

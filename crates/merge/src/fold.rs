@@ -268,6 +268,20 @@ impl FoldState {
         }
     }
 
+    /// Returns the one result that is the answer, where there is one; none of merges that make theirs of all results.
+    pub(crate) fn one(&self) -> Option<&Payload> {
+        match self {
+            Self::First(first) => first.value(),
+            Self::Quorum(quorum) => quorum.value(),
+            Self::Given(given) => given.value(),
+            Self::Concatenate(_)
+            | Self::Structured(_)
+            | Self::Vote(_)
+            | Self::Summarize(_)
+            | Self::Sum(_) => None,
+        }
+    }
+
     /// Returns the name of a merge that cannot take results that are not UTF-8. A sum says itself what is no number.
     fn needs_text(&self) -> Option<&'static str> {
         match self {

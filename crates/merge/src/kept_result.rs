@@ -1,5 +1,6 @@
 //! One result as a fold holds it.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use offshoot_model::{Payload, ValueKind};
@@ -39,23 +40,27 @@ impl KeptResult {
         source: &mut Source<'_>,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        match self {
-            Self::Here(payload) => text::plain(payload, spacing, source, out),
-            Self::Elsewhere { place, size, .. } => match source.result(*place, *size)? {
-                Some(payload) => text::plain(&payload, spacing, source, out),
-                None => Ok(()),
-            },
+        match self.read(source)? {
+            Some(payload) => text::plain(&payload, spacing, source, out),
+            None => Ok(()),
         }
     }
 
     /// As [`text::json`].
     pub(crate) fn json(&self, source: &mut Source<'_>, out: &mut dyn Write) -> io::Result<()> {
+        match self.read(source)? {
+            Some(payload) => text::json(&payload, source, out),
+            None => Ok(()),
+        }
+    }
+
+    /// The result, read again where it is not here; none where only sizes are added up.
+    fn read(&self, source: &mut Source<'_>) -> io::Result<Option<Cow<'_, Payload>>> {
         match self {
-            Self::Here(payload) => text::json(payload, source, out),
-            Self::Elsewhere { place, size, .. } => match source.result(*place, *size)? {
-                Some(payload) => text::json(&payload, source, out),
-                None => Ok(()),
-            },
+            Self::Here(payload) => Ok(Some(Cow::Borrowed(payload))),
+            Self::Elsewhere { place, size, .. } => {
+                Ok(source.result(*place, *size)?.map(Cow::Owned))
+            }
         }
     }
 }

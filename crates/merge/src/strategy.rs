@@ -68,15 +68,7 @@ impl Strategy {
 
     /// True if the answer can stand before all results are in.
     pub const fn may_end_early(self) -> bool {
-        match self {
-            Self::First | Self::Quorum(_) => true,
-            Self::Concatenate
-            | Self::Structured
-            | Self::StructuredBase64
-            | Self::Vote
-            | Self::Summarize
-            | Self::Sum => false,
-        }
+        matches!(self, Self::First | Self::Quorum(_))
     }
 }
 

@@ -97,15 +97,7 @@ pub(crate) fn decoded(json_string: &str) -> Vec<u8> {
 
 /// As [`decoded`], to the end of `content`.
 pub(crate) fn decode_into(json_string: &str, content: &mut Vec<u8>) {
-    let inner = inside_quotes(json_string);
-    if !inner.contains('\\') {
-        return content.extend_from_slice(inner.as_bytes());
-    }
-    let mut unescape = Unescape::new(content);
-    unescape
-        .write_all(inner.as_bytes())
-        .and_then(|()| unescape.finish())
-        .expect("writing to memory does not fail");
+    decode(json_string, content).expect("writing to memory does not fail");
 }
 
 /// True if a stored value is JSON; all others pass byte for byte.
@@ -114,21 +106,21 @@ pub(crate) fn is_json(reference: &VariableRef) -> bool {
 }
 
 fn plain_json(json: &str, spacing: Spacing, out: &mut dyn Write) -> io::Result<()> {
-    if !json.starts_with('"') {
-        return Layout::new(spacing, out).write_all(json.as_bytes());
+    match json.starts_with('"') {
+        true => decode(json, out),
+        false => Layout::new(spacing, out).write_all(json.as_bytes()),
     }
-    let inner = inside_quotes(json);
+}
+
+fn decode(json_string: &str, out: &mut dyn Write) -> io::Result<()> {
+    let inner = json_string.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    let inner = inner.unwrap_or(json_string);
     if !inner.contains('\\') {
         return out.write_all(inner.as_bytes());
     }
     let mut unescape = Unescape::new(out);
     unescape.write_all(inner.as_bytes())?;
     unescape.finish()
-}
-
-fn inside_quotes(json_string: &str) -> &str {
-    let inner = json_string.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-    inner.unwrap_or(json_string)
 }
 
 /// Stored JSON in plain form: whether it is a string shows with its first byte.
