@@ -19,6 +19,13 @@ pub struct BudgetGrant {
     pub usd: Option<MicroUsd>,
 }
 
+impl BudgetGrant {
+    /// Returns a budget of so many tokens and millionths of a dollar.
+    pub fn new(tokens: Option<u64>, micro_usd: Option<u64>) -> Self {
+        Self { tokens, usd: micro_usd.map(MicroUsd::from_micros) }
+    }
+}
+
 /// The units in which a run draws from its parent's budget as it starts, and more while it runs. Nothing of these is
 /// reserved at its admission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

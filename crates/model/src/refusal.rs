@@ -133,10 +133,10 @@ impl Refusal {
         self
     }
 
-    /// With the setting that decided.
+    /// With the setting that decided, where there is one.
     #[must_use]
-    pub fn governed_by(mut self, setting: GovernedBy) -> Self {
-        self.governed_by = Some(Box::new(setting));
+    pub fn governed_by(mut self, setting: Option<Box<GovernedBy>>) -> Self {
+        self.governed_by = setting;
         self
     }
 }

@@ -31,7 +31,8 @@ use std::sync::Arc;
 
 use offshoot_config::{AgentDefinition, AgentId, Config};
 use offshoot_model::{
-    BudgetGrant, Grant, Origin, Pooled, Refusal, Rights, RunId, SpawnRequest, Timestamp,
+    BudgetGrant, Grant, Origin, Pooled, Refusal, RefusalCode, Rights, RunId, SpawnRequest,
+    Timestamp,
 };
 
 use crate::{Books, Lineage, RuntimeFacts, Terms};
@@ -287,12 +288,16 @@ fn share(grant: Grant, last: Option<&Arc<Grant>>) -> Arc<Grant> {
 }
 
 impl Question<'_> {
-    /// The setting of the caller's chain behind a refusal.
-    fn governed_by(&self, refusal: Refusal, key: &str) -> Refusal {
-        match self.caller.terms.governing(key) {
-            Some(setting) => refusal.governed_by(*setting),
-            None => refusal,
-        }
+    /// Refuses, with advice and with the setting of the caller's chain behind it.
+    fn refuse(
+        &self,
+        code: RefusalCode,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+        key: &str,
+    ) -> Result<(), Refusal> {
+        let setting = self.caller.terms.governing(key);
+        Err(Refusal::new(code, message).with_hint(hint).governed_by(setting))
     }
 }
 

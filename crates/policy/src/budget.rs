@@ -33,7 +33,7 @@ pub use account::Balance;
 pub use divide::{Claim, divide, parts};
 pub use pool::{Draw, Shortage, first_part, first_pieces, plausible_usd};
 
-use account::Account;
+use account::{Account, Book};
 use by_default::ByDefault;
 
 /// The accounts of one tree.
@@ -92,13 +92,19 @@ impl Unit {
         }
     }
 
+    /// Returns a grant of the amount that there is in each unit.
+    pub fn grant(amount: impl Fn(Self) -> Option<u64>) -> BudgetGrant {
+        BudgetGrant::new(amount(Self::Tokens), amount(Self::Usd))
+    }
+
+    /// Returns these amounts by unit, of which zero is none.
+    pub fn amounts(amounts: [u64; 2]) -> BudgetGrant {
+        Self::grant(|unit| Some(amounts[unit as usize]).filter(|&amount| amount > 0))
+    }
+
     /// Returns this amount in this unit and nothing in the other; zero is nothing too.
     pub fn amount(self, amount: u64) -> BudgetGrant {
-        let amount = Some(amount).filter(|&amount| amount > 0);
-        match self {
-            Self::Tokens => BudgetGrant { tokens: amount, usd: None },
-            Self::Usd => BudgetGrant { tokens: None, usd: amount.map(MicroUsd::from_micros) },
-        }
+        Self::grant(|unit| Some(amount).filter(|&amount| unit == self && amount > 0))
     }
 
     /// An amount for people: `120 tokens`, `0.25 usd`.
@@ -142,14 +148,8 @@ impl Ledger {
 
     /// True if the dollars of a run, or of one above it, are a part of what its tree may cost where no budget bounds it.
     pub fn is_by_default(&self, run: RunId) -> bool {
-        let mut at = self.accounts.get(&run);
-        while let Some(account) = at {
-            if account.by_default {
-                return true;
-            }
-            at = account.parent.and_then(|parent| self.accounts.get(&parent));
-        }
-        false
+        let above = |account: &&Account| self.accounts.get(&account.parent?);
+        std::iter::successors(self.accounts.get(&run), above).any(|account| account.by_default)
     }
 
     fn open_account(
@@ -161,11 +161,8 @@ impl Ledger {
     ) {
         let left = parent.map_or_else(BudgetGrant::default, |parent| self.left(parent));
         for unit in Unit::ALL {
-            let fits = match (unit.of(left), unit.of(grant)) {
-                (None, _) => true,
-                (Some(left), Some(amount)) => amount <= left,
-                (Some(_), None) => false,
-            };
+            let pays = |left| unit.of(grant).is_some_and(|amount| amount <= left);
+            let fits = unit.of(left).is_none_or(pays);
             assert!(fits, "a grant was admitted that its parent cannot pay");
         }
         if grant == BudgetGrant::default() {
@@ -176,7 +173,7 @@ impl Ledger {
         if let Some(parent) = parent {
             self.account(parent).children += 1;
         }
-        let account = Account { by_default, ..Account::new(parent, is_root, grant) };
+        let account = Account { is_root, by_default, ..Account::new(parent, grant) };
         let before = self.accounts.insert(run, account);
         assert!(before.is_none(), "run ids are minted once");
         self.carry_up(run, &mut Vec::new());
@@ -221,13 +218,7 @@ impl Ledger {
     /// Charges what a run has used so far. Reports are cumulative: each replaces the one before, except that nothing
     /// spent is ever unspent. An unknown count charges nothing yet and is settled at the end.
     pub fn charge(&mut self, run: RunId, usage: &Usage, cost: &Cost) -> Vec<Notice> {
-        let mut notices = Vec::new();
-        let Some(account) = self.accounts.get_mut(&run).filter(|account| !account.ended) else {
-            return notices;
-        };
-        account.report(usage, cost);
-        self.carry_up(run, &mut notices);
-        notices
+        self.charge_by(run, |account| account.report(Book::report, usage, cost))
     }
 
     /// Holds so much of what a run has left for a request to a model. In a unit in which nothing bounds the run nothing is held.
@@ -258,13 +249,18 @@ impl Ledger {
         cost: &Cost,
         is_guess: bool,
     ) -> Vec<Notice> {
+        self.charge_by(run, |account| {
+            account.has_lost |= is_guess;
+            account.report(Book::report_more, usage, cost);
+        })
+    }
+
+    fn charge_by(&mut self, run: RunId, report: impl FnOnce(&mut Account)) -> Vec<Notice> {
         let mut notices = Vec::new();
-        let Some(account) = self.accounts.get_mut(&run).filter(|account| !account.ended) else {
-            return notices;
-        };
-        account.has_lost |= is_guess;
-        account.report_more(usage, cost);
-        self.carry_up(run, &mut notices);
+        if let Some(account) = self.accounts.get_mut(&run).filter(|account| !account.ended) {
+            report(account);
+            self.carry_up(run, &mut notices);
+        }
         notices
     }
 
@@ -362,9 +358,4 @@ impl Ledger {
     fn account(&mut self, run: RunId) -> &mut Account {
         self.accounts.get_mut(&run).expect("an account outlives those below it")
     }
-}
-
-/// Returns a report in millionths of a dollar, and whether it is known in full.
-fn micro_usd(cost: &Cost) -> (u64, bool) {
-    (cost.dollars().as_micros(), cost.unknown_runs == 0)
 }

@@ -200,7 +200,7 @@ fn delegating(script: &mut Script, parent: RunId) {
         "Maximum subagent depth reached (3). Cannot spawn deeper.",
     )
     .with_hint("do it here")
-    .governed_by(limit);
+    .governed_by(Some(Box::new(limit)));
     script.budget = BudgetGrant { tokens: Some(11_900), usd: Some(MicroUsd::from_micros(34_500)) };
     let first = script.child(parent, "scout", None);
     script.budget = BudgetGrant::default();

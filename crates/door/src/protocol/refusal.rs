@@ -45,7 +45,7 @@ mod tests {
         };
         let depth = Refusal::new(RefusalCode::DepthLimit, "too deep")
             .with_hint("do it yourself")
-            .governed_by(governed_by);
+            .governed_by(Some(Box::new(governed_by)));
         for refusal in [depth, Refusal::invalid("task", "is empty")] {
             let here = serde_json::to_string(&WireRefusal::from(&refusal)).unwrap();
             assert_eq!(here, serde_json::to_string(&refusal).unwrap());

@@ -214,7 +214,7 @@ fn too_deep() -> Refusal {
     };
     Refusal::new(RefusalCode::DepthLimit, "Maximum subagent depth reached (3).")
         .with_hint("do it yourself")
-        .governed_by(setting)
+        .governed_by(Some(Box::new(setting)))
 }
 
 fn variable(name: String) -> Variable {

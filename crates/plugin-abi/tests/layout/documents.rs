@@ -171,7 +171,9 @@ fn refusal() -> Refusal {
         value: JsonText::parse("3".into()).expect("JSON"),
         origin: "offshoot.toml".into(),
     };
-    Refusal::new(RefusalCode::DepthLimit, "too deep").with_hint("stay").governed_by(governed_by)
+    Refusal::new(RefusalCode::DepthLimit, "too deep")
+        .with_hint("stay")
+        .governed_by(Some(Box::new(governed_by)))
 }
 
 #[test]

@@ -17,8 +17,8 @@ pub(super) fn check_alive(question: &Question<'_>) -> Result<(), Refusal> {
     }
     if question.caller.out_of_time {
         let message = "the time for what is below this session has passed";
-        let refusal = Refusal::new(RefusalCode::CallerEnded, message).with_hint(DO_IT_YOURSELF);
-        return Err(question.governed_by(refusal, "deadlineSeconds"));
+        let code = RefusalCode::CallerEnded;
+        return question.refuse(code, message, DO_IT_YOURSELF, "deadlineSeconds");
     }
     Ok(())
 }
@@ -37,12 +37,12 @@ fn check_recursion(question: &Question<'_>) -> Result<(), Refusal> {
     if caller.depth == 0 || caller.terms.allow_recursive_spawn() {
         return Ok(());
     }
-    let refusal = Refusal::new(
+    question.refuse(
         RefusalCode::RecursionDisabled,
         "Recursive spawning is not enabled for this agent. Set subagents.allowRecursiveSpawn: true in config.",
+        format!("{DO_IT_YOURSELF}; only the operator can allow it, by --allow-recursive-spawn or by this line in the shell before the tree begins: {ALLOW}"),
+        "allowRecursiveSpawn",
     )
-    .with_hint(format!("{DO_IT_YOURSELF}; only the operator can allow it, by --allow-recursive-spawn or by this line in the shell before the tree begins: {ALLOW}"));
-    Err(question.governed_by(refusal, "allowRecursiveSpawn"))
 }
 
 fn check_depth(question: &Question<'_>) -> Result<(), Refusal> {
@@ -57,10 +57,8 @@ fn check_depth(question: &Question<'_>) -> Result<(), Refusal> {
         format!("Maximum subagent depth reached ({max_depth}). Cannot spawn deeper."),
     )
     .with_hint(format!("{DO_IT_YOURSELF}, or hand a smaller part of it back to the parent"));
-    if max_depth < by_terms {
-        return Err(refusal);
-    }
-    Err(question.governed_by(refusal, "maxDepth"))
+    let setting = question.caller.terms.governing("maxDepth");
+    Err(refusal.governed_by(setting.filter(|_| max_depth == by_terms)))
 }
 
 fn check_delegation(question: &Question<'_>) -> Result<(), Refusal> {
@@ -68,10 +66,8 @@ fn check_delegation(question: &Question<'_>) -> Result<(), Refusal> {
     let agent = terms.agent();
     if let Some(may) = terms.can_delegate.as_ref().filter(|may| !may.value) {
         let message = format!("the agent `{agent}` may not delegate");
-        let mut refusal =
-            Refusal::new(RefusalCode::CannotDelegate, message).with_hint(DO_IT_YOURSELF);
-        refusal.governed_by = governed_by("canDelegate", Some(may), None);
-        return Err(refusal);
+        let refusal = Refusal::new(RefusalCode::CannotDelegate, message).with_hint(DO_IT_YOURSELF);
+        return Err(refusal.governed_by(governed_by("canDelegate", Some(may), None)));
     }
     if !question.caller.grant.tools.permits(SPAWN) {
         let message = format!("the right `{SPAWN}` is not among the tools of this session");

@@ -36,8 +36,7 @@ pub(super) fn check(question: &Question<'_>, lineage: &Lineage) -> Result<(), Re
         let path: Vec<&str> = cycle.path.iter().map(AgentId::as_str).collect();
         let message = format!("Cycle detected: {}", path.join(" → "));
         let hint = "do the work in this session, or name an agent that does not stand above it";
-        let refusal = Refusal::new(RefusalCode::Cycle, message).with_hint(hint);
-        return Err(question.governed_by(refusal, key));
+        return question.refuse(RefusalCode::Cycle, message, hint, key);
     }
     let identical = lineage.repeats();
     if identical >= most {
@@ -46,9 +45,9 @@ pub(super) fn check(question: &Question<'_>, lineage: &Lineage) -> Result<(), Re
              ({identical})",
             question.target
         );
-        let refusal = Refusal::new(RefusalCode::RepeatLimit, message)
-            .with_hint("do the work in this session, or ask for a part of it");
-        return Err(question.governed_by(refusal, "maxIdenticalDelegations"));
+        let hint = "do the work in this session, or ask for a part of it";
+        let key = "maxIdenticalDelegations";
+        return question.refuse(RefusalCode::RepeatLimit, message, hint, key);
     }
     Ok(())
 }

@@ -11,25 +11,21 @@ pub(super) fn check(question: &Question<'_>) -> Result<(), Refusal> {
         && caller.live_children >= most
     {
         let message = format!("the limit of live children of one session is reached ({most})");
-        let refusal = Refusal::new(RefusalCode::ChildrenLimit, message)
-            .with_hint("wait for a child to end, or cancel one");
-        return Err(question.governed_by(refusal, "maxChildrenPerAgent"));
+        let hint = "wait for a child to end, or cancel one";
+        return question.refuse(RefusalCode::ChildrenLimit, message, hint, "maxChildrenPerAgent");
     }
     let most = terms.max_spawns();
     if load.books.spawns >= most {
         let message = format!("the limit of spawns in one tree is reached ({most})");
-        let refusal = Refusal::new(RefusalCode::SpawnLimit, message)
-            .with_hint("do the work in this session; ended children do not make room");
-        return Err(question.governed_by(refusal, "maxSpawns"));
+        let hint = "do the work in this session; ended children do not make room";
+        return question.refuse(RefusalCode::SpawnLimit, message, hint, "maxSpawns");
     }
     if let Some(most) = terms.max_spawns_per_minute() {
         let window = &load.books.window;
         if window.count(load.now) >= most {
             let message = format!("the limit of spawns in one minute is reached ({most})");
-            let free_at = window.free_at(most, load.now);
-            let refusal = Refusal::new(RefusalCode::SpawnRate, message)
-                .with_hint(format!("ask again at {free_at}"));
-            return Err(question.governed_by(refusal, "maxSpawnsPerMinute"));
+            let hint = format!("ask again at {}", window.free_at(most, load.now));
+            return question.refuse(RefusalCode::SpawnRate, message, hint, "maxSpawnsPerMinute");
         }
     }
     Ok(())

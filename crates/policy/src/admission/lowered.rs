@@ -41,16 +41,11 @@ pub fn lowered(
         if let (Some(asked), Some(granted)) = (asked, unit.of(grant.budget))
             && asked > granted
         {
-            let usd = MicroUsd::from_micros;
+            let (key, usd) = (format!("budget.{}", unit.as_str()), MicroUsd::from_micros);
+            let setting = own.governing(&key);
             found.push(match unit {
-                Unit::Tokens => {
-                    let key = "budget.tokens";
-                    limit(key, &asked, &granted, own.governing(key))
-                }
-                Unit::Usd => {
-                    let key = "budget.usd";
-                    limit(key, &usd(asked), &usd(granted), own.governing(key))
-                }
+                Unit::Tokens => limit(&key, &asked, &granted, setting),
+                Unit::Usd => limit(&key, &usd(asked), &usd(granted), setting),
             });
         }
     }

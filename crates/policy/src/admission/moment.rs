@@ -15,17 +15,13 @@ pub(super) fn check(question: &Question<'_>) -> Result<(), Refusal> {
     if let Some(when) = when {
         let message =
             format!("the runtime of the agent `{target}` has failed too often in a row; {when}");
-        let refusal = Refusal::new(RefusalCode::BreakerOpen, message)
-            .with_hint("ask again then, or name another agent");
-        return Err(question.governed_by(refusal, "breaker.failures"));
+        let hint = "ask again then, or name another agent";
+        return question.refuse(RefusalCode::BreakerOpen, message, hint, "breaker.failures");
     }
     if request.no_queue && !load.slot_free {
-        let refusal =
-            Refusal::new(RefusalCode::Busy, "no slot is free, and the request does not wait")
-                .with_hint(
-                    "ask with `queue: true`, which waits for a slot, or wait for a child first",
-                );
-        return Err(question.governed_by(refusal, "maxConcurrent"));
+        let message = "no slot is free, and the request does not wait";
+        let hint = "ask with `queue: true`, which waits for a slot, or wait for a child first";
+        return question.refuse(RefusalCode::Busy, message, hint, "maxConcurrent");
     }
     // Pieces that the operator has planned stand in line until the pause is over.
     if load.paused && origin == Origin::Agent {

@@ -75,7 +75,7 @@ pub(super) fn check(
             _ => Ok(amount),
         }
     };
-    let budget = grant(reserve(Unit::Tokens)?, reserve(Unit::Usd)?);
+    let budget = BudgetGrant::new(reserve(Unit::Tokens)?, reserve(Unit::Usd)?);
     // Dollars that a tree may cost by default are no budget that was asked for: what is unknown runs as it does without one.
     let has_default = default_usd.is_some() && !asks_for_usd;
     let is_by_default = || has_default || load.books.ledger.is_by_default(caller.run);
@@ -100,7 +100,7 @@ fn most(question: &Question<'_>, terms: &Terms) -> BudgetGrant {
         let usd = own.usd.as_ref().filter(|own| holds.usd.as_ref() == Some(*own));
         BudgetGrant { tokens: tokens.map(|it| it.value), usd: usd.map(|it| it.value) }
     });
-    let most = |unit: Unit| {
+    Unit::grant(|unit| {
         let most = unit.of(terms.budget())?;
         match unit.of(caller.raised) {
             Some(raised) if raised > 0 && unit.of(caller.terms.budget()) == Some(most) => {
@@ -108,8 +108,7 @@ fn most(question: &Question<'_>, terms: &Terms) -> BudgetGrant {
             }
             _ => Some(most),
         }
-    };
-    grant(most(Unit::Tokens), most(Unit::Usd))
+    })
 }
 
 /// Returns the budget of a root and its whole tree, or less where less was asked for.
@@ -118,8 +117,7 @@ pub(super) fn of_root(
     request: &SpawnRequest,
     runtime: Option<&RuntimeFacts>,
 ) -> Result<BudgetGrant, Refusal> {
-    let amount = |unit: Unit| least(asked(request, unit), unit.of(terms.budget()));
-    let grant = grant(amount(Unit::Tokens), amount(Unit::Usd));
+    let grant = Unit::grant(|unit| least(asked(request, unit), unit.of(terms.budget())));
     let Some(runtime) = runtime else { return Ok(grant) };
     for unit in Unit::ALL {
         if runtime.cost != CostKnowledge::None && unit.of(grant) == Some(0) {
@@ -146,11 +144,10 @@ pub(super) fn check_bounded(
         "there is a budget in usd, and the cost of the runtime `{}` is neither reported nor bounded",
         runtime.name
     );
-    let mut refusal = Refusal::new(RefusalCode::CostUnbounded, message).with_hint(
+    let refusal = Refusal::new(RefusalCode::CostUnbounded, message).with_hint(
         "use a runtime that reports its cost; the operator can set agents.defaults.subagents.budget.allowUnknownCost = true, or runtimes.NAME.cost = \"none\" for a runtime that costs nothing",
     );
-    refusal.governed_by = terms.governing("budget.allowUnknownCost");
-    Err(refusal)
+    Err(refusal.governed_by(terms.governing("budget.allowUnknownCost")))
 }
 
 fn exhausted(terms: &Terms, unit: Unit, asked: u64, left: u64) -> Refusal {
@@ -160,14 +157,10 @@ fn exhausted(terms: &Terms, unit: Unit, asked: u64, left: u64) -> Refusal {
     } else {
         format!("a budget of {asked_text} pays for nothing: {left_text} left")
     };
-    let mut refusal = Refusal::new(RefusalCode::BudgetExhausted, message).with_hint(
+    let refusal = Refusal::new(RefusalCode::BudgetExhausted, message).with_hint(
         "ask for less, wait for a child to return its rest, or do the work in this session; the operator can give the tree a larger budget",
     );
-    refusal.governed_by = terms.governing(match unit {
-        Unit::Tokens => "budget.tokens",
-        Unit::Usd => "budget.usd",
-    });
-    refusal
+    refusal.governed_by(terms.governing(&format!("budget.{}", unit.as_str())))
 }
 
 /// The refusal where all that a tree may cost without a budget is used or reserved.
@@ -194,8 +187,4 @@ pub(super) fn asked(request: &SpawnRequest, unit: Unit) -> Option<u64> {
 /// `None` bounds nothing.
 fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     a.into_iter().chain(b).min()
-}
-
-fn grant(tokens: Option<u64>, usd: Option<u64>) -> BudgetGrant {
-    BudgetGrant { tokens, usd: usd.map(MicroUsd::from_micros) }
 }

@@ -23,15 +23,14 @@ pub(super) fn check(question: &Question<'_>) -> Result<(), Refusal> {
         return Ok(());
     }
     let message = format!("the agent `{caller}` may not spawn `{target}`; {}", allowed(question));
-    let mut refusal = Refusal::new(RefusalCode::AgentNotAllowed, message).with_hint(format!(
+    let refusal = Refusal::new(RefusalCode::AgentNotAllowed, message).with_hint(format!(
         "name one of the allowed agents; the operator can add `{target}` to \
          subagents.allowAgents of `{caller}`"
     ));
     // Where no list is set, the built-in rule is the agent itself.
     let itself = AllowAgents::List(vec![caller.clone()]);
-    refusal.governed_by =
-        governed_by("subagents.allowAgents", terms.allow_agents.as_ref(), Some(&itself));
-    Err(refusal)
+    let setting = governed_by("subagents.allowAgents", terms.allow_agents.as_ref(), Some(&itself));
+    Err(refusal.governed_by(setting))
 }
 
 fn is_allowed(question: &Question<'_>, target: &AgentId) -> bool {

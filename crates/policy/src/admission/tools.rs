@@ -81,12 +81,10 @@ pub(super) fn of_root(
 
 /// Names the first rule of the chain that denies this right at this depth. Where there is none, an earlier request has
 /// given it away, or no run below a root ever has it.
-pub(super) fn governed_by(terms: &Terms, depth: u32, mut refusal: Refusal, right: &str) -> Refusal {
+pub(super) fn governed_by(terms: &Terms, depth: u32, refusal: Refusal, right: &str) -> Refusal {
     let denies = |rule: &&ToolRule| rule.holds_at(depth) && !rule.rights().permits(right);
-    if let Some(rule) = terms.rules.iter().find(denies) {
-        refusal.governed_by = governed_by_term(&rule.key(), Some(&rule.term), None);
-    }
-    refusal
+    let rule = terms.rules.iter().find(denies);
+    refusal.governed_by(rule.and_then(|it| governed_by_term(&it.key(), Some(&it.term), None)))
 }
 
 fn narrow(mut rights: Rights, own: Option<&ToolRule>, request: &SpawnRequest) -> Rights {
@@ -109,18 +107,10 @@ pub(super) fn check_enforceable(
     let message = format!("the runtime `{}` cannot withhold {}", runtime.name, list(&loose));
     let able = runtime.others.iter().filter(|other| other.can_withhold(&loose));
     let able: Vec<&str> = able.map(|other| &*other.name).collect();
-    let refusal = Refusal::new(RefusalCode::ToolsNotGrantable, message);
-    let refusal = match able.is_empty() {
-        true => refusal.with_hint(
-            "use a runtime that can, or an agent that the operator has defined with a command",
-        ),
-        false => {
-            let able = list(&able);
-            refusal.with_hint(format!(
-                "use a runtime that can ({able}), or an agent that the operator has defined with a command"
-            ))
-        }
-    };
+    let able = if able.is_empty() { String::new() } else { format!(" ({})", list(&able)) };
+    let refusal = Refusal::new(RefusalCode::ToolsNotGrantable, message).with_hint(format!(
+        "use a runtime that can{able}, or an agent that the operator has defined with a command"
+    ));
     Err((refusal, first.to_owned()))
 }
 

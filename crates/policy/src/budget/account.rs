@@ -1,12 +1,12 @@
 //! One account: two books, one for each unit.
 
-use offshoot_model::{BudgetGrant, Cost, Ending, MicroUsd, RunId, Usage};
+use offshoot_model::{BudgetGrant, Cost, Ending, RunId, Usage};
 
 use super::pool::Pool;
-use super::{Mark, Unit, micro_usd};
+use super::{Mark, Unit};
 
 /// The account of one run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Account {
     pub(super) parent: Option<RunId>,
     /// True if it is the account of a root.
@@ -30,7 +30,7 @@ pub(super) struct Account {
 }
 
 /// An account in one unit.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Book {
     pub(super) granted: Option<u64>,
     /// True if the grant is drawn from the parent's, as it is needed.
@@ -95,24 +95,10 @@ pub struct Balance {
 }
 
 impl Account {
-    pub(super) fn new(parent: Option<RunId>, is_root: bool, grant: BudgetGrant) -> Self {
-        let book = |unit: Unit| Book::new(unit.of(grant));
+    pub(super) fn new(parent: Option<RunId>, grant: BudgetGrant) -> Self {
+        let book = |unit: Unit| Book { granted: unit.of(grant), ..Book::default() };
         let (tokens, usd) = (book(Unit::Tokens), book(Unit::Usd));
-        let (pool, has_drawn, has_lost, plausible) = (None, false, false, None);
-        let (children, by_default, ended) = (0, false, false);
-        Self {
-            parent,
-            is_root,
-            children,
-            by_default,
-            ended,
-            pool,
-            has_drawn,
-            has_lost,
-            plausible,
-            tokens,
-            usd,
-        }
+        Self { parent, tokens, usd, ..Self::default() }
     }
 
     pub(super) fn book(&self, unit: Unit) -> &Book {
@@ -130,32 +116,33 @@ impl Account {
     }
 
     pub(super) fn left(&self) -> BudgetGrant {
-        BudgetGrant { tokens: self.tokens.left(), usd: self.usd.left().map(MicroUsd::from_micros) }
+        Unit::grant(|unit| self.book(unit).left())
     }
 
-    pub(super) fn report(&mut self, usage: &Usage, cost: &Cost) {
+    /// Tells both books what was used, and whether that is known in full: [`Book::report`] or [`Book::report_more`].
+    pub(super) fn report(&mut self, to: fn(&mut Book, u64, bool), usage: &Usage, cost: &Cost) {
         let count = usage.total();
-        self.tokens.report(count.charged(), count.is_settled());
-        let (micros, is_whole) = micro_usd(cost);
-        self.usd.report(micros, is_whole);
-    }
-
-    pub(super) fn report_more(&mut self, usage: &Usage, cost: &Cost) {
-        let count = usage.total();
-        self.tokens.report_more(count.charged(), count.is_settled());
-        let (micros, is_whole) = micro_usd(cost);
-        self.usd.report_more(micros, is_whole);
+        to(&mut self.tokens, count.charged(), count.is_settled());
+        to(&mut self.usd, cost.dollars().as_micros(), cost.unknown_runs == 0);
     }
 
     /// Closes the account with what the run reports at its end; where that is unknown, all that is left is charged.
     pub(super) fn close(&mut self, ending: &Ending) {
-        self.report(&ending.usage, &ending.cost);
+        self.report(Book::report, &ending.usage, &ending.cost);
         self.ended = true;
         for unit in Unit::ALL {
             let book = self.book_mut(unit);
             if let (false, Some(left)) = (book.is_known, book.left()) {
                 book.own += left;
             }
+        }
+    }
+
+    /// Leaves so much, at most, of what was drawn of a pool.
+    pub(super) fn keep_of_pool(&mut self, kept: impl Fn(&Book) -> u128) {
+        for book in [&mut self.tokens, &mut self.usd].into_iter().filter(|book| book.is_pooled) {
+            let kept = u64::try_from(kept(book)).unwrap_or(u64::MAX);
+            book.granted = book.granted.map(|granted| granted.min(kept));
         }
     }
 
@@ -167,20 +154,6 @@ impl Account {
 }
 
 impl Book {
-    fn new(granted: Option<u64>) -> Self {
-        Self {
-            granted,
-            is_pooled: false,
-            added: 0,
-            own: 0,
-            is_known: false,
-            requests: 0,
-            below: Passed::default(),
-            passed: Passed::default(),
-            level: None,
-        }
-    }
-
     pub(super) fn is_bounded(&self) -> bool {
         self.granted.is_some()
     }
@@ -206,15 +179,22 @@ impl Book {
         self.requests
     }
 
-    fn report(&mut self, amount: u64, is_whole: bool) {
+    /// Takes in what the run has used in all.
+    pub(super) fn report(&mut self, amount: u64, is_whole: bool) {
         self.own = self.own.max(amount);
         self.is_known = is_whole;
     }
 
-    fn report_more(&mut self, more: u64, is_whole: bool) {
+    /// Takes in what the run has used beside what was reported by then.
+    pub(super) fn report_more(&mut self, more: u64, is_whole: bool) {
         // Of what was reported before, a part may be unknown already.
         let is_whole = is_whole && (self.is_known || self.own == 0);
         self.report(self.own.saturating_add(more), is_whole);
+    }
+
+    /// Used by the run and everything below it, and held for these and for requests to models.
+    pub(super) fn taken(&self) -> u128 {
+        self.spent() + self.below.held + self.requests
     }
 
     /// By the run and everything below it.

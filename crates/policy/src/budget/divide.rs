@@ -65,11 +65,10 @@ pub fn divide(left: BudgetGrant, keep: Fraction, weights: &[u32]) -> Vec<BudgetG
         let part = u128::from(pool) * u128::from(weight) / total.max(1);
         u64::try_from(part).expect("a part is not more than the whole")
     };
-    let divide_one = |&weight: &u32| BudgetGrant {
-        tokens: left.tokens.map(|tokens| part(tokens, weight)),
-        usd: left.usd.map(|usd| MicroUsd::from_micros(part(usd.as_micros(), weight))),
-    };
-    weights.iter().map(divide_one).collect()
+    let parts = weights
+        .iter()
+        .map(|&weight| Unit::grant(|unit| unit.of(left).map(|whole| part(whole, weight))));
+    parts.collect()
 }
 
 #[cfg(test)]

@@ -65,9 +65,7 @@ pub struct Shortage {
 /// Returns what the first child of a parent with these amounts draws from the pool, where it asks for no amount. `plausible` are the
 /// dollars that it plausibly uses, where they are known.
 pub fn first_part(whole: BudgetGrant, plausible: Option<MicroUsd>) -> BudgetGrant {
-    let first =
-        |unit: Unit| unit.of(whole).map(|whole| first_of(plausible_in(unit, plausible), whole));
-    BudgetGrant { tokens: first(Unit::Tokens), usd: first(Unit::Usd).map(MicroUsd::from_micros) }
+    Unit::grant(|unit| unit.of(whole).map(|whole| first_of(plausible_in(unit, plausible), whole)))
 }
 
 /// Returns the number of children of a parent with these amounts that work at once before the first of them has ended, where they ask for no
@@ -198,7 +196,7 @@ impl Ledger {
         }
         match taken {
             [0, 0] => Draw::Nothing,
-            taken => Draw::Take(amounts(taken)),
+            taken => Draw::Take(Unit::amounts(taken)),
         }
     }
 
@@ -247,13 +245,7 @@ impl Ledger {
     /// A run stands in line again: what it has not used of its part returns to the pool.
     pub fn return_to_pool(&mut self, run: RunId) {
         let Some(account) = self.accounts.get_mut(&run) else { return };
-        for unit in Unit::ALL {
-            let book = account.book_mut(unit);
-            if book.is_pooled {
-                let kept = u64::try_from(book.spent() + book.below.held).unwrap_or(u64::MAX);
-                book.granted = book.granted.map(|granted| granted.min(kept));
-            }
-        }
+        account.keep_of_pool(|book| book.spent() + book.below.held);
         let has_drawn = std::mem::take(&mut account.has_drawn);
         let parent = account.parent;
         if has_drawn && let Some(pool) = self.pool_of(parent) {
@@ -266,14 +258,7 @@ impl Ledger {
     /// can ask their models. One unit stays, because a part that is used up would stop the run.
     pub fn return_unused(&mut self, run: RunId) {
         let Some(account) = self.accounts.get_mut(&run) else { return };
-        for unit in Unit::ALL {
-            let book = account.book_mut(unit);
-            if book.is_pooled {
-                let kept = book.spent() + book.below.held + book.requests() + 1;
-                let kept = u64::try_from(kept).unwrap_or(u64::MAX);
-                book.granted = book.granted.map(|granted| granted.min(kept));
-            }
-        }
+        account.keep_of_pool(|book| book.taken() + 1);
         self.carry_up(run, &mut Vec::new());
     }
 
@@ -298,27 +283,22 @@ impl Ledger {
     pub fn reach(&self, run: RunId, most: BudgetGrant) -> BudgetGrant {
         let Some(account) = self.accounts.get(&run) else { return BudgetGrant::default() };
         let parent = account.parent.and_then(|parent| self.accounts.get(&parent));
-        let reach = |unit: Unit| {
+        Unit::grant(|unit| {
             let book = account.book(unit);
             let free = parent.filter(|_| book.is_pooled).and_then(|above| above.book(unit).left());
             let reach = book.granted?.saturating_add(free.unwrap_or(0));
             Some(unit.of(most).map_or(reach, |most| reach.min(most)))
-        };
-        BudgetGrant {
-            tokens: reach(Unit::Tokens),
-            usd: reach(Unit::Usd).map(MicroUsd::from_micros),
-        }
+        })
     }
 
     /// Returns the amounts that a run may still use, now: what it may come to use at most, without what it and everything below it used and
     /// hold.
     pub fn within_reach(&self, run: RunId, most: BudgetGrant) -> BudgetGrant {
         let reach = self.reach(run, most);
-        let left = |unit: Unit| {
+        Unit::grant(|unit| {
             let taken = u64::try_from(self.taken(run, unit)).unwrap_or(u64::MAX);
             Some(unit.of(reach)?.saturating_sub(taken))
-        };
-        BudgetGrant { tokens: left(Unit::Tokens), usd: left(Unit::Usd).map(MicroUsd::from_micros) }
+        })
     }
 
     /// True if a run draws from a pool in this unit.
@@ -328,8 +308,7 @@ impl Ledger {
 
     /// Returns the amount that a run and everything below it used and holds in a unit, for requests to models too.
     pub fn taken(&self, run: RunId, unit: Unit) -> u128 {
-        let book = self.accounts.get(&run).map(|account| account.book(unit));
-        book.map_or(0, |book| book.spent() + book.below.held + book.requests())
+        self.accounts.get(&run).map_or(0, |account| account.book(unit).taken())
     }
 
     /// A run that is over gives its part back, and what it used is remembered.
@@ -366,12 +345,6 @@ impl Ledger {
 /// Returns what a run plausibly uses, while no run beside it has ended.
 fn guess(account: &Account, unit: Unit) -> u64 {
     plausible_in(unit, account.plausible.map(MicroUsd::from_micros))
-}
-
-/// Amounts by unit, of which zero is none.
-fn amounts([tokens, micro_usd]: [u64; 2]) -> BudgetGrant {
-    let some = |amount: u64| Some(amount).filter(|&amount| amount > 0);
-    BudgetGrant { tokens: some(tokens), usd: some(micro_usd).map(MicroUsd::from_micros) }
 }
 
 #[cfg(test)]
