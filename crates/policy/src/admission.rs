@@ -68,16 +68,16 @@ pub struct Caller<'a> {
     /// Children that are not over, queued ones included.
     pub live_children: u32,
     /// The last of its children: what would be the same for the next one is shared rather than made again.
-    pub last_child: Option<LastChild<'a>>,
+    pub last_child: Option<&'a LastChild>,
 }
 
 /// A child that its caller has got already, as far as the next one may be like it.
-#[derive(Clone, Copy, Debug)]
-pub struct LastChild<'a> {
+#[derive(Clone, Debug)]
+pub struct LastChild {
     /// The agent that it runs.
-    pub agent: &'a AgentId,
+    pub agent: AgentId,
     /// The terms that it was granted.
-    pub grant: &'a Arc<Grant>,
+    pub grant: Arc<Grant>,
     /// True if its request named tools.
     pub named_tools: bool,
 }
@@ -175,7 +175,7 @@ pub fn admit(
         depth: caller.depth + 1,
         origin,
         terms,
-        grant: share(grant, caller.last_child.map(|last| last.grant)),
+        grant: share(grant, caller.last_child.map(|last| &last.grant)),
         lineage,
     })
 }

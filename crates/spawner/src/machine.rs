@@ -40,6 +40,7 @@ mod refusals;
 mod report;
 mod retry;
 mod run;
+mod runs;
 mod schedule;
 mod share;
 mod sign;
@@ -55,18 +56,17 @@ mod what_if;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use offshoot_config::{Config, OnCap};
 use offshoot_model::{
-    Account, AgentId, BudgetGrant, Cleanup, CostKnowledge, DelegationContext, Event, EventKind,
-    RootId, RunId, Timestamp, TraceStep,
+    Account, AgentId, BudgetGrant, CostKnowledge, DelegationContext, Event, EventKind, RootId,
+    RunId, Timestamp, TraceStep,
 };
 use offshoot_policy::prefix::PrefixId;
 use offshoot_policy::{Books, Lineage, Terms};
 use offshoot_runtime::RunEvent;
-use thin_vec::ThinVec;
 
 pub(crate) use busy::Busy;
 pub(crate) use effect::{Effect, Session};
@@ -94,8 +94,9 @@ use pace::Aside;
 
 use probe_turn::ProbeTurns;
 use queue::Queue;
-use run::{AttemptUse, Body, Live, Run, SlotState};
-use slots::{Caps, Position, Slots};
+use run::{AttemptUse, Run, SlotState};
+use runs::Runs;
+use slots::{Caps, Slots};
 use timer::{Due, Timers};
 use wait::Waits;
 
@@ -103,8 +104,7 @@ use wait::Waits;
 #[derive(Debug)]
 pub(crate) struct Machine {
     root: RootId,
-    runs: Vec<Run>,
-    index: HashMap<RunId, RunIndex>,
+    runs: Runs,
     slots: Slots,
     queue: Queue,
     waits: Waits,
@@ -168,8 +168,7 @@ impl Machine {
         let root_grace_seconds = terms.grace_seconds();
         Self {
             root,
-            runs: Vec::new(),
-            index: HashMap::new(),
+            runs: Runs::default(),
             slots: Slots::new(caps(&terms)),
             queue: Queue::default(),
             waits: Waits::default(),
@@ -229,7 +228,7 @@ impl Machine {
         else {
             return false;
         };
-        let live = self.runs[run.get()].live();
+        let live = self.runs.live(*run);
         live.is_some_and(|live| matches!(live.phase, SlotState::Holding { .. }))
     }
 
@@ -255,11 +254,7 @@ impl Machine {
             Input::Observed { run, number, success } => self.observed(run, number, success),
             Input::Sign { run, at } => self.sign(run, at),
             Input::Finished { run, outcome } => self.came_back(run, *outcome),
-            Input::Merged { summary } => {
-                if self.runs[RunIndex::ROOT.get()].live().is_some() {
-                    self.record(RunIndex::ROOT, EventKind::Merged(summary));
-                }
-            }
+            Input::Merged { summary } => self.record_of_tree(EventKind::Merged(summary)),
             Input::Claimed { run, asked } => {
                 if let Some((request, facts)) = asked.as_deref() {
                     self.asked_again(run, request, facts);
@@ -281,10 +276,9 @@ impl Machine {
             Input::StopAll { firm } => self.stop_all(firm),
             Input::Close { ending } => self.close(*ending),
             Input::Pause(paused) => {
-                let is_over = self.runs[RunIndex::ROOT.get()].live().is_none();
-                if self.paused != paused && !is_over {
+                if self.paused != paused {
                     let event = if paused { EventKind::Paused } else { EventKind::Unpaused };
-                    self.record(RunIndex::ROOT, event);
+                    self.record_of_tree(event);
                 }
                 self.out.push(Effect::Recorded { at: self.now });
             }
@@ -344,8 +338,8 @@ impl Machine {
 
     /// Runs that are not over, but for a root that only holds pieces.
     pub(crate) fn works(&self) -> usize {
-        let root = self.runs.first().and_then(Run::live);
-        self.live - usize::from(root.is_some_and(|root| root.phase == SlotState::Holder))
+        let is_holder = self.runs.root().is_some_and(|root| root.phase == SlotState::Holder);
+        self.live - usize::from(is_holder)
     }
 
     /// Returns the seconds that everything that runs is given to end: those that the root is given.
@@ -355,40 +349,33 @@ impl Machine {
 
     /// Returns the session of a run, as its launch describes it; none for a run that is over.
     pub(crate) fn session(&self, run: RunIndex) -> Option<Session> {
-        let index = run;
-        let run = &self.runs[index.get()];
-        let live = run.live()?;
-        let (key, agent) = (live.key.clone(), run.agent.clone());
-        let delegation = self.delegation_context(index);
-        let grant = self.grant_of(index, live);
-        let inline_bytes = live.terms.result_inline_bytes();
-        let (attempt, depth) = (live.attempt, run.depth());
-        let may_retry = live.faults < live.under.retries_count(live.resumes)
-            || wall::may_wait(live)
-            || fallback::has_more(live);
-        let needs = self.answers_for(index);
+        let entry = &self.runs[run];
+        let live = entry.live()?;
         Some(Session {
+            key: live.key.clone(),
+            agent: entry.agent.clone(),
+            depth: entry.depth(),
+            delegation: self.delegation_context(run),
+            grant: self.grant_of(run, live),
+            left: self.left_at_launch(run, live),
+            inline_bytes: live.terms.result_inline_bytes(),
             allows_unknown_cost: live.under.budget.allow_unknown_cost(),
             pauses_at_cap: live.under.budget.on_cap() == OnCap::Pause,
-            key,
-            agent,
-            depth,
-            delegation,
-            grant,
-            left: self.left_at_launch(index, live),
-            inline_bytes,
-            attempt,
-            may_retry,
-            needs,
+            attempt: live.attempt,
+            may_retry: live.faults < live.under.retries_count(live.resumes)
+                || wall::may_wait(live)
+                || fallback::has_more(live),
+            needs: self.answers_for(run),
         })
     }
 
     /// Returns the runs above a run, and the request at the top.
     fn delegation_context(&self, run: RunIndex) -> DelegationContext {
-        let upwards = std::iter::successors(Some(&self.runs[run.get()]), |run| {
-            run.parent.map(|parent| &self.runs[parent.get()])
-        });
-        let step = |run: &Run| TraceStep { agent: run.agent.clone(), run_id: run.id };
+        let step = |run: RunIndex| {
+            let Run { id, agent, .. } = &self.runs[run];
+            TraceStep { agent: agent.clone(), run_id: *id }
+        };
+        let upwards = std::iter::once(run).chain(self.runs.above(run));
         let mut trace: Vec<TraceStep> = upwards.map(step).collect();
         trace.reverse();
         DelegationContext::new(trace, Arc::clone(&self.root_request))
@@ -397,42 +384,41 @@ impl Machine {
     /// Returns the budget that a run may still promise to children, and the terms under which it spawns; none for a run
     /// that is over.
     pub(crate) fn allowance(&self, run: RunIndex) -> Option<(BudgetGrant, Arc<Terms>)> {
-        let live = self.runs[run.get()].live()?;
+        let live = self.runs.live(run)?;
         Some((self.books.ledger.left(self.id(run)), Arc::clone(&live.terms)))
     }
 
     /// Returns the chain of delegations down to a run that lives.
     pub(crate) fn lineage(&self, run: RunIndex) -> Option<Arc<Lineage>> {
-        self.runs[run.get()].live().map(|live| Arc::clone(&live.lineage))
+        self.runs.live(run).map(|live| Arc::clone(&live.lineage))
     }
 
     /// Returns true if a run is at work and was not asked to stop.
     pub(crate) fn goes_on(&self, run: RunIndex) -> bool {
-        self.runs[run.get()].running().is_some_and(|live| live.stopping.is_none())
+        self.runs.running(run).is_some_and(|live| live.stopping.is_none())
     }
 
     /// The place of a run in this tree; none where no attempt of it runs.
     pub(crate) fn find_running(&self, run: RunId) -> Option<RunIndex> {
-        self.find(run).filter(|run| self.runs[run.get()].running().is_some())
+        self.find(run).filter(|run| self.runs.running(*run).is_some())
     }
 
     /// The place of a run in this tree.
     pub(crate) fn find(&self, run: RunId) -> Option<RunIndex> {
-        self.index.get(&run).copied()
+        self.runs.find(run)
     }
 
     /// The id of a run in this tree.
     pub(crate) fn id(&self, run: RunIndex) -> RunId {
-        self.runs[run.get()].id
+        self.runs[run].id
     }
 
     fn told(&mut self, run: RunIndex, attempt: u32, event: RunEvent) {
-        if self.runs[run.get()].running().is_none_or(|live| live.attempt != attempt) {
+        if self.runs.running(run).is_none_or(|live| live.attempt != attempt) {
             return self.told_late(run, attempt, event);
         }
-        self.wake(run);
-        let Some(live) = self.runs[run.get()].live_mut() else { return };
-        live.clock.sign(self.now);
+        self.gives_sign(run);
+        let Some(live) = self.runs.live_mut(run) else { return };
         match event {
             RunEvent::Started(process) => {
                 if let SlotState::Holding { started, .. } = &mut live.phase {
@@ -479,7 +465,7 @@ impl Machine {
     /// An attempt that is over tells something, while its run stands in line or has another attempt. What it has used is paid
     /// for, and counts; what it did is no part of the run any more.
     fn told_late(&mut self, run: RunIndex, attempt: u32, event: RunEvent) {
-        let Some(live) = self.runs[run.get()].live_mut() else { return };
+        let Some(live) = self.runs.live_mut(run) else { return };
         match event {
             RunEvent::Started(_) | RunEvent::QuotaLeft { .. } => {}
             RunEvent::Answers | RunEvent::BacksOff { .. } | RunEvent::ModelChanged(_) => {}
@@ -532,6 +518,18 @@ impl Machine {
         self.append(run, kind)
     }
 
+    /// True as long as the root is not over: of a tree whose root is over nothing more starts.
+    fn is_open(&self) -> bool {
+        self.runs.root().is_some()
+    }
+
+    /// Records an event of the whole tree, as long as its root is not over.
+    fn record_of_tree(&mut self, kind: EventKind) {
+        if self.is_open() {
+            self.record(RunIndex::ROOT, kind);
+        }
+    }
+
     fn append(&mut self, run: RunIndex, kind: EventKind) -> Applied {
         self.seq += 1;
         self.last_events.see(&kind, self.now);
@@ -542,38 +540,16 @@ impl Machine {
     }
 
     fn event(&self, run: RunIndex, kind: EventKind) -> Event {
-        let run = self.runs[run.get()].id;
-        Event { root: self.root, seq: self.seq, at: self.now, run, kind }
+        Event { root: self.root, seq: self.seq, at: self.now, run: self.id(run), kind }
     }
 
     /// Puts a run into the tree. It stands in no queue yet.
-    fn insert(
-        &mut self,
-        id: RunId,
-        agent: AgentId,
-        parent: Option<RunIndex>,
-        position: Position,
-        live: Live,
-    ) -> RunIndex {
-        let run = RunIndex::new(self.runs.len());
-        let body = Body::Live(Box::new(live));
-        self.runs.push(Run {
-            id,
-            agent,
-            parent,
-            position,
-            below: position.part,
-            cleanup: Cleanup::Keep,
-            keeps: false,
-            not_removed: false,
-            children: ThinVec::new(),
-            body,
-        });
-        let before = self.index.insert(id, run);
-        assert!(before.is_none(), "run ids are minted once");
+    fn insert(&mut self, run: Run) -> RunIndex {
+        let parent = run.parent;
+        let run = self.runs.add(run);
         if let Some(parent) = parent {
-            self.runs[parent.get()].children.push(run);
-            if let Some(parent) = self.runs[parent.get()].live_mut() {
+            self.runs[parent].children.push(run);
+            if let Some(parent) = self.runs.live_mut(parent) {
                 parent.live_children.insert(run);
             }
         }
@@ -586,7 +562,7 @@ impl Machine {
         let mut found = vec![run];
         let mut at = 0;
         while let Some(&next) = found.get(at) {
-            found.extend(&self.runs[next.get()].children);
+            found.extend(&self.runs[next].children);
             at += 1;
         }
         found

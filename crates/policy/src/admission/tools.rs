@@ -31,7 +31,7 @@ pub(super) fn check(question: &Question<'_>) -> Result<Arc<Rights>, Refusal> {
 fn known(question: &Question<'_>) -> Option<Arc<Rights>> {
     let Question { caller, request, target, origin, .. } = *question;
     let last = caller.last_child?;
-    let is_alike = last.agent == target && !last.named_tools;
+    let is_alike = last.agent == *target && !last.named_tools;
     // A command of the caller's own choosing needs a right of its own.
     let names_command = origin == Origin::Agent && request.command.is_some();
     let is_plain = request.tools.is_none() && !names_command;

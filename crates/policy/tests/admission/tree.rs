@@ -158,6 +158,14 @@ impl Tree {
         let session = &self.sessions[caller];
         let added = |unit| self.books.ledger.added(session.run, unit);
         let dollars = MicroUsd::from_micros(added(Unit::Usd));
+        let last_child = session.last_child.map(|last| {
+            let last = &self.sessions[last];
+            LastChild {
+                agent: last.admission.agent.clone(),
+                grant: Arc::clone(&last.admission.grant),
+                named_tools: last.named_tools,
+            }
+        });
         let caller = Caller {
             run: session.run,
             depth: session.admission.depth,
@@ -169,14 +177,7 @@ impl Tree {
             raised: BudgetGrant { tokens: Some(added(Unit::Tokens)), usd: Some(dollars) },
             lineage: &session.admission.lineage,
             live_children: session.live_children,
-            last_child: session.last_child.map(|last| {
-                let last = &self.sessions[last];
-                LastChild {
-                    agent: &last.admission.agent,
-                    grant: &last.admission.grant,
-                    named_tools: last.named_tools,
-                }
-            }),
+            last_child: last_child.as_ref(),
         };
         let load = Load {
             books: &self.books,

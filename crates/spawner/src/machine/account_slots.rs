@@ -143,7 +143,7 @@ impl Machine {
         let starts_none = self.starts_none();
         let mut pools = std::mem::take(&mut self.account_slots.pools);
         for pool in pools.values_mut() {
-            let position = |run: RunIndex| self.runs[run.get()].position;
+            let position = |run: RunIndex| self.runs[run].position;
             let has_room = |run: RunIndex| self.slots.free_at(position(run));
             pool.is_first_no_more(|run| !has_room(run));
             while pool.unused() > pool.going_on.len()
@@ -195,7 +195,6 @@ impl Machine {
     /// in the line of the account then.
     pub(super) fn waits_for_account_slot(&mut self, run: RunIndex, turn: Turn) -> bool {
         let Some(account) = self.shared_account(run) else { return false };
-        let entry = &self.runs[run.get()];
         let pool = self.account_slots.pools.entry(account).or_default();
         if let Some(message) = pool.fault.clone() {
             let reason = Reason::RuntimeError { message, retryable: false };
@@ -211,8 +210,8 @@ impl Machine {
         }
         pool.first.take_if(|first| *first == run);
         match was_first {
-            true => pool.line.push_front(&self.slots, entry.position, entry.parent, run),
-            false => pool.line.push(&self.slots, entry.position, entry.parent, run),
+            true => pool.line.push_front(&self.slots, self.runs[run].place(), run),
+            false => pool.line.push(&self.slots, self.runs[run].place(), run),
         }
         pool.new.insert(run, turn);
         true
@@ -220,7 +219,7 @@ impl Machine {
 
     /// Returns true if a parent whose wait has succeeded waits for a slot of its account. It stands in the line of the account then.
     pub(super) fn waits_to_return(&mut self, run: RunIndex) -> bool {
-        let live = self.runs[run.get()].live();
+        let live = self.runs.live(run);
         if !live.is_some_and(|live| matches!(live.phase, SlotState::Returning { .. })) {
             self.account_slots.pass_on(run);
             return false;
@@ -230,8 +229,7 @@ impl Machine {
         if pool.unused() > 0 || pool.fault.is_some() {
             return false;
         }
-        let position = self.runs[run.get()].position;
-        pool.line.push_returning(&self.slots, position, run);
+        pool.line.push_returning(&self.slots, self.runs[run].position, run);
         pool.going_on.remove(&run);
         pool.returning.insert(run);
         true
@@ -241,7 +239,7 @@ impl Machine {
     /// not known before its first grant, and as many runs stand in its line as could start. Else all of them would be moved to that line, and
     /// back one by one. A program behind them waits for the first grant as well.
     pub(super) fn waits_for_first_grant(&self, run: RunIndex) -> bool {
-        let account = self.runs[run.get()].live().and_then(|live| live.account.as_ref());
+        let account = self.runs.live(run).and_then(|live| live.account.as_ref());
         let pool = account.and_then(|account| self.account_slots.pools.get(account));
         pool.is_some_and(|pool| {
             let is_known = pool.share.is_known() || pool.fault.is_some();
@@ -256,11 +254,8 @@ impl Machine {
         let account = self.account_of(run).filter(|account| *account.runtime != *EXEC)?;
         if !self.account_slots.pools.contains_key(&account) {
             self.account_slots.pools.insert(Arc::clone(&account), Pool::default());
-            if self.is_open() {
-                let bound = Account::clone(&account);
-                let event = EventKind::AccountBound { account: bound, max_concurrent };
-                self.record(RunIndex::ROOT, event);
-            }
+            let bound = Account::clone(&account);
+            self.record_of_tree(EventKind::AccountBound { account: bound, max_concurrent });
         }
         Some(account)
     }
@@ -281,8 +276,7 @@ impl Machine {
         runs.sort_unstable();
         pool.line = Queue::default();
         for run in &pool.returning {
-            let position = self.runs[run.get()].position;
-            pool.line.push_returning(&self.slots, position, *run);
+            pool.line.push_returning(&self.slots, self.runs[*run].position, *run);
         }
         runs.into_iter().rev().for_each(|(turn, run)| self.put_back_in_turn(run, turn));
     }
@@ -356,9 +350,7 @@ impl Machine {
                 (false, true) => EventKind::AccountFree { account: Account::clone(account) },
                 _ => continue,
             };
-            if self.is_open() {
-                self.record(RunIndex::ROOT, event);
-            }
+            self.record_of_tree(event);
         }
         self.account_slots.pools = pools;
         if keeps {
@@ -368,9 +360,8 @@ impl Machine {
         let pools = &self.account_slots.pools;
         let is_left = |account: &&Account| !pools.contains_key(*account);
         let left: Vec<Account> = self.account_slots.full.iter().filter(is_left).cloned().collect();
-        let left = if self.is_open() { left } else { Vec::new() };
         for account in left {
-            self.record(RunIndex::ROOT, EventKind::AccountFree { account });
+            self.record_of_tree(EventKind::AccountFree { account });
         }
     }
 }

@@ -18,7 +18,7 @@ use thin_vec::ThinVec;
 
 use super::fallback::{Fallbacks, check_fallbacks};
 use super::report::Allowance;
-use super::run::{LastAdmitted, Live, Run, RunClock, RunIndex, SlotState};
+use super::run::{Body, Live, Run, RunClock, RunIndex, SlotState};
 use super::slots::{Part, Position};
 use super::{Effect, Machine, Opening, Spawn, caps};
 
@@ -91,7 +91,7 @@ impl Machine {
         });
         self.record(root, EventKind::Admitted(Box::new(admitted)));
         self.record_host_bound();
-        if self.runs[root.get()].status() == offshoot_model::RunStatus::Queued {
+        if self.is_in_line(root) {
             self.stand_in_line(root);
         }
         self.schedule();
@@ -102,11 +102,8 @@ impl Machine {
     pub(super) fn spawn(&mut self, spawn: Spawn) {
         let Spawn { caller, run: id, request, task, input, place, instead, .. } = spawn;
         let Spawn { needs, on_need_failed, folder, origin, facts, fallbacks, reply, .. } = spawn;
-        self.wake(caller);
+        self.gives_sign(caller);
         self.shows_success(caller);
-        if let Some(caller) = self.runs[caller.get()].live_mut() {
-            caller.clock.sign(self.now);
-        }
         let mut asked = self.ask_policy(self.now, caller, &request, origin, &facts);
         if asked.as_ref().is_err_and(|refusal| refusal.code == RefusalCode::BudgetExhausted)
             && self.draws_for_child(caller, &request)
@@ -124,9 +121,9 @@ impl Machine {
             }
         };
         let prefix = self.prefix_of(caller, &admission.agent, &request, &facts);
-        let parent = self.runs[caller.get()].live_mut().expect("a caller that is over is refused");
+        let parent = self.runs.live_mut(caller).expect("a caller that is over is refused");
         let (agent, grant) = (admission.agent.clone(), Arc::clone(&admission.grant));
-        let last = LastAdmitted { agent, grant, named_tools: request.tools.is_some() };
+        let last = LastChild { agent, grant, named_tools: request.tools.is_some() };
         match &mut parent.last_child {
             Some(before) => **before = last,
             none => *none = Some(Box::new(last)),
@@ -135,7 +132,7 @@ impl Machine {
         // Configured along the line of parents. The built-in value does not count.
         let configured = parent.terms.cleanup.as_ref().map(|wish| wish.value);
         let rules = other_rules(&parent.terms, &admission.terms);
-        let kept_above = configured == Some(Cleanup::Keep) || self.runs[caller.get()].keeps;
+        let kept_above = configured == Some(Cleanup::Keep) || self.runs[caller].keeps;
         let cleanup = match request.cleanup.or(configured) {
             Some(wish) if !kept_above => wish,
             _ => Cleanup::Keep,
@@ -187,7 +184,7 @@ impl Machine {
     pub(super) fn admit(&mut self, entrant: Entrant<'_>) -> RunIndex {
         let Entrant { id, admitted, parent, admission, phase, facts, fallbacks, prefix } = entrant;
         let part = parent.map_or(Part::TREE, |parent| self.part_below(parent));
-        let above = parent.map(|parent| &self.runs[parent.get()]);
+        let above = parent.map(|parent| &self.runs[parent]);
         let parent_lives = above.and_then(Run::live);
         let Admission { agent, depth, origin, terms, grant, lineage } = admission;
         let live = Live {
@@ -249,9 +246,18 @@ impl Machine {
         if parent.is_none() {
             self.root_request = bounded_request(lineage.task());
         }
-        let run = self.insert(id, agent.clone(), parent, Position { part, depth: *depth }, live);
-        let entry = &mut self.runs[run.get()];
-        (entry.cleanup, entry.keeps) = (admitted.cleanup, keeps);
+        let run = self.insert(Run {
+            id,
+            agent: agent.clone(),
+            parent,
+            position: Position { part, depth: *depth },
+            below: part,
+            cleanup: admitted.cleanup,
+            keeps,
+            not_removed: false,
+            children: ThinVec::new(),
+            body: Body::Live(Box::new(live)),
+        });
         self.note_needs(run, admitted.place, &admitted.needs, admitted.on_need_failed);
         if parent.is_none() {
             self.deadlines.age.go_on(self.now, self.now);
@@ -265,21 +271,21 @@ impl Machine {
     /// The part in which the children of a run are counted. With its first child its own values begin to bind what is below
     /// it, where they are not what binds the run itself.
     fn part_below(&mut self, run: RunIndex) -> Part {
-        let entry = &self.runs[run.get()];
+        let entry = &self.runs[run];
         let Some(live) = entry.live().filter(|_| entry.children.is_empty()) else {
             return entry.below;
         };
         let (own, here) = (Arc::clone(&live.terms), Arc::clone(&live.under));
         if caps(&own) != caps(&here) {
             let below = self.slots.add(entry.position.part, caps(&own));
-            self.runs[run.get()].below = below;
+            self.runs[run].below = below;
         }
         if let Some(seconds) = own.deadline_seconds()
             && here.deadline_seconds() != Some(seconds)
         {
             self.set_deadline(run, seconds);
         }
-        self.runs[run.get()].below
+        self.runs[run].below
     }
 
     pub(super) fn ask_policy(
@@ -290,7 +296,7 @@ impl Machine {
         origin: Origin,
         facts: &RuntimeFacts,
     ) -> Result<Admission, Refusal> {
-        let entry = &self.runs[caller.get()];
+        let entry = &self.runs[caller];
         let over =
             || Refusal::new(RefusalCode::CallerEnded, "this session is over and cannot spawn");
         let live = entry.live().ok_or_else(over)?;
@@ -307,11 +313,7 @@ impl Machine {
             grant: &live.grant,
             lineage: &live.lineage,
             live_children: u32::try_from(live.live_children.len()).expect("fewer than runs"),
-            last_child: live.last_child.as_ref().map(|last| LastChild {
-                agent: &last.agent,
-                grant: &last.grant,
-                named_tools: last.named_tools,
-            }),
+            last_child: live.last_child.as_deref(),
         };
         let position = Position { part: entry.below, depth: entry.depth() + 1 };
         // Nothing stands in line where there is room, unless no run may start at all.

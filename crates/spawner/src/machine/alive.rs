@@ -53,8 +53,7 @@ impl Machine {
     /// The timer has rung: where nothing was recorded for so long although runs work, that goes on record.
     pub(super) fn may_say_alive(&mut self) {
         self.last_events.is_armed = false;
-        let is_open = self.runs[RunIndex::ROOT.get()].live().is_some();
-        if self.slots.live() == 0 || !is_open {
+        if self.slots.live() == 0 || !self.is_open() {
             return;
         }
         if self.last_events.next() <= self.now {

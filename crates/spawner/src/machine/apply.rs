@@ -10,12 +10,11 @@
 use std::time::Duration;
 
 use offshoot_model::{
-    BudgetGrant, CostKnowledge, EventKind, MicroUsd, Reason, RefusalCode, RequestEnding, Timestamp,
+    BudgetGrant, CostKnowledge, EventKind, Reason, RefusalCode, RequestEnding, Timestamp,
 };
 use offshoot_policy::budget::Notice;
 
 use super::Machine;
-use super::end::ClosedRun;
 use super::run::{Live, Run, RunClock, RunIndex};
 
 /// The consequences of an event for the step that records it. A reader of the record finds them among the next events.
@@ -45,7 +44,7 @@ impl Machine {
         let mut applied = Applied::default();
         self.acknowledge(run, kind);
         let id = self.id(run);
-        let live = self.runs[run.get()].live_mut();
+        let live = self.runs.live_mut(run);
         match kind {
             EventKind::Starting => {
                 if let Some(live) = live {
@@ -84,7 +83,7 @@ impl Machine {
                 }
                 let is_no_fault = |it: &Reason| matches!(it, Reason::Quota { .. } | Reason::Budget { .. });
                 let is_fault = after.as_deref().is_some_and(|it| !is_no_fault(it));
-                let live = self.runs[run.get()].live_mut();
+                let live = self.runs.live_mut(run);
                 let fallbacks = live.and_then(|live| live.fallbacks.as_mut());
                 let is_new = fallbacks.is_some_and(|it| std::mem::take(&mut it.is_new));
                 let is_fault = is_fault && !is_new;
@@ -96,8 +95,7 @@ impl Machine {
                 applied.notices = self.books.ledger.charge(id, usage, cost);
             }
             EventKind::RequestReserved { request, model, tokens, micro_usd } => {
-                let usd = micro_usd.map(MicroUsd::from_micros);
-                let held = BudgetGrant { tokens: Some(*tokens), usd };
+                let held = BudgetGrant::new(Some(*tokens), *micro_usd);
                 if let Some(live) = live {
                     live.requests.get_or_insert_default().reserved(*request, model, held);
                     self.books.ledger.hold(id, held);
@@ -131,13 +129,10 @@ impl Machine {
                 }
             }
             EventKind::BudgetDrawn { tokens, micro_usd } => {
-                let usd = MicroUsd::from_micros(*micro_usd);
-                self.books.ledger.take(id, BudgetGrant { tokens: Some(*tokens), usd: Some(usd) });
+                self.books.ledger.take(id, BudgetGrant::new(Some(*tokens), Some(*micro_usd)));
             }
             EventKind::BudgetRaised { tokens, micro_usd } => {
-                let usd = MicroUsd::from_micros(*micro_usd);
-                let more = BudgetGrant { tokens: Some(*tokens), usd: Some(usd) };
-                self.books.ledger.raise(id, more);
+                self.books.ledger.raise(id, BudgetGrant::new(Some(*tokens), Some(*micro_usd)));
                 self.at_cap.clear();
             }
             EventKind::BusyWaiting { cpu_ms, wait_ms: _ } => self.has_worked(run, *cpu_ms),
@@ -162,13 +157,7 @@ impl Machine {
             EventKind::Ended(ending) => {
                 self.books.memory.ended(id);
                 self.probe_is_over(run);
-                if let Some(ClosedRun { live, notices, breaker, needed_by }) =
-                    self.close_run(run, ending)
-                {
-                    let is_held = live.announces && self.remember_result(run, &live.key);
-                    let closed = Some(Closed { live, is_held, needed_by });
-                    applied = Applied { notices, breaker, closed };
-                }
+                applied = self.close_run(run, ending).unwrap_or_default();
             }
             EventKind::Delivered { .. } => self.handed_over(run),
             EventKind::Undelivered { delivery } => self.was_undelivered(run, delivery),
@@ -211,7 +200,7 @@ impl Machine {
             EventKind::ObservationClosed { number, .. } => {
                 self.observation_closed(run, Some(*number));
             }
-            EventKind::Removal { error } => self.runs[run.get()].not_removed = error.is_some(),
+            EventKind::Removal { error } => self.runs[run].not_removed = error.is_some(),
             EventKind::Refused { times: None, .. } => self.refusal_recorded(run),
             EventKind::MemoryShort(_) => self.memory_wait.is_short = true,
             EventKind::MemoryEnough => self.memory_wait.is_short = false,
@@ -233,7 +222,7 @@ impl Machine {
                 self.short_pools.clear();
             }
             EventKind::Waiting => {
-                let entry = &self.runs[run.get()];
+                let entry = &self.runs[run];
                 self.books.breakers.rests(&entry.agent, entry.id);
                 self.books.memory.rests(id, true);
             }

@@ -12,7 +12,7 @@ use offshoot_model::{EventKind, Timestamp};
 
 use super::Machine;
 use super::report::Allowance;
-use super::run::RunIndex;
+use super::run::{Live, RunIndex};
 
 /// The most bytes that are kept of the words in which a service refused a call.
 const LONGEST: usize = 400;
@@ -46,29 +46,25 @@ impl Machine {
         wait: Duration,
         is_pressure: bool,
     ) {
-        let Some(live) = self.runs[run.get()].live() else { return };
-        let backoff = live.backoff.as_deref();
-        let is_first = backoff.is_none_or(|backoff| !backoff.is_open);
-        // The meter has told of the wall before.
-        let is_wall = live.requests.as_ref().is_some_and(|requests| requests.met_wall());
+        let Some(live) = self.runs.live(run) else { return };
+        // The calls that follow the first meet the same fault, and of a wall the meter has told before.
+        let is_news = is_pressure && !live.backs_off() && !live.met_wall();
         let why: Arc<str> = why[..why.floor_char_boundary(LONGEST)].into();
-        match backoff.is_none_or(|backoff| backoff.allowance.has_room(self.now)) {
+        match live.backoff.as_ref().is_none_or(|backoff| backoff.allowance.has_room(self.now)) {
             true => {
                 let until = self.now.plus(wait.min(LONGEST_WAIT));
                 self.record(run, EventKind::BacksOff { why, until });
             }
             false => self.show(run, why),
         }
-        // The calls that follow meet the same fault.
-        if is_pressure && is_first && !is_wall {
+        if is_news {
             self.meets_pressure(run);
         }
     }
 
     /// The service of a run has answered it.
     pub(super) fn is_answered_again(&mut self, run: RunIndex) {
-        let live = self.runs[run.get()].live();
-        if live.and_then(|live| live.backoff.as_ref()).is_some_and(|backoff| backoff.is_open) {
+        if self.runs.live(run).is_some_and(Live::backs_off) {
             self.record(run, EventKind::Answered);
         }
     }

@@ -19,7 +19,7 @@ impl Machine {
     /// none. The caller asks for all of them before anything else happens.
     pub(crate) fn divide(&self, now: Timestamp, caller: RunIndex, mut wanted: Vec<Wanted<'_>>) {
         let left = self.books.ledger.left(self.id(caller));
-        let Some(live) = self.runs[caller.get()].live() else { return };
+        let Some(live) = self.runs.live(caller) else { return };
         if left.usd.is_none() {
             self.divide_default(now, caller, live, &mut wanted);
         }
@@ -37,20 +37,13 @@ impl Machine {
             facts.cost != CostKnowledge::None
                 || passes_on().is_ok_and(|child| child.grant.may_spawn)
         };
-        let claim = |it: &Wanted<'_>| {
-            let BudgetRequest { tokens, usd } = it.0.budget.unwrap_or_default();
-            let own = BudgetGrant { tokens, usd };
-            Claim { own, weight: it.0.weight, spends: spends(it) }
+        let claim = |it: &Wanted<'_>| Claim {
+            own: own_budget(it.0),
+            weight: it.0.weight,
+            spends: spends(it),
         };
         let claims: Vec<Claim> = wanted.iter().map(claim).collect();
-        let parts = parts(left, live.terms.budget.keep(), &claims);
-        for ((request, ..), BudgetGrant { tokens, usd }) in wanted.iter_mut().zip(parts) {
-            if tokens.is_some() || usd.is_some() {
-                let budget = request.budget.get_or_insert_default();
-                budget.tokens = tokens.or(budget.tokens);
-                budget.usd = usd.or(budget.usd);
-            }
-        }
+        hand_out(&parts(left, live.terms.budget.keep(), &claims), &mut wanted);
     }
 
     /// Divides what is left of the dollars that the tree may cost by default, among the children that would get a part of them.
@@ -73,20 +66,11 @@ impl Machine {
         let usd = Some(MicroUsd::from_micros(self.books.ledger.left_by_default(*most)));
         let claim = |((request, ..), default): (&Wanted<'_>, &Option<MicroUsd>)| match default {
             None => Claim::default(),
-            Some(_) => {
-                let usd = request.budget.and_then(|budget| budget.usd);
-                let own = BudgetGrant { tokens: None, usd };
-                Claim { own, weight: request.weight, spends: true }
-            }
+            Some(_) => Claim { own: own_budget(request), weight: request.weight, spends: true },
         };
         let claims: Vec<Claim> = wanted.iter().zip(&defaults).map(claim).collect();
         let left = BudgetGrant { tokens: None, usd };
-        let parts = parts(left, live.terms.budget.keep(), &claims);
-        for ((request, ..), BudgetGrant { usd, .. }) in wanted.iter_mut().zip(parts) {
-            if usd.is_some() {
-                request.budget.get_or_insert_default().usd = usd;
-            }
-        }
+        hand_out(&parts(left, live.terms.budget.keep(), &claims), wanted);
     }
 
     /// A run reports what it has used so far.
@@ -103,7 +87,7 @@ impl Machine {
     /// more than a ceiling of the configuration allows.
     pub(crate) fn may_raise(&self, run: RunIndex, more: BudgetGrant) -> Result<(), Refusal> {
         let id = self.id(run);
-        let Some(live) = self.runs[run.get()].live() else {
+        let Some(live) = self.runs.live(run) else {
             return Err(Refusal::invalid("run", format!("the run {id} is over")).with_hint(
                 "a tree that is over is given more when it goes on: `offshoot resume RUN --budget-usd USD`",
             ));
@@ -158,8 +142,7 @@ impl Machine {
 
     /// Adds to a budget and to all above it.
     pub(super) fn raise(&mut self, run: RunIndex, more: BudgetGrant) {
-        let (tokens, micro_usd) =
-            (Unit::Tokens.of(more).unwrap_or(0), Unit::Usd.of(more).unwrap_or(0));
+        let [tokens, micro_usd] = Unit::ALL.map(|unit| unit.of(more).unwrap_or(0));
         self.record(run, EventKind::BudgetRaised { tokens, micro_usd });
         self.reconsider();
         self.out.push(Effect::Recorded { at: self.now });
@@ -170,7 +153,7 @@ impl Machine {
     pub(super) fn raised(&self, run: RunIndex) -> BudgetGrant {
         let raised = |unit: Unit| {
             let mut at = run;
-            while let entry = &self.runs[at.get()]
+            while let entry = &self.runs[at]
                 && let (Some(parent), Some(live)) = (entry.parent, entry.live())
                 && unit.of(live.terms.budget()) == unit.of(live.under.budget())
             {
@@ -178,16 +161,13 @@ impl Machine {
             }
             self.books.ledger.added(self.id(at), unit)
         };
-        let usd = MicroUsd::from_micros(raised(Unit::Usd));
-        BudgetGrant { tokens: Some(raised(Unit::Tokens)), usd: Some(usd) }
+        Unit::grant(|unit| Some(raised(unit)))
     }
 
     /// Returns the most that a run that lives may ever have by its terms; none in a unit in which they say nothing.
     pub(super) fn most(&self, run: RunIndex, live: &Live) -> BudgetGrant {
         let (own, raised) = (live.terms.budget(), self.raised(run));
-        let most = |unit: Unit| Some(unit.of(own)?.saturating_add(unit.of(raised)?));
-        let usd = most(Unit::Usd).map(MicroUsd::from_micros);
-        BudgetGrant { tokens: most(Unit::Tokens), usd }
+        Unit::grant(|unit| Some(unit.of(own)?.saturating_add(unit.of(raised)?)))
     }
 
     /// Records what a run that ends has used beyond its reservation.
@@ -203,7 +183,7 @@ impl Machine {
     pub(super) fn apply_notices(&mut self, notices: &[Notice]) {
         for notice in notices {
             let Some(run) = self.find(notice.run) else { continue };
-            if self.runs[run.get()].live().is_none() {
+            if self.runs.live(run).is_none() {
                 continue;
             }
             if self.draws_more(run, *notice) {
@@ -217,6 +197,22 @@ impl Machine {
                     self.stop(run, Reason::Budget { unit, request: None });
                 }
             }
+        }
+    }
+}
+
+/// Returns what a request asks for by itself.
+pub(super) fn own_budget(request: &SpawnRequest) -> BudgetGrant {
+    let BudgetRequest { tokens, usd } = request.budget.unwrap_or_default();
+    BudgetGrant { tokens, usd }
+}
+
+/// Puts their parts of a budget into requests, where they have one.
+fn hand_out(parts: &[BudgetGrant], wanted: &mut [Wanted<'_>]) {
+    for ((request, ..), BudgetGrant { tokens, usd }) in wanted.iter_mut().zip(parts) {
+        if tokens.is_some() || usd.is_some() {
+            let budget = request.budget.get_or_insert_default();
+            (budget.tokens, budget.usd) = (tokens.or(budget.tokens), usd.or(budget.usd));
         }
     }
 }

@@ -35,7 +35,7 @@ impl Busy {
 impl Machine {
     /// A wait of a run has closed, and this is what its processes used meanwhile.
     pub(super) fn busy(&mut self, run: RunIndex, busy: Busy) {
-        let Some(live) = self.runs[run.get()].live_mut() else { return };
+        let Some(live) = self.runs.live_mut(run) else { return };
         // A reading of an earlier attempt.
         if matches!(live.phase, SlotState::Queued | SlotState::Holder) {
             return;
@@ -51,8 +51,7 @@ impl Machine {
         }
         let [cpu_ms, wait_ms] = [busy.cpu, busy.wait].map(|time| time.as_millis() as u64);
         self.record(run, EventKind::BusyWaiting { cpu_ms, wait_ms });
-        let live =
-            self.runs[run.get()].live().expect("the run ended within the step that looked at it");
+        let live = self.runs.live(run).expect("the run ended within the step that looked at it");
         let seconds = live.grant.run_timeout_seconds;
         if live.clock.is_over(self.now, seconds) {
             self.stop(run, Reason::Timeout { seconds });
@@ -61,7 +60,7 @@ impl Machine {
 
     /// Counts what a run did while it waited against its time limit.
     pub(super) fn has_worked(&mut self, run: RunIndex, cpu_ms: u64) {
-        let Some(live) = self.runs[run.get()].live_mut() else { return };
+        let Some(live) = self.runs.live_mut(run) else { return };
         let seconds = live.grant.run_timeout_seconds;
         if let Some(at) = live.clock.timeout_at(seconds) {
             self.timers.disarm(at, Due::Timeout(run));

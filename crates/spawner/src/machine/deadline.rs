@@ -94,8 +94,7 @@ impl Machine {
 
     /// True if a run may have no child because the time for that is over.
     pub(super) fn is_out_of_time(&self, run: RunIndex) -> bool {
-        let passed =
-            |run: &RunIndex| self.deadlines.ends.get(run).is_some_and(|end| end.has_passed);
-        std::iter::once(run).chain(self.ancestors(run)).any(|run| passed(&run))
+        let passed = |run| self.deadlines.ends.get(&run).is_some_and(|end| end.has_passed);
+        std::iter::once(run).chain(self.runs.above(run)).any(passed)
     }
 }

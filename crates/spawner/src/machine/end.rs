@@ -9,9 +9,8 @@ use offshoot_model::{
 };
 use offshoot_policy::Terms;
 use offshoot_policy::breaker::{BreakerChange, BreakerLimits};
-use offshoot_policy::budget::Notice;
 
-use super::apply::Closed;
+use super::apply::{Applied, Closed};
 use super::mail::Mail;
 use super::pace::is_pressure;
 use super::run::{Body, Live, RunIndex, SlotState};
@@ -33,17 +32,6 @@ pub(crate) struct Outcome {
     pub(crate) last_words: Option<String>,
 }
 
-/// The data of a run that is over, and what its end changes for others.
-#[derive(Debug)]
-pub(super) struct ClosedRun {
-    pub(super) live: Box<Live>,
-    pub(super) notices: Vec<Notice>,
-    /// The event to record, where the breaker of its agent opened or closed.
-    pub(super) breaker: Option<EventKind>,
-    /// The runs that need it.
-    pub(super) needed_by: Vec<RunIndex>,
-}
-
 /// An end of which everything is known.
 impl From<Ending> for Outcome {
     fn from(ending: Ending) -> Self {
@@ -60,7 +48,7 @@ impl Machine {
         let reported = usage.zip(cost);
         if let Some(metered) = self.metered_use(run, &ending.reason, reported) {
             (ending.usage, ending.cost) = metered;
-        } else if let Some(live) = self.runs[run.get()].live() {
+        } else if let Some(live) = self.runs.live(run) {
             // Zeros after a report are no report: nothing spent is ever unspent.
             let told = live.told.is_some();
             let usage = usage.filter(|usage| !told || *usage != Usage::default());
@@ -73,9 +61,9 @@ impl Machine {
             ending.reason = reason;
         }
         self.meets_wall(run, &mut ending, retry_after);
-        let backoff = self.runs[run.get()].live().and_then(|live| live.backoff.as_ref());
+        let backs_off = self.runs.live(run).is_some_and(Live::backs_off);
         // Calls that failed before it gave up have told of the same.
-        if is_pressure(&ending.reason) && backoff.is_none_or(|backoff| !backoff.is_open) {
+        if is_pressure(&ending.reason) && !backs_off {
             self.meets_pressure(run);
         }
         if let Some(last_words) = last_words {
@@ -90,7 +78,7 @@ impl Machine {
 
     /// Keeps what a run said last, where something else ended it.
     fn say_last(&self, run: RunIndex, ending: &mut Ending, last_words: String) {
-        let live = self.runs[run.get()].live();
+        let live = self.runs.live(run);
         let stopping = live.and_then(|live| live.stopping.as_deref());
         let reason = stopping.unwrap_or(&ending.reason);
         if ending.status().is_success() || !reason.is_from_outside() {
@@ -109,7 +97,7 @@ impl Machine {
         self.record_refusals(run);
         self.is_no_longer_first(run);
         self.let_clock_rest(run);
-        let live = self.runs[run.get()].live();
+        let live = self.runs.live(run);
         let live =
             live.expect("a runtime ends a run once, and what never started is not given to one");
         (ending.usage, ending.cost) = live.in_all(ending.usage, ending.cost);
@@ -122,7 +110,7 @@ impl Machine {
         ending.execution_time_ms =
             live.started_at.map_or(0, |started_at| self.now.since(started_at).as_millis() as u64);
         let key = live.key.clone();
-        let entry = &self.runs[run.get()];
+        let entry = &self.runs[run];
         let (id, agent, depth) = (entry.id, entry.agent.clone(), entry.depth());
         let envelope = Envelope::of(&ending, key.clone(), id, agent, depth);
         self.cover(run, &ending);
@@ -135,11 +123,8 @@ impl Machine {
         let Live { terms, waits, watchers, mail, announces, .. } = *live;
         self.out.push(Effect::Ended { run, envelope: Box::new(envelope) });
         self.apply_notices(&applied.notices);
-        // Of a tree whose root is over nothing more starts.
-        if let Some(change) = applied.breaker
-            && self.runs[RunIndex::ROOT.get()].live().is_some()
-        {
-            self.record(RunIndex::ROOT, change);
+        if let Some(change) = applied.breaker {
+            self.record_of_tree(change);
         }
 
         for wait in waits {
@@ -163,8 +148,8 @@ impl Machine {
     }
 
     /// Takes the data of a run that ends, and gives back what the run held; none where the run is over already.
-    pub(super) fn close_run(&mut self, run: RunIndex, ending: &Ending) -> Option<ClosedRun> {
-        let entry = &mut self.runs[run.get()];
+    pub(super) fn close_run(&mut self, run: RunIndex, ending: &Ending) -> Option<Applied> {
+        let entry = &mut self.runs[run];
         entry.live()?;
         let Body::Live(mut live) = std::mem::replace(&mut entry.body, Body::Ended(ending.status()))
         else {
@@ -182,7 +167,7 @@ impl Machine {
             SlotState::Queued => self.queued -= 1,
             SlotState::Lent | SlotState::Returning { .. } | SlotState::Holder => {}
         }
-        if let Some(parent) = parent.and_then(|parent| self.runs[parent.get()].live_mut()) {
+        if let Some(parent) = parent.and_then(|parent| self.runs.live_mut(parent)) {
             parent.live_children.remove(&run);
         }
         let breaker = match has_run {
@@ -191,7 +176,8 @@ impl Machine {
         };
         let notices = self.books.ledger.settle(id, ending);
         let needed_by = self.no_longer_needed(run, live.may_repeat());
-        Some(ClosedRun { live, notices, breaker, needed_by })
+        let is_held = live.announces && self.remember_result(run, &live.key);
+        Some(Applied { notices, breaker, closed: Some(Closed { live, is_held, needed_by }) })
     }
 
     /// A run that had been started tells something about the runtime of its agent. Returns what is to be recorded of that.

@@ -37,7 +37,7 @@ impl Fallbacks {
 impl Machine {
     /// Returns the runtime to which a run goes over whose attempt has ended in this way, by its place; none where it does not.
     pub(super) fn falls_back(&self, run: RunIndex, ending: &Ending) -> Option<usize> {
-        let live = self.runs[run.get()].live()?;
+        let live = self.runs.live(run)?;
         let on_wall = live.under.quota.on_wall() == OnWall::Fallback;
         let is_reason = match ending.reason {
             Reason::Quota { .. } => on_wall,
@@ -50,7 +50,7 @@ impl Machine {
     /// A run that stands in line may not start before the reset of a quota: it goes over to another runtime, where it has one and its terms
     /// say so.
     pub(super) fn falls_back_in_line(&mut self, run: RunIndex) -> bool {
-        let Some(live) = self.runs[run.get()].live() else { return false };
+        let Some(live) = self.runs.live(run) else { return false };
         if live.under.quota.on_wall() != OnWall::Fallback || !self.is_fresh(run) {
             return false;
         }
@@ -62,7 +62,7 @@ impl Machine {
     /// Records that a run goes over to another runtime.
     pub(super) fn fall_back(&mut self, run: RunIndex, place: usize) {
         self.account_slots.leave(run);
-        let fallbacks = self.runs[run.get()].live().and_then(|live| live.fallbacks.as_deref());
+        let fallbacks = self.runs.live(run).and_then(|live| live.fallbacks.as_deref());
         let fallback = fallbacks.map(|fallbacks| fallbacks.all[place].clone());
         let Fallback { facts, model } = fallback.expect("a run falls back to what it has");
         let runtime = Arc::clone(&facts.name);
@@ -77,7 +77,7 @@ impl Machine {
     pub(super) fn fell_back(&mut self, run: RunIndex, number: u32) {
         // It is the probe of no account that it has left.
         self.probe_is_over(run);
-        let Some(live) = self.runs[run.get()].live_mut() else { return };
+        let Some(live) = self.runs.live_mut(run) else { return };
         live.faults = 0;
         if let Some(fallbacks) = &mut live.fallbacks {
             (fallbacks.next, fallbacks.is_new) = (number as usize, true);
@@ -86,7 +86,7 @@ impl Machine {
 
     /// Sets what is known of the runtime of a run.
     pub(super) fn run_by(&mut self, run: RunIndex, facts: &RuntimeFacts) {
-        let Some(live) = self.runs[run.get()].live_mut() else { return };
+        let Some(live) = self.runs.live_mut(run) else { return };
         (live.cost, live.unasked_cost) = (facts.cost, facts.unasked_cost);
         live.costs_nothing = facts.costs_nothing();
         (live.takes_turns, live.resumes) = (facts.turns, facts.resumes);
@@ -96,7 +96,7 @@ impl Machine {
 
     /// True if nothing that a run has done is lost where it begins anew: it has asked for nothing, and was not written to.
     fn is_fresh(&self, run: RunIndex) -> bool {
-        let entry = &self.runs[run.get()];
+        let entry = &self.runs[run];
         entry.live().is_some_and(|live| {
             entry.children.len() == live.earlier_children as usize
                 && live.mail.as_ref().is_none_or(|mail| mail.is_empty())

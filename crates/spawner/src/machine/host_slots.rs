@@ -118,9 +118,7 @@ impl Machine {
             (false, true) => EventKind::HostFree,
             _ => return,
         };
-        if self.runs[RunIndex::ROOT.get()].live().is_some() {
-            self.record(RunIndex::ROOT, event);
-        }
+        self.record_of_tree(event);
     }
 
     fn claim(&mut self, waits: bool) -> Option<HostClaim> {

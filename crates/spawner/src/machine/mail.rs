@@ -153,7 +153,7 @@ impl Machine {
     /// Fails if it is over, about to be, or runs something that reads none.
     pub(crate) fn may_write(&self, to: RunIndex) -> Result<(), Refusal> {
         let id = self.id(to);
-        let Some(live) = self.runs[to.get()].live() else {
+        let Some(live) = self.runs.live(to) else {
             return Err(Refusal::invalid("run", format!("the run {id} is over"))
                 .with_hint("a run that is over reads nothing more: ask for a new one"));
         };
@@ -175,7 +175,7 @@ impl Machine {
     /// Puts a letter that [`Machine::may_write`] allowed. A run between two turns begins the next one for it.
     pub(super) fn letter(&mut self, letter: Letter) {
         let Letter { to, from, text } = letter;
-        let Some(live) = self.runs[to.get()].live() else { return };
+        let Some(live) = self.runs.live(to) else { return };
         let turn = live.mail.as_ref().and_then(|mail| mail.turn);
         self.record(to, EventKind::Letter { from, text });
         self.out.push(Effect::Recorded { at: self.now });
@@ -189,11 +189,11 @@ impl Machine {
     pub(super) fn turn_ended(&mut self, end: TurnEnd) {
         let TurnEnd { run, id, answer, letters_taken, again } = end;
         let children = self.children_to_hear_of(run);
-        if self.runs[run.get()].running().is_none() {
+        if self.runs.running(run).is_none() {
             return self.out.push(Effect::NoTurn { wait: id });
         }
         self.shows_success(run);
-        let live = self.runs[run.get()].live_mut().expect("what runs is live");
+        let live = self.runs.live_mut(run).expect("what runs is live");
         live.clock.sign(self.now);
         let mail = live.mail.get_or_insert_default();
         let has_letters = mail.letters > letters_taken;
@@ -221,19 +221,19 @@ impl Machine {
     }
 
     fn mail_of_parent(&mut self, child: RunIndex) -> Option<&mut Mail> {
-        let parent = self.runs[child.get()].parent?;
-        let parent = self.runs[parent.get()].live_mut()?;
+        let parent = self.runs[child].parent?;
+        let parent = self.runs.live_mut(parent)?;
         Some(parent.mail.get_or_insert_default())
     }
 
     fn mail_mut(&mut self, run: RunIndex) -> Option<&mut Mail> {
-        self.runs[run.get()].live_mut()?.mail.as_deref_mut()
+        self.runs.live_mut(run)?.mail.as_deref_mut()
     }
 
     /// A result was handed over: to a wait, or to a turn.
     pub(super) fn handed_over(&mut self, child: RunIndex) {
-        let parent = self.runs[child.get()].parent;
-        let live = parent.and_then(|parent| self.runs[parent.get()].live());
+        let parent = self.runs[child].parent;
+        let live = parent.and_then(|parent| self.runs.live(parent));
         let after = live.and_then(|live| live.requests.as_deref()).map_or(0, Requests::last);
         let Some(mail) = self.mail_of_parent(child) else { return };
         if let Some(PendingResult { delivery, .. }) = mail.results.remove(&child) {
@@ -254,7 +254,7 @@ impl Machine {
     /// Takes an act of a run on the record as proof that it has what its last turn brought.
     pub(super) fn acknowledge(&mut self, run: RunIndex, kind: &EventKind) {
         let acts = match kind {
-            EventKind::Admitted(_) => self.runs[run.get()].parent,
+            EventKind::Admitted(_) => self.runs[run].parent,
             EventKind::Refused { .. }
             | EventKind::Used { .. }
             | EventKind::TurnEnded { .. }
@@ -365,7 +365,7 @@ impl Machine {
     /// Children that live, and those whose results are held, in the order in which they were admitted. Those of which the run
     /// has heard are not looked at: one that asks for children again and again has many of them.
     pub(super) fn children_to_hear_of(&self, run: RunIndex) -> Vec<RunIndex> {
-        let Some(live) = self.runs[run.get()].live() else { return Vec::new() };
+        let Some(live) = self.runs.live(run) else { return Vec::new() };
         let Some(&first) = self.own_children(run).first() else { return Vec::new() };
         let held = live.mail.iter().flat_map(|mail| mail.results.range(first..));
         let held = held.map(|(&child, _)| child);
@@ -383,7 +383,7 @@ impl Machine {
     /// The result of a run was handed over, or will not be asked for: what else it leaves may go, where that was wished.
     /// It alone: what is below it has a wish of its own.
     pub(super) fn clean_up(&mut self, run: RunIndex) {
-        let entry = &self.runs[run.get()];
+        let entry = &self.runs[run];
         if entry.cleanup == Cleanup::Delete {
             self.out.push(Effect::Remove { run: entry.id });
         }
@@ -392,7 +392,7 @@ impl Machine {
     /// Records that the folder of a run could not be removed, or was removed at a later attempt.
     pub(super) fn removed(&mut self, run: RunId, error: Option<Arc<str>>) {
         let Some(run) = self.find(run) else { return };
-        if self.runs[run.get()].not_removed || error.is_some() {
+        if self.runs[run].not_removed || error.is_some() {
             self.record(run, EventKind::Removal { error });
         }
     }

@@ -66,7 +66,7 @@ impl Machine {
         if !self.books.memory.is_kept() || self.slots.live() == 0 {
             return false;
         }
-        let entry = &self.runs[run.get()];
+        let entry = &self.runs[run];
         let Some(live) = entry.live() else { return false };
         let gate = self.books.memory.gate(&entry.agent, live.memory, self.now);
         let waits = match gate {
@@ -122,7 +122,7 @@ impl Machine {
 
     /// Reserves what a run will take that starts.
     pub(super) fn reserve_memory(&mut self, run: RunIndex) {
-        let entry = &self.runs[run.get()];
+        let entry = &self.runs[run];
         if let Some(live) = entry.live() {
             self.books.memory.started(entry.id, &entry.agent, live.memory);
         }
@@ -146,7 +146,7 @@ impl Machine {
     /// no run is left in line that has a slot.
     pub(super) fn memory_wait_over(&mut self, all_tried: bool) -> bool {
         let answer = self.memory_wait.answer.take();
-        if !self.memory_wait.is_short || self.runs[RunIndex::ROOT.get()].live().is_none() {
+        if !self.memory_wait.is_short || !self.is_open() {
             return false;
         }
         let is_over = match answer {

@@ -157,7 +157,7 @@ impl Requests {
 
     /// A request is charged. Returns what was held for it.
     pub(super) fn settled(&mut self, request: u64, usage: Usage, cost: Cost) -> BudgetGrant {
-        self.charged = (self.charged.0 + usage, self.charged.1.with_request(cost));
+        self.charged = with_request(self.charged, (usage, cost));
         self.open.remove(&request).map(|open| open.held).unwrap_or_default()
     }
 }
@@ -165,14 +165,11 @@ impl Requests {
 impl Machine {
     /// A run wants to ask a model.
     pub(super) fn request_asked(&mut self, ask: RequestAsk) {
-        let is_over = self.runs[ask.run.get()].running().is_none_or(|live| live.stopping.is_some());
+        let is_over = self.runs.running(ask.run).is_none_or(|live| live.stopping.is_some());
         if is_over {
             return self.answer_request(ask.request, RequestVerdict::Refused(Box::new(over())));
         }
-        self.wake(ask.run);
-        if let Some(live) = self.runs[ask.run.get()].live_mut() {
-            live.clock.sign(self.now);
-        }
+        self.gives_sign(ask.run);
         if let Some(ask) = self.try_request(ask) {
             let (run, waiting) = (ask.run, &mut self.requests_of(ask.run).waiting);
             waiting.push_back(ask);
@@ -184,34 +181,29 @@ impl Machine {
     /// A request is over, or its sender has gone before it was answered.
     pub(super) fn request_over(&mut self, over: RequestOver) {
         let RequestOver { run, request, model, ending, usage, cost, is_pressure, is_cut } = over;
-        let Some(live) = self.runs[run.get()].live_mut() else { return };
-        if let Some(requests) = &mut live.requests {
-            requests.waiting.retain(|waits| waits.request != request);
-        }
+        let Some(live) = self.runs.live_mut(run) else { return };
         live.clock.sign(self.now);
-        let open = live.requests.as_ref().and_then(|requests| requests.open.get(&request));
+        let Some(requests) = &mut live.requests else { return };
+        requests.waiting.retain(|waits| waits.request != request);
         // One that was never granted held nothing; one of an attempt that is over was charged with its end.
-        let Some(instead_of) = open.map(|open| open.instead_of) else { return };
+        let Some(Open { instead_of, .. }) = requests.open.get(&request) else { return };
+        let instead_of = *instead_of;
         self.settle_request(run, request, model, ending, usage, cost);
-        let live = self.runs[run.get()].live_mut();
-        if let (true, Some(requests)) = (is_cut, live.and_then(|live| live.requests.as_mut())) {
-            // A run that fails over an answer that was cut for want of budget has failed for its budget.
-            requests.too_much = instead_of.or(requests.too_much);
-        }
-        if ending.is_answered() {
-            if let Some(requests) =
-                self.runs[run.get()].live_mut().and_then(|live| live.requests.as_mut())
-            {
+        if let Some(requests) = self.requests_mut(run) {
+            if is_cut {
+                // A run that fails over an answer that was cut for want of budget has failed for its budget.
+                requests.too_much = instead_of.or(requests.too_much);
+            }
+            if ending.is_answered() {
                 requests.wall = None;
             }
+        }
+        if ending.is_answered() {
             self.shows_success(run);
         }
-        let live = self.runs[run.get()].running();
-        let met_wall =
-            live.is_none_or(|live| live.requests.as_ref().is_none_or(|it| it.met_wall()));
         // Its runtime tells of calls that it makes again.
-        let is_told = live.is_some_and(|live| live.backoff.as_ref().is_some_and(|it| it.is_open));
-        if is_pressure && !met_wall && !is_told {
+        let is_news = |live: &Live| !live.met_wall() && !live.backs_off();
+        if is_pressure && self.runs.running(run).is_some_and(is_news) {
             self.meets_pressure(run);
         }
     }
@@ -219,7 +211,7 @@ impl Machine {
     /// A request was refused. The first of each code is recorded, and further ones are counted, so that a program that asks in a loop
     /// does not fill the disk.
     pub(super) fn request_refused(&mut self, run: RunIndex, code: Arc<str>, message: Arc<str>) {
-        if self.runs[run.get()].running().is_none() {
+        if self.runs.running(run).is_none() {
             return;
         }
         let requests = self.requests_of(run);
@@ -237,9 +229,8 @@ impl Machine {
 
     /// Records the number of refusals of an attempt that is over.
     fn record_refused_requests(&mut self, run: RunIndex) {
-        let live = self.runs[run.get()].live_mut();
-        let Some(requests) = live.and_then(|live| live.requests.as_mut()) else { return };
-        for (code, times) in std::mem::take(&mut requests.refused) {
+        let refused = self.requests_mut(run).map(|requests| std::mem::take(&mut requests.refused));
+        for (code, times) in refused.into_iter().flatten() {
             if times > 0 {
                 let (message, times) = ("".into(), Some(times));
                 self.record(run, EventKind::RequestRefused { code, message, times });
@@ -250,9 +241,7 @@ impl Machine {
     /// Requests that wait are tried again, in the order in which they came: something may have come free since.
     pub(super) fn retry_requests(&mut self) {
         for (_, run) in std::mem::take(&mut self.waiting_requests) {
-            let live = self.runs[run.get()].live_mut();
-            let Some(requests) = live.and_then(|live| live.requests.as_mut()) else { continue };
-            let mut asks = std::mem::take(&mut requests.waiting);
+            let mut asks = self.take_waiting(run);
             while let Some(ask) = asks.pop_front() {
                 // The others keep their order behind one that still waits.
                 if let Some(ask) = self.try_request(ask) {
@@ -260,8 +249,7 @@ impl Machine {
                     break;
                 }
             }
-            let live = self.runs[run.get()].live_mut();
-            if let (Some(live), Some(first)) = (live, asks.front()) {
+            if let (Some(live), Some(first)) = (self.runs.live_mut(run), asks.front()) {
                 self.waiting_requests.insert(first.request, run);
                 live.requests.get_or_insert_default().waiting = asks;
             }
@@ -270,9 +258,7 @@ impl Machine {
 
     /// A run is to stop, or its attempt is over: none of its requests that wait may leave any more.
     pub(super) fn refuse_waiting(&mut self, run: RunIndex) {
-        let live = self.runs[run.get()].live_mut();
-        let Some(requests) = live.and_then(|live| live.requests.as_mut()) else { return };
-        for ask in std::mem::take(&mut requests.waiting) {
+        for ask in self.take_waiting(run) {
             self.answer_request(ask.request, RequestVerdict::Refused(Box::new(over())));
         }
     }
@@ -281,15 +267,14 @@ impl Machine {
     pub(super) fn lose_requests(&mut self, run: RunIndex) -> Option<(Usage, Cost)> {
         self.refuse_waiting(run);
         self.record_refused_requests(run);
-        let open = self.runs[run.get()].live()?.requests.as_ref()?.open.clone();
+        let open = self.runs.live(run)?.requests.as_ref()?.open.clone();
         let mut sum: Option<(Usage, Cost)> = None;
         for (request, Open { model, held, .. }) in open {
             let tokens = TokenCount::Known(held.tokens.unwrap_or(0));
             let usage = Usage { input: tokens, ..Usage::default() };
             let cost = held.usd.map_or_else(Cost::unknown, Cost::estimated);
             self.settle_request(run, request, model, RequestEnding::Lost, usage, cost);
-            let (usage_so_far, cost_so_far) = sum.unwrap_or_default();
-            sum = Some((usage_so_far + usage, cost_so_far.with_request(cost)));
+            sum = Some(with_request(sum.unwrap_or_default(), (usage, cost)));
         }
         sum
     }
@@ -316,7 +301,7 @@ impl Machine {
         if tokens == 0 && micro_usd == 0 {
             return None;
         }
-        let request = self.runs[run.get()].live()?.requests.as_ref().map_or(0, |it| it.last()) + 1;
+        let request = self.runs.live(run)?.requests.as_ref().map_or(0, |it| it.last()) + 1;
         let model: Arc<str> = model.into();
         let kind = EventKind::RequestReserved {
             request,
@@ -339,7 +324,7 @@ impl Machine {
         run: RunIndex,
         (usage, cost): (Usage, Cost),
     ) -> Option<(Usage, Cost)> {
-        let live = self.runs[run.get()].live()?;
+        let live = self.runs.live(run)?;
         if live.cost == CostKnowledge::Metered {
             return None;
         }
@@ -358,11 +343,9 @@ impl Machine {
         reason: &Reason,
         reported: Option<(Usage, Cost)>,
     ) -> Option<(Usage, Cost)> {
-        let live =
-            self.runs[run.get()].live().filter(|live| live.cost == CostKnowledge::Metered)?;
+        let live = self.runs.live(run).filter(|live| live.cost == CostKnowledge::Metered)?;
         let is_silent = reported.is_none_or(|(usage, _)| usage.reported() == 0);
-        let has_asked = live.requests.as_ref().is_some_and(|requests| requests.has_asked);
-        if !has_asked && is_silent && !never_started(reason) {
+        if !live.has_asked() && is_silent && !never_started(reason) {
             return Some(live.unasked());
         }
         let (usage, cost) =
@@ -415,7 +398,7 @@ impl Machine {
         if let Some(left) = left {
             return self.sees_quota(run, window.unwrap_or_default(), left, until);
         }
-        let Some(live) = self.runs[run.get()].live_mut() else { return };
+        let Some(live) = self.runs.live_mut(run) else { return };
         let account = live.account.clone();
         live.requests.get_or_insert_default().wall = Some((window.clone(), until));
         if let Some(account) = account {
@@ -429,7 +412,7 @@ impl Machine {
         if !matches!(ending.reason, Reason::ExitCode { .. } | Reason::RuntimeError { .. }) {
             return None;
         }
-        let requests = self.runs[run.get()].live()?.requests.as_ref()?;
+        let requests = self.runs.live(run)?.requests.as_ref()?;
         if let Some((window, until)) = &requests.wall {
             let (window, until) = (window.as_deref().map(str::to_owned), Some(*until));
             return Some(Reason::Quota { window, until });
@@ -463,7 +446,7 @@ impl Machine {
                 return None;
             }
             Room::Never(unit, shortage) => {
-                let live = self.runs[ask.run.get()].live_mut().expect("it runs");
+                let live = self.runs.live_mut(ask.run).expect("it runs");
                 let pauses = ask.is_last && live.under.budget.on_cap() == OnCap::Pause;
                 live.requests.get_or_insert_default().too_much = Some((unit, Some(shortage)));
                 if pauses {
@@ -490,23 +473,30 @@ impl Machine {
         self.record(run, EventKind::RequestHeld { request, model, tokens, micro_usd, for_others });
     }
 
+    fn requests_mut(&mut self, run: RunIndex) -> Option<&mut Requests> {
+        self.runs.live_mut(run)?.requests.as_deref_mut()
+    }
+
+    /// Takes the requests of a run that wait.
+    fn take_waiting(&mut self, run: RunIndex) -> VecDeque<RequestAsk> {
+        let requests = self.requests_mut(run);
+        requests.map(|requests| std::mem::take(&mut requests.waiting)).unwrap_or_default()
+    }
+
     /// Returns the requests of a run that works.
     fn requests_of(&mut self, run: RunIndex) -> &mut Requests {
-        let live = self.runs[run.get()].live_mut().expect("it runs");
+        let live = self.runs.live_mut(run).expect("it runs");
         live.requests.get_or_insert_default()
     }
 
     fn room_for(&mut self, ask: &RequestAsk) -> Room {
         let id = self.id(ask.run);
-        let bounded = |machine: &Self, unit| machine.books.ledger.is_bounded(id, unit);
-        let usd = Some(MicroUsd::from_micros(ask.amount(Unit::Usd)));
-        let asked = BudgetGrant { tokens: Some(ask.tokens), usd };
-        self.draws(ask.run, asked);
-        let most = self.runs[ask.run.get()].live().map(|live| self.most(ask.run, live));
+        self.draws(ask.run, Unit::grant(|unit| Some(ask.amount(unit))));
+        let most = self.runs.live(ask.run).map(|live| self.most(ask.run, live));
         let most = most.unwrap_or_default();
         let mut later = None;
-        for unit in Unit::ALL.into_iter().filter(|&unit| bounded(self, unit)) {
-            let left = unit.of(self.books.ledger.left(id)).unwrap_or(0);
+        for unit in Unit::ALL {
+            let Some(left) = unit.of(self.books.ledger.left(id)) else { continue };
             let amount = ask.amount(unit);
             if amount <= left {
                 continue;
@@ -543,21 +533,22 @@ impl Machine {
     }
 }
 
+/// Returns the use of a run with that of one more of its requests.
+pub(super) fn with_request(
+    (usage, cost): (Usage, Cost),
+    (more_usage, more_cost): (Usage, Cost),
+) -> (Usage, Cost) {
+    (usage + more_usage, cost.with_request(more_cost))
+}
+
 fn over() -> Refusal {
     Refusal::new(RefusalCode::CallerEnded, "the agent that sent it is over, or is to stop")
 }
 
 fn too_much(unit: Unit, RequestShortage { bound, left }: RequestShortage) -> Refusal {
-    let show = |amount: u64| match unit {
-        Unit::Tokens => amount.to_string(),
-        Unit::Usd => MicroUsd::from_micros(amount).to_string(),
-    };
-    let word = unit.as_str();
-    let message = format!(
-        "this request to the model may cost up to {} {word}, and the agent has {} {word} left",
-        show(bound),
-        show(left)
-    );
+    let [bound, left] = [bound, left].map(|amount| unit.show(amount));
+    let message =
+        format!("this request to the model may cost up to {bound}, and the agent has {left} left");
     Refusal::new(RefusalCode::BudgetExhausted, message).with_hint(
         "end with what you have; the operator can give more with `offshoot budget RUN --add`",
     )

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use offshoot_model::{Ending, Need, OnNeedFailed, Reason, RunId};
 
 use super::Machine;
-use super::run::{Body, RunIndex, SlotState};
+use super::run::{Body, RunIndex};
 
 /// The needs of the runs of one tree.
 #[derive(Debug, Default)]
@@ -99,7 +99,7 @@ impl Machine {
         }
         let find = |need: &Need| (Arc::clone(&need.name), need.run.and_then(|run| self.find(run)));
         let needs: Vec<_> = needs.iter().map(find).collect();
-        let lives = |run: &RunIndex| self.runs[run.get()].live().is_some();
+        let lives = |run: &RunIndex| self.runs.live(*run).is_some();
         let open: Vec<RunIndex> = needs.iter().filter_map(|(_, run)| *run).filter(lives).collect();
         // The end of one that is over stands before this in the record.
         let over_at = if open.len() == needs.len() { 0 } else { self.seq };
@@ -144,7 +144,7 @@ impl Machine {
         while let Some(Over { run, reason, needed_by }) = self.needs.over.pop_front() {
             for next in needed_by {
                 // The owner of a piece that was read back has to hand in its task first.
-                if !self.is_queued(next) || self.unclaimed.contains(&next) {
+                if !self.is_in_line(next) || self.unclaimed.contains(&next) {
                     continue;
                 }
                 let needing = &self.needs.of[&next];
@@ -153,8 +153,7 @@ impl Machine {
                     let is_it = |(_, needed): &&(Arc<str>, Option<RunIndex>)| *needed == Some(run);
                     let (name, _) =
                         needing.needs.iter().find(is_it).expect("it is among what is needed");
-                    let reason = because_of(name, &reason);
-                    self.finished(next, Ending::of(reason));
+                    self.finished(next, Ending::of(because_of(name, &reason)));
                 } else if needing.open == 0 {
                     ready.push(next);
                 }
@@ -182,7 +181,7 @@ impl Machine {
     pub(super) fn answers_for(&self, run: RunIndex) -> Vec<(Arc<str>, RunId)> {
         let Some(needing) = self.needs.of.get(&run) else { return Vec::new() };
         let completed = |(name, run): &(Arc<str>, Option<RunIndex>)| {
-            let run = &self.runs[(*run)?.get()];
+            let run = &self.runs[(*run)?];
             run.status().is_success().then(|| (Arc::clone(name), run.id))
         };
         needing.needs.iter().filter_map(completed).collect()
@@ -199,23 +198,17 @@ impl Machine {
         self.needs.of.get(&run).map_or(0, |needing| needing.over_at)
     }
 
-    /// True if a run has no attempt that runs.
-    fn is_queued(&self, run: RunIndex) -> bool {
-        let live = self.runs[run.get()].live();
-        live.is_some_and(|live| live.phase == SlotState::Queued)
-    }
-
     fn standing(&self, run: RunIndex) -> Standing {
         let Some(needing) = self.needs.of.get(&run) else { return Standing::Ready };
         if needing.on_failed == OnNeedFailed::Skip {
-            let has_failed = |run: Option<RunIndex>| match run.map(|run| &self.runs[run.get()].body)
-            {
-                // Refused.
-                None => true,
-                Some(Body::Ended(status)) => !status.is_success(),
-                Some(Body::Live(_)) => false,
+            // One that was refused is not there.
+            let has_failed = |run: RunIndex| match self.runs[run].body {
+                Body::Ended(status) => !status.is_success(),
+                Body::Live(_) => false,
             };
-            if let Some((name, _)) = needing.needs.iter().find(|(_, run)| has_failed(*run)) {
+            if let Some((name, _)) =
+                needing.needs.iter().find(|(_, run)| run.is_none_or(has_failed))
+            {
                 return Standing::Skipped(Arc::clone(name));
             }
         }

@@ -25,7 +25,7 @@ impl Machine {
     /// Returns the number of an observation that a run may open now; none for a run of which no attempt runs, and for one that opens
     /// them faster than a record should grow.
     pub(crate) fn next_observation(&self, run: RunIndex) -> Option<u32> {
-        let Some(observations) = &self.runs[run.get()].running()?.observations else {
+        let Some(observations) = &self.runs.running(run)?.observations else {
             return Some(1);
         };
         let has_room =
@@ -35,7 +35,7 @@ impl Machine {
 
     /// True if this observation of a run is open.
     pub(crate) fn is_observing(&self, run: RunIndex, number: u32) -> bool {
-        let live = self.runs[run.get()].running();
+        let live = self.runs.running(run);
         let observations = live.and_then(|live| live.observations.as_ref());
         observations.is_some_and(|observations| observations.open.contains(&number))
     }
@@ -52,17 +52,10 @@ impl Machine {
         self.record(run, EventKind::ObservationClosed { number, success });
     }
 
-    fn gives_sign(&mut self, run: RunIndex) {
-        self.wake(run);
-        if let Some(live) = self.runs[run.get()].live_mut() {
-            live.clock.sign(self.now);
-        }
-    }
-
     /// Applies that an observation is open.
     pub(super) fn observation_opened(&mut self, run: RunIndex, number: u32) {
         let now = self.now;
-        if let Some(live) = self.runs[run.get()].live_mut() {
+        if let Some(live) = self.runs.live_mut(run) {
             let observations = live.observations.get_or_insert_default();
             observations.last = number;
             observations.open.push(number);
@@ -72,7 +65,7 @@ impl Machine {
 
     /// Applies that observations of a run are closed: this one, or all.
     pub(super) fn observation_closed(&mut self, run: RunIndex, number: Option<u32>) {
-        let live = self.runs[run.get()].live_mut();
+        let live = self.runs.live_mut(run);
         if let Some(observations) = live.and_then(|live| live.observations.as_mut()) {
             observations.open.retain(|open| number.is_some_and(|number| *open != number));
         }

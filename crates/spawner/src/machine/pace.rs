@@ -105,7 +105,7 @@ impl Machine {
         if self.pace_allows(&account) {
             return false;
         }
-        let depth = self.runs[run.get()].depth();
+        let depth = self.runs[run].depth();
         let line = self.paced_lines.entry(Account::clone(&account)).or_default();
         line.insert((Reverse(depth), turn), run);
         true
@@ -125,20 +125,23 @@ impl Machine {
         let mut lines = std::mem::take(&mut self.paced_lines);
         lines.retain(|account, line| {
             let most = self.books.paces.most(account).map_or(usize::MAX, |most| most as usize);
-            let mut room = most.saturating_sub(self.working(account).count());
-            let mut back = Vec::new();
-            while room > 0
-                && let Some(((_, turn), run)) = line.pop_first()
-            {
-                if self.is_in_line(run) {
-                    back.push((run, turn));
-                    room -= 1;
-                }
-            }
-            back.into_iter().rev().for_each(|(run, turn)| self.put_back_in_turn(run, turn));
+            self.call_back(line, most.saturating_sub(self.working(account).count()));
             !line.is_empty()
         });
         self.paced_lines = lines;
+    }
+
+    /// Puts so many of the runs that wait beside the queue back into it, the first of them in front.
+    pub(super) fn call_back(&mut self, line: &mut Aside, most: usize) {
+        let mut back = Vec::new();
+        while back.len() < most
+            && let Some(((_, turn), run)) = line.pop_first()
+        {
+            if self.is_in_line(run) {
+                back.push((run, turn));
+            }
+        }
+        back.into_iter().rev().for_each(|(run, turn)| self.put_back_in_turn(run, turn));
     }
 
     /// Ends all bounds where no run stands in line.
@@ -170,25 +173,21 @@ impl Machine {
     }
 
     pub(super) fn is_in_line(&self, run: RunIndex) -> bool {
-        self.runs[run.get()].status() == RunStatus::Queued
+        self.runs[run].status() == RunStatus::Queued
     }
 
     pub(super) fn account_of(&self, run: RunIndex) -> Option<Arc<Account>> {
-        self.runs[run.get()].live()?.account.clone()
+        self.runs.live(run)?.account.clone()
     }
 
     fn pace(&mut self, account: &Account, most: Option<u32>) {
-        // Of a tree whose root is over nothing more starts.
-        if self.runs[RunIndex::ROOT.get()].live().is_some() {
-            self.record(RunIndex::ROOT, EventKind::Paced { account: account.clone(), most });
-        }
+        self.record_of_tree(EventKind::Paced { account: account.clone(), most });
     }
 
     /// Returns the runs of this account that hold a slot and have no children: a parent mostly waits for what has to start.
     fn working(&self, account: &Account) -> impl Iterator<Item = RunId> {
         let works = |run: &&RunIndex| {
-            let live = self.runs[run.get()].live();
-            live.is_some_and(|live| {
+            self.runs.live(**run).is_some_and(|live| {
                 live.live_children.is_empty() && live.account.as_deref() == Some(account)
             })
         };

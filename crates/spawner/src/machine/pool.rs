@@ -7,14 +7,15 @@ use offshoot_model::{BudgetGrant, Ending, EventKind, Grant, Pooled, Reason, Spaw
 use offshoot_policy::budget::{Draw, Mark, Notice, Shortage, Unit};
 
 use super::Machine;
-use super::run::{Live, RunIndex, SlotState};
+use super::budget::own_budget;
+use super::run::{Live, RunIndex};
 use super::schedule::Halt;
 use super::slots::Position;
 
 impl Machine {
     /// Returns what a run that stands first in line draws as it starts.
     pub(super) fn draw(&self, run: RunIndex) -> Draw {
-        match self.runs[run.get()].live() {
+        match self.runs.live(run) {
             Some(live) if !live.grant.pooled.is_none() => {
                 self.books.ledger.draw(self.id(run), self.most(run, live))
             }
@@ -26,7 +27,7 @@ impl Machine {
     /// record when that begins and ends.
     pub(super) fn tell_of_pools(&mut self, halt: Halt, mut short: BTreeSet<RunIndex>) {
         let has_none = short.is_empty() && self.short_pools.is_empty();
-        if has_none || self.runs[RunIndex::ROOT.get()].live().is_none() {
+        if has_none || !self.is_open() {
             return;
         }
         // Not all of them were tried.
@@ -35,7 +36,7 @@ impl Machine {
         }
         // Where no slot is free, its pieces wait for one.
         short.retain(|&parent| {
-            let entry = &self.runs[parent.get()];
+            let entry = &self.runs[parent];
             let below = Position { part: entry.below, depth: entry.position.depth + 1 };
             let is_live = entry.live().is_some();
             is_live && self.queue.new_of(Some(parent)) > 0 && self.slots.free_at(below)
@@ -72,9 +73,7 @@ impl Machine {
             return false;
         }
         // A late report of an attempt that is over: the next one draws its part when it starts.
-        let is_queued =
-            self.runs[run.get()].live().is_some_and(|live| live.phase == SlotState::Queued);
-        if is_queued || self.takes_over {
+        if self.is_in_line(run) || self.takes_over {
             return true;
         }
         let more = self.more(run, unit, self.books.ledger.taken(id, unit), true);
@@ -108,8 +107,7 @@ impl Machine {
 
     /// A run asks for a child that its part cannot pay: it takes more out of the pool. True if it could.
     pub(super) fn draws_for_child(&mut self, run: RunIndex, request: &SpawnRequest) -> bool {
-        let budget = request.budget.unwrap_or_default();
-        self.draws(run, BudgetGrant { tokens: budget.tokens, usd: budget.usd })
+        self.draws(run, own_budget(request))
     }
 
     /// A run takes more out of the pool where what it has left is less than this, or nothing where no amount is named. True if it could.
@@ -156,7 +154,7 @@ impl Machine {
     fn more(&self, run: RunIndex, unit: Unit, target: u128, beyond: bool) -> BudgetGrant {
         let id = self.id(run);
         let more = self.books.ledger.more(id, unit, target, beyond);
-        let own = self.runs[run.get()].live().and_then(|live| unit.of(self.most(run, live)));
+        let own = self.runs.live(run).and_then(|live| unit.of(self.most(run, live)));
         let granted = self.books.ledger.balance(id, unit).and_then(|balance| balance.granted);
         let room = own.map_or(u64::MAX, |own| own.saturating_sub(granted.unwrap_or(0)));
         unit.amount(unit.of(more).unwrap_or(0).min(room))

@@ -31,7 +31,7 @@ impl Machine {
         facts: &RuntimeFacts,
     ) -> Option<PrefixId> {
         let own = facts.own_prompt?;
-        let (parent, id) = (self.runs[parent.get()].live()?, self.id(parent));
+        let (parent, id) = (self.runs.live(parent)?, self.id(parent));
         if parent.terms.prime_cache() == PrimeCache::Off || request.no_queue {
             return None;
         }
@@ -57,7 +57,7 @@ impl Machine {
         request: &SpawnRequest,
         facts: &RuntimeFacts,
     ) {
-        let entry = &self.runs[run.get()];
+        let entry = &self.runs[run];
         let (Some(parent), Some(live)) = (entry.parent, entry.live()) else { return };
         // It may be on another runtime by now.
         if live.account.as_deref() != Some(&*facts.account) {
@@ -65,7 +65,7 @@ impl Machine {
         }
         let agent = entry.agent.clone();
         let prefix = self.prefix_of(parent, &agent, request, facts);
-        if let Some(live) = self.runs[run.get()].live_mut() {
+        if let Some(live) = self.runs.live_mut(run) {
             live.prefix = prefix;
         }
     }
@@ -73,20 +73,18 @@ impl Machine {
     /// Returns true if a run that was taken from the queue may not start yet, because another one with the same prompt has no answer. It
     /// waits beside the queue then.
     pub(super) fn waits_for_first_answer(&mut self, run: RunIndex, turn: Turn) -> bool {
-        let prefix = self.runs[run.get()].live().and_then(|live| live.prefix);
-        let Some(prefix) = prefix else { return false };
+        let Some(prefix) = self.prefix(run) else { return false };
         let Some(until) = self.books.prefixes.waits_until(prefix, self.now) else { return false };
         self.awaits(prefix, until);
-        let depth = self.runs[run.get()].depth();
+        let depth = self.runs[run].depth();
         self.unprimed.entry(prefix).or_default().insert((Reverse(depth), turn), run);
         true
     }
 
     /// A run starts: it is the one that goes first, where its prompt is not known to be in a cache.
     pub(super) fn goes_first(&mut self, run: RunIndex) {
-        let entry = &self.runs[run.get()];
-        let Some(prefix) = entry.live().and_then(|live| live.prefix) else { return };
-        let until = self.books.prefixes.starts(prefix, entry.id, self.now);
+        let Some(prefix) = self.prefix(run) else { return };
+        let until = self.books.prefixes.starts(prefix, self.id(run), self.now);
         let mut others = self.unprimed.get(&prefix).into_iter().flat_map(BTreeMap::values);
         // They have waited for one before it.
         if let Some(until) = until.filter(|_| others.any(|run| self.is_in_line(*run))) {
@@ -97,23 +95,22 @@ impl Machine {
     /// A run waits for the first answer to this prompt, until this moment.
     fn awaits(&mut self, prefix: PrefixId, until: Timestamp) {
         if let Some(Priming { run, tokens }) = self.books.prefixes.awaited(prefix) {
-            self.say_of_priming(EventKind::Priming { run, tokens });
+            self.record_of_tree(EventKind::Priming { run, tokens });
             self.timers.arm(until, Due::FirstAnswer);
         }
     }
 
     /// The service of a run answers it, and has read its prompt.
     pub(super) fn has_read_prompt(&mut self, run: RunIndex) {
-        let prefix = self.runs[run.get()].live().and_then(|live| live.prefix);
+        let prefix = self.prefix(run);
         let first = prefix.and_then(|prefix| self.books.prefixes.answered(prefix, self.now));
         self.primed(first);
     }
 
     /// An attempt of a run is over, and brings no first answer any more.
     pub(super) fn is_no_longer_first(&mut self, run: RunIndex) {
-        let entry = &self.runs[run.get()];
-        let prefix = entry.live().and_then(|live| live.prefix);
-        let first = prefix.and_then(|prefix| self.books.prefixes.over(prefix, entry.id));
+        let id = self.id(run);
+        let first = self.prefix(run).and_then(|prefix| self.books.prefixes.over(prefix, id));
         self.primed(first);
     }
 
@@ -137,30 +134,19 @@ impl Machine {
                 return true;
             }
             let room = if prefixes.is_warm(*prefix, self.now) { room } else { 1 };
-            let mut back = Vec::new();
-            while back.len() < room
-                && let Some(((_, turn), run)) = line.pop_first()
-            {
-                if self.is_in_line(run) {
-                    back.push((run, turn));
-                }
-            }
-            back.into_iter().rev().for_each(|(run, turn)| self.put_back_in_turn(run, turn));
+            self.call_back(line, room);
             !line.is_empty()
         });
         self.unprimed = lines;
     }
 
-    fn primed(&mut self, first: Option<RunId>) {
-        if let Some(run) = first {
-            self.say_of_priming(EventKind::Primed { run });
-        }
+    fn prefix(&self, run: RunIndex) -> Option<PrefixId> {
+        self.runs.live(run)?.prefix
     }
 
-    fn say_of_priming(&mut self, event: EventKind) {
-        // Of a tree whose root is over nothing more starts.
-        if self.runs[RunIndex::ROOT.get()].live().is_some() {
-            self.record(RunIndex::ROOT, event);
+    fn primed(&mut self, first: Option<RunId>) {
+        if let Some(run) = first {
+            self.record_of_tree(EventKind::Primed { run });
         }
     }
 }

@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use offshoot_model::{Account, Timestamp};
 
-use super::run::RunIndex;
 use super::timer::Due;
 use super::{Effect, Machine};
 
@@ -72,7 +71,7 @@ impl Machine {
     pub(super) fn takes_probe_turn(&mut self, account: Account, is_answered: bool) {
         let wall = self.books.quotas.wall(&account);
         let is_due = wall.is_some_and(|wall| wall.until <= self.now && !wall.has_probe());
-        if is_answered && is_due && self.runs[RunIndex::ROOT.get()].live().is_some() {
+        if is_answered && is_due && self.is_open() {
             self.unpark(account.clone());
             self.goes_on_slowly(&account);
         }

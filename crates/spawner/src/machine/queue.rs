@@ -35,6 +35,13 @@ struct Children {
     is_aside: bool,
 }
 
+/// The place of a run that has not started: in the line of this position, in the turns of its parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) parent: Option<RunIndex>,
+    pub(crate) position: Position,
+}
+
 /// A line of one part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Line {
@@ -98,50 +105,25 @@ impl Queue {
     }
 
     /// A run that has not started takes its place.
-    pub(crate) fn push(
-        &mut self,
-        slots: &Slots,
-        position: Position,
-        parent: Option<RunIndex>,
-        run: RunIndex,
-    ) {
-        self.line_of(slots, position, parent).push_back(run);
+    pub(crate) fn push(&mut self, slots: &Slots, place: Place, run: RunIndex) {
+        self.line_of(slots, place).push_back(run);
     }
 
     /// A run that was set aside gets its place at the head of its parent's line back.
-    pub(crate) fn push_front(
-        &mut self,
-        slots: &Slots,
-        position: Position,
-        parent: Option<RunIndex>,
-        run: RunIndex,
-    ) {
-        self.line_of(slots, position, parent).push_front(run);
+    pub(crate) fn push_front(&mut self, slots: &Slots, place: Place, run: RunIndex) {
+        self.line_of(slots, place).push_front(run);
     }
 
     /// A run that was taken from its line, and could not start, gets its place back, and its parent the turn.
-    pub(crate) fn put_back(
-        &mut self,
-        slots: &Slots,
-        position: Position,
-        parent: Option<RunIndex>,
-        run: RunIndex,
-        turn: Turn,
-    ) {
-        self.set_aside(slots, position, parent, run, turn);
-        self.give_turn_back(slots, position, parent);
+    pub(crate) fn put_back(&mut self, slots: &Slots, place: Place, run: RunIndex, turn: Turn) {
+        self.set_aside(slots, place, run, turn);
+        self.give_turn_back(slots, place);
     }
 
     /// A run that was taken from its line cannot start now. It gets its place back, and no run of its parent is served until
     /// [`Self::give_turn_back`].
-    pub(crate) fn set_aside(
-        &mut self,
-        slots: &Slots,
-        position: Position,
-        parent: Option<RunIndex>,
-        run: RunIndex,
-        turn: Turn,
-    ) {
+    pub(crate) fn set_aside(&mut self, slots: &Slots, place: Place, run: RunIndex, turn: Turn) {
+        let Place { parent, position } = place;
         if let Some(children) = self.children.get(&parent).filter(|children| !children.is_aside) {
             self.remove(slots, position.part, Line::New(position.depth), children.turn);
         }
@@ -152,12 +134,8 @@ impl Queue {
     }
 
     /// Runs of this parent that were set aside are served again, in the turn that the first of them had.
-    pub(crate) fn give_turn_back(
-        &mut self,
-        slots: &Slots,
-        position: Position,
-        parent: Option<RunIndex>,
-    ) {
+    pub(crate) fn give_turn_back(&mut self, slots: &Slots, place: Place) {
+        let Place { parent, position } = place;
         let Some(children) = self.children.get_mut(&parent) else { return };
         if std::mem::take(&mut children.is_aside) {
             let (turn, line) = (children.turn, Line::New(position.depth));
@@ -231,12 +209,8 @@ impl Queue {
         Some(Next::New(run, turn))
     }
 
-    fn line_of(
-        &mut self,
-        slots: &Slots,
-        position: Position,
-        parent: Option<RunIndex>,
-    ) -> &mut VecDeque<RunIndex> {
+    fn line_of(&mut self, slots: &Slots, place: Place) -> &mut VecDeque<RunIndex> {
+        let Place { parent, position } = place;
         if !self.children.contains_key(&parent) {
             let turn = self.new_turn();
             let line = Line::New(position.depth);
@@ -324,6 +298,10 @@ mod tests {
         Position { part: Part::TREE, depth }
     }
 
+    fn below(parent: Option<RunIndex>, depth: u32) -> Place {
+        Place { parent, position: at(depth) }
+    }
+
     fn order(queue: &mut Queue, slots: &Slots) -> Vec<usize> {
         std::iter::from_fn(|| next(queue, slots)).collect()
     }
@@ -338,12 +316,12 @@ mod tests {
     fn returning_first_then_deeper_then_in_turns() {
         let (mut queue, slots) = (Queue::default(), slots(None));
         let (a, b, c) = (Some(run(1)), Some(run(2)), Some(run(3)));
-        queue.push(&slots, at(1), None, run(10));
-        queue.push(&slots, at(2), a, run(20));
-        queue.push(&slots, at(2), a, run(21));
-        queue.push(&slots, at(2), a, run(22));
-        queue.push(&slots, at(2), b, run(30));
-        queue.push(&slots, at(3), c, run(40));
+        queue.push(&slots, below(None, 1), run(10));
+        queue.push(&slots, below(a, 2), run(20));
+        queue.push(&slots, below(a, 2), run(21));
+        queue.push(&slots, below(a, 2), run(22));
+        queue.push(&slots, below(b, 2), run(30));
+        queue.push(&slots, below(c, 3), run(40));
         queue.push_returning(&slots, at(2), run(2));
         queue.push_returning(&slots, at(1), run(1));
         assert_eq!(queue.returning(), 2);
@@ -355,8 +333,8 @@ mod tests {
     fn a_full_level_is_passed_over() {
         let (mut queue, mut slots) = (Queue::default(), slots(Some(1)));
         let lease = slots.take(run(4), at(2)).expect("the one of level 2");
-        queue.push(&slots, at(1), None, run(10));
-        queue.push(&slots, at(2), Some(run(10)), run(20));
+        queue.push(&slots, below(None, 1), run(10));
+        queue.push(&slots, below(Some(run(10)), 2), run(20));
         queue.push_returning(&slots, at(2), run(5));
         assert_eq!(next(&mut queue, &slots), Some(10));
         assert_eq!(next(&mut queue, &slots), None);
@@ -367,10 +345,10 @@ mod tests {
     #[test]
     fn what_was_set_aside_comes_back_in_front() {
         let (mut queue, slots) = (Queue::default(), slots(None));
-        queue.push(&slots, at(1), None, run(10));
-        queue.push(&slots, at(1), None, run(11));
+        queue.push(&slots, below(None, 1), run(10));
+        queue.push(&slots, below(None, 1), run(11));
         assert_eq!(next(&mut queue, &slots), Some(10));
-        queue.push_front(&slots, at(1), None, run(10));
+        queue.push_front(&slots, below(None, 1), run(10));
         assert_eq!(order(&mut queue, &slots), [10, 11]);
     }
 
@@ -378,23 +356,23 @@ mod tests {
     fn what_is_put_back_uses_up_no_turn() {
         let (mut queue, mut slots) = (Queue::default(), slots(None));
         let part = slots.add(Part::TREE, Caps { total: 9, per_level: None });
-        let position = Position { part, depth: 2 };
+        let of = |parent| Place { parent, position: Position { part, depth: 2 } };
         let (a, b) = (Some(run(1)), Some(run(2)));
         for (parent, child) in [(a, 20), (a, 21), (b, 30), (b, 31)] {
-            queue.push(&slots, position, parent, run(child));
+            queue.push(&slots, of(parent), run(child));
         }
         for _ in 0..3 {
             let Some(Next::New(child, turn)) = queue.pop(&slots) else { panic!("four wait") };
             assert_eq!(child, run(20), "it is its turn until it starts");
-            queue.put_back(&slots, position, a, child, turn);
+            queue.put_back(&slots, of(a), child, turn);
         }
         assert_eq!(order(&mut queue, &slots), [20, 30, 21, 31]);
         assert!(queue.is_empty());
         // The last of its parent.
-        queue.push(&slots, position, a, run(20));
-        queue.push(&slots, position, b, run(30));
+        queue.push(&slots, of(a), run(20));
+        queue.push(&slots, of(b), run(30));
         let Some(Next::New(child, turn)) = queue.pop(&slots) else { panic!("two wait") };
-        queue.put_back(&slots, position, a, child, turn);
+        queue.put_back(&slots, of(a), child, turn);
         assert_eq!(order(&mut queue, &slots), [20, 30]);
         assert!(queue.is_empty());
     }
@@ -405,21 +383,21 @@ mod tests {
         let (mut queue, slots) = (Queue::default(), slots(None));
         let (a, b) = (Some(run(1)), Some(run(2)));
         for (parent, child) in [(a, 20), (a, 21), (a, 22), (b, 30)] {
-            queue.push(&slots, at(2), parent, run(child));
+            queue.push(&slots, below(parent, 2), run(child));
         }
         let Some(Next::New(first, turn)) = queue.pop(&slots) else { panic!("four wait") };
         let Some(Next::New(other, _)) = queue.pop(&slots) else { panic!("three wait") };
         assert_eq!((first, other), (run(20), run(30)));
-        queue.set_aside(&slots, at(2), a, first, turn);
-        queue.push(&slots, at(2), a, run(23));
+        queue.set_aside(&slots, below(a, 2), first, turn);
+        queue.push(&slots, below(a, 2), run(23));
         assert_eq!(next(&mut queue, &slots), None);
         assert_eq!((queue.new_of(a), queue.new_of(b)), (4, 0));
-        queue.push(&slots, at(2), b, run(31));
+        queue.push(&slots, below(b, 2), run(31));
         assert_eq!(next(&mut queue, &slots), Some(31));
-        queue.push(&slots, at(2), b, run(32));
-        queue.push(&slots, at(2), b, run(33));
-        queue.give_turn_back(&slots, at(2), a);
-        queue.give_turn_back(&slots, at(2), a);
+        queue.push(&slots, below(b, 2), run(32));
+        queue.push(&slots, below(b, 2), run(33));
+        queue.give_turn_back(&slots, below(a, 2));
+        queue.give_turn_back(&slots, below(a, 2));
         assert_eq!(
             order(&mut queue, &slots),
             [20, 32, 21, 33, 22, 23],
@@ -427,11 +405,11 @@ mod tests {
         );
         assert!(queue.is_empty());
         // The last of its parent.
-        queue.push(&slots, at(2), a, run(20));
+        queue.push(&slots, below(a, 2), run(20));
         let Some(Next::New(only, turn)) = queue.pop(&slots) else { panic!("one waits") };
-        queue.set_aside(&slots, at(2), a, only, turn);
+        queue.set_aside(&slots, below(a, 2), only, turn);
         assert_eq!(next(&mut queue, &slots), None);
-        queue.give_turn_back(&slots, at(2), a);
+        queue.give_turn_back(&slots, below(a, 2));
         assert_eq!(order(&mut queue, &slots), [20]);
         assert!(queue.is_empty());
     }
@@ -442,9 +420,10 @@ mod tests {
         let outer = slots.add(Part::TREE, Caps { total: 9, per_level: None });
         let inner = slots.add(outer, Caps { total: 1, per_level: None });
         let within = |part| Position { part, depth: 2 };
-        queue.push(&slots, within(inner), Some(run(1)), run(10));
-        queue.push(&slots, within(Part::TREE), Some(run(3)), run(30));
-        queue.push(&slots, within(outer), Some(run(2)), run(20));
+        let place = |part, parent| Place { parent, position: within(part) };
+        queue.push(&slots, place(inner, Some(run(1))), run(10));
+        queue.push(&slots, place(Part::TREE, Some(run(3))), run(30));
+        queue.push(&slots, place(outer, Some(run(2))), run(20));
         let lease = slots.take(run(9), within(inner)).expect("the inner part has a slot");
         assert_eq!(next(&mut queue, &slots), Some(30), "it came before the other that has room");
         assert_eq!(order(&mut queue, &slots), [20]);
@@ -459,11 +438,12 @@ mod tests {
         let outer = one(&mut slots, Part::TREE);
         let inner = one(&mut slots, outer);
         let within = |part| Position { part, depth: 2 };
+        let place = |part, parent| Place { parent, position: within(part) };
         let (a, b, c) = (Some(run(1)), Some(run(2)), Some(run(3)));
         for turn in 0..3 {
-            queue.push(&slots, within(inner), a, run(10 + turn));
-            queue.push(&slots, within(outer), b, run(20 + turn));
-            queue.push(&slots, within(Part::TREE), c, run(30 + turn));
+            queue.push(&slots, place(inner, a), run(10 + turn));
+            queue.push(&slots, place(outer, b), run(20 + turn));
+            queue.push(&slots, place(Part::TREE, c), run(30 + turn));
         }
         assert_eq!(next(&mut queue, &slots), Some(10));
         assert_eq!(next(&mut queue, &slots), Some(20));

@@ -24,6 +24,7 @@ use offshoot_policy::{Admission, Fallback, Lineage, RuntimeFacts, Terms};
 
 use super::admission::Entrant;
 use super::apply::{Applied, Closed};
+use super::metered::with_request;
 use super::run::{Live, RunIndex, SlotState};
 use super::{Effect, Machine};
 use crate::kept_values::{KeptValue, ValuesBySession};
@@ -98,9 +99,8 @@ struct About {
 
 impl About {
     /// Takes in the charge of a request of it.
-    fn has_used(&mut self, (usage, cost): (Usage, Cost)) {
-        let (usage_before, cost_before) = self.used.unwrap_or_default();
-        self.used = Some((usage_before + usage, cost_before.with_request(cost)));
+    fn has_used(&mut self, request: (Usage, Cost)) {
+        self.used = Some(with_request(self.used.unwrap_or_default(), request));
     }
 
     /// An attempt begins.
@@ -237,14 +237,14 @@ impl Recall {
         let run = self.machine.find(id).ok_or(Unknown { seq, run: id })?;
         match &mut kind {
             EventKind::Starting => {
-                let entry = &self.machine.runs[run.get()];
+                let entry = &self.machine.runs[run];
                 if entry.live().is_some() {
                     // The breaker let the run start; the run may have been a probe.
                     let _ = self.machine.books.breakers.start(&entry.agent, id, at);
                 }
             }
             EventKind::Waiting => {
-                if let Some(live) = self.machine.runs[run.get()].live_mut() {
+                if let Some(live) = self.machine.runs.live_mut(run) {
                     live.clock.pause(at);
                 }
             }
@@ -407,7 +407,7 @@ impl Recall {
             ..SpawnRequest::default()
         };
         // A parent that was over keeps neither terms nor lineage: what it asked for before that lives under its own.
-        let above = parent.and_then(|parent| machine.runs[parent.get()].live());
+        let above = parent.and_then(|parent| machine.runs.live(parent));
         let (terms, lineage) = match above {
             Some(parent) => (
                 parent.terms.child(&machine.config, &admitted.agent),
@@ -468,7 +468,7 @@ impl Recall {
     /// forgotten as the next attempt begins.
     fn was_cut_off(&mut self, run: RunIndex) {
         let Some(about) = self.about.get_mut(&run).filter(|about| about.started) else { return };
-        if let Some(live) = self.machine.runs[run.get()].live() {
+        if let Some(live) = self.machine.runs.live(run) {
             about.used = Some(about.cut_off(live));
         }
     }
@@ -479,7 +479,7 @@ impl Recall {
         if zeros
             && ending.reason == Reason::Interrupted
             && self.about.get(&run).is_some_and(|about| about.started)
-            && let Some(live) = self.machine.runs[run.get()].live()
+            && let Some(live) = self.machine.runs.live(run)
             && live.phase != SlotState::Holder
         {
             (ending.usage, ending.cost) = live.cut_off(None);
@@ -501,7 +501,7 @@ impl Recall {
         let Some(About { admitted, .. }) = about else { return };
         let merges = admitted.merges().is_some();
         let Admitted { place: Some(place), label, .. } = *admitted else { return };
-        let (seq, entry) = (machine.seq, &machine.runs[run.get()]);
+        let (seq, entry) = (machine.seq, &machine.runs[run]);
         let envelope = || Envelope::of(ending, key, entry.id, entry.agent.clone(), entry.depth());
         let past = Past::held(seq, ending, &mut self.room, envelope);
         let by_end = |again: &PiecesAgain| again.includes(&ending.reason, has_started, None);

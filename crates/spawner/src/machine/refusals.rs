@@ -20,16 +20,15 @@ pub(super) struct Refusals {
 impl Machine {
     /// A run was refused a child. One that is over is answered, and nothing is recorded of it.
     pub(super) fn refused(&mut self, caller: RunIndex, refusal: &Refusal) {
-        let Some(live) = self.runs[caller.get()].live() else { return };
+        let Some(live) = self.runs.live(caller) else { return };
         let recorded = live.refusals.as_ref().map_or(0, |refusals| refusals.recorded);
         let refusal = Box::new(refusal.clone());
         if recorded < ONE_BY_ONE {
             self.append(caller, EventKind::Refused { refusal, times: None });
             return;
         }
-        let live = self.runs[caller.get()]
-            .live_mut()
-            .expect("the run ended within the step that looked at it");
+        let live =
+            self.runs.live_mut(caller).expect("the run ended within the step that looked at it");
         let refusals = live.refusals.get_or_insert_default();
         match refusals.counted.iter_mut().find(|(known, _)| known.code == refusal.code) {
             Some((known, times)) => (*known, *times) = (refusal, *times + 1),
@@ -39,14 +38,14 @@ impl Machine {
 
     /// A refusal of a run is on record by itself.
     pub(super) fn refusal_recorded(&mut self, caller: RunIndex) {
-        if let Some(live) = self.runs[caller.get()].live_mut() {
+        if let Some(live) = self.runs.live_mut(caller) {
             live.refusals.get_or_insert_default().recorded += 1;
         }
     }
 
     /// Records what was counted of a run, before its next event.
     pub(super) fn record_refusals(&mut self, run: RunIndex) {
-        let refusals = self.runs[run.get()].live_mut().and_then(|live| live.refusals.as_mut());
+        let refusals = self.runs.live_mut(run).and_then(|live| live.refusals.as_mut());
         let Some(refusals) = refusals.filter(|refusals| !refusals.counted.is_empty()) else {
             return;
         };

@@ -42,13 +42,11 @@ impl Allowance {
 impl Machine {
     /// A run says how it goes. One of which no attempt runs says nothing.
     pub(super) fn reported(&mut self, run: RunIndex, text: Arc<str>) {
-        if self.runs[run.get()].running().is_none() {
+        if self.runs.running(run).is_none() {
             return;
         }
-        self.wake(run);
-        let Some(live) = self.runs[run.get()].live_mut() else { return };
-        live.clock.sign(self.now);
-        if live.reports.has_room(self.now) {
+        self.gives_sign(run);
+        if self.runs.live(run).is_some_and(|live| live.reports.has_room(self.now)) {
             self.record(run, EventKind::Reported { text });
         } else {
             self.show(run, text);
@@ -57,7 +55,7 @@ impl Machine {
 
     /// The agent of a living run has used a tool.
     pub(super) fn tool_used(&mut self, run: RunIndex, used: ToolUse) {
-        let Some(live) = self.runs[run.get()].live_mut() else { return };
+        let Some(live) = self.runs.live_mut(run) else { return };
         let repeated = Streak::of(&mut live.streak, live.attempt, &used);
         let is_over = live.under.on_repeat() == OnRepeat::Stop;
         self.record_or_show(run, EventKind::ToolUsed(Box::new(used)));
@@ -70,8 +68,7 @@ impl Machine {
 
     /// Records what a runtime tells as often as it likes, up to a rate; what is more is shown as progress.
     pub(super) fn record_or_show(&mut self, run: RunIndex, kind: EventKind) {
-        let has_room =
-            self.runs[run.get()].live().is_some_and(|live| live.tool_uses.has_room(self.now));
+        let has_room = self.runs.live(run).is_some_and(|live| live.tool_uses.has_room(self.now));
         match (has_room, kind) {
             (true, kind) => drop(self.record(run, kind)),
             (false, EventKind::ToolUsed(used)) => self.show(run, used.line().into()),

@@ -29,15 +29,14 @@ impl Machine {
         asked: Option<Duration>,
     ) -> bool {
         let Some((after, other)) = self.mendable(run, ending) else { return false };
-        let live =
-            self.runs[run.get()].live().expect("the run ended within the step that looked at it");
+        let live = self.runs.live(run).expect("the run ended within the step that looked at it");
         let (usage, cost) = live.in_all(ending.usage, ending.cost);
         // Nothing is no report: were its supervisor killed in the next attempt, the use of that attempt would be unknown.
         if (usage, cost) != (Usage::default(), Cost::NONE) {
             self.charge(run, usage, cost);
         }
         self.let_clock_rest(run);
-        let entry = &mut self.runs[run.get()];
+        let entry = &mut self.runs[run];
         let id = entry.id;
         let live = entry.live_mut().expect("the run ended within the step that looked at it");
         // Its usage may have reached its budget.
@@ -91,7 +90,7 @@ impl Machine {
         continues: bool,
         is_fault: bool,
     ) {
-        let entry = &mut self.runs[run.get()];
+        let entry = &mut self.runs[run];
         let children = u32::try_from(entry.children.len()).expect("fewer than runs");
         let Some(live) = entry.live_mut() else { return };
         live.attempt = attempt;
@@ -109,8 +108,7 @@ impl Machine {
 
     /// The wait before an attempt is over.
     pub(super) fn again(&mut self, run: RunIndex) {
-        let entry = &self.runs[run.get()];
-        if entry.live().is_some_and(|live| live.phase == SlotState::Queued) {
+        if self.is_in_line(run) {
             self.take_place(run);
         }
     }
@@ -121,7 +119,7 @@ impl Machine {
     /// One that was written to has none, because a letter may be lost with its attempt. One that has asked for children has
     /// one only where its runtime goes on where it was: an attempt that begins anew would know nothing of them.
     fn mendable(&self, run: RunIndex, ending: &Ending) -> Option<(Reason, Option<usize>)> {
-        let entry = &self.runs[run.get()];
+        let entry = &self.runs[run];
         let live = entry.live()?;
         // Its own time was over; whatever its program made of that.
         let reason = match live.stopping.as_deref() {

@@ -10,7 +10,7 @@ use offshoot_model::{
     SessionKey, Timestamp, Usage,
 };
 use offshoot_policy::prefix::PrefixId;
-use offshoot_policy::{Lineage, Terms};
+use offshoot_policy::{LastChild, Lineage, Terms};
 use thin_vec::ThinVec;
 
 use super::Busy;
@@ -19,6 +19,7 @@ use super::fallback::Fallbacks;
 use super::mail::Mail;
 use super::metered::Requests;
 use super::observation::Observations;
+use super::queue::Place;
 use super::refusals::Refusals;
 use super::report::Allowance;
 use super::slots::{Lease, Part, Position};
@@ -71,7 +72,7 @@ pub(crate) struct Live {
     pub(crate) lineage: Arc<Lineage>,
     pub(crate) grant: Arc<Grant>,
     /// The last child: pieces of one map share a grant.
-    pub(crate) last_child: Option<Box<LastAdmitted>>,
+    pub(crate) last_child: Option<Box<LastChild>>,
     pub(crate) phase: SlotState,
     pub(crate) clock: RunClock,
     /// CPU time used in waits, while it is too little to be recorded by itself.
@@ -151,14 +152,6 @@ pub(super) struct AttemptUse {
     pub(super) cost: Cost,
 }
 
-/// The last child of a run, as far as the next one may be like it.
-#[derive(Debug)]
-pub(crate) struct LastAdmitted {
-    pub(crate) agent: AgentId,
-    pub(crate) grant: Arc<Grant>,
-    pub(crate) named_tools: bool,
-}
-
 /// The state of a live run with regard to its slot.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SlotState {
@@ -204,6 +197,11 @@ impl RunIndex {
 }
 
 impl Run {
+    /// The place at which it stands in line for its first slot.
+    pub(super) fn place(&self) -> Place {
+        Place { parent: self.parent, position: self.position }
+    }
+
     /// Levels below the root.
     pub(crate) fn depth(&self) -> u32 {
         self.position.depth
@@ -242,6 +240,21 @@ impl Live {
         self.under.on_interrupt(self.origin) == OnInterrupt::Rerun
     }
 
+    /// True from a call to its service that failed until the service answers.
+    pub(super) fn backs_off(&self) -> bool {
+        self.backoff.as_ref().is_some_and(|backoff| backoff.is_open)
+    }
+
+    /// True if the last answer to a request of it to a model said that a quota is used up.
+    pub(super) fn met_wall(&self) -> bool {
+        self.requests.as_ref().is_some_and(|requests| requests.met_wall())
+    }
+
+    /// True if a request of this attempt to a model has gone through the meter, or has wanted to.
+    pub(super) fn has_asked(&self) -> bool {
+        self.requests.as_ref().is_some_and(|requests| requests.has_asked)
+    }
+
     /// Returns usage and cost of all attempts, given those of the last one.
     pub(crate) fn in_all(&self, usage: Usage, cost: Cost) -> (Usage, Cost) {
         let add = |sum: (Usage, Cost), earlier: &AttemptUse| {
@@ -261,8 +274,7 @@ impl Live {
 
     /// True if a metered run may have asked a model elsewhere in this attempt: it has asked nothing through the meter.
     fn asks_elsewhere(&self) -> bool {
-        let has_asked = self.requests.as_ref().is_some_and(|requests| requests.has_asked);
-        !has_asked && self.unasked_cost != CostKnowledge::None
+        !self.has_asked() && self.unasked_cost != CostKnowledge::None
     }
 
     /// Returns what it has used in an attempt of which its runtime says nothing more at its end.

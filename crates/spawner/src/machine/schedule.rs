@@ -1,14 +1,14 @@
 //! Handing out slots: the end of every step.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use offshoot_model::{BudgetGrant, EventKind, RunStatus};
+use offshoot_model::{BudgetGrant, EventKind};
 use offshoot_policy::breaker::Gate;
 use offshoot_policy::budget::Draw;
 
-use super::queue::{Next, Turn};
-use super::run::{Run, RunIndex, SlotState};
-use super::slots::{Lease, Part, Position};
+use super::queue::{Next, Place, Turn};
+use super::run::{RunIndex, SlotState};
+use super::slots::{Lease, Part};
 use super::timer::Due;
 use super::{Effect, Machine};
 
@@ -50,7 +50,7 @@ impl Machine {
     /// next piece waits because of the budget that their pieces share.
     fn hand_out_slots(&mut self) -> (Halt, BTreeSet<RunIndex>) {
         let (mut halt, mut is_tried) = (Halt::Held, false);
-        let (mut aside, mut short_pools) = (BTreeMap::new(), BTreeSet::new());
+        let (mut aside, mut short_pools) = (BTreeSet::new(), BTreeSet::new());
         while self.slots.any_free() {
             self.offer_account_slots();
             if !self.has_host_slot() && self.queue.has_returning(&self.slots) {
@@ -84,8 +84,7 @@ impl Machine {
                 Next::New(run, turn) => (run, turn),
             };
             is_tried = true;
-            let is_queued = self.runs[run.get()].status() == RunStatus::Queued;
-            if !is_queued
+            if !self.is_in_line(run)
                 || self.waits_at_wall(run)
                 || self.waits_at_cap(run)
                 || self.waits_for_pace(run, turn)
@@ -104,7 +103,7 @@ impl Machine {
                 Draw::Take(amounts) => amounts,
                 // Runs behind it of its parent mostly draw from the same pool, and wait as well; those of other parents do not.
                 Draw::Wait => {
-                    short_pools.extend(self.runs[run.get()].parent);
+                    short_pools.extend(self.runs[run].parent);
                     self.set_aside(run, turn, &mut aside);
                     // Pieces that wait for a slot of their account would all be moved from the line of the account to the queue in this step.
                     if self.account_slots.are_counted() {
@@ -142,9 +141,9 @@ impl Machine {
             }
         }
         let mut count = 0;
-        for (parent, position) in aside {
-            self.queue.give_turn_back(&self.slots, position, parent);
-            count += self.queue.new_of(parent);
+        for place in aside {
+            self.queue.give_turn_back(&self.slots, place);
+            count += self.queue.new_of(place.parent);
         }
         if is_tried {
             self.host_slots.could_not_start(count);
@@ -153,27 +152,20 @@ impl Machine {
     }
 
     /// A run that was taken from its line cannot start now, and neither can those behind it of its parent.
-    fn set_aside(
-        &mut self,
-        run: RunIndex,
-        turn: Turn,
-        aside: &mut BTreeMap<Option<RunIndex>, Position>,
-    ) {
-        let Run { position, parent, .. } = self.runs[run.get()];
-        self.queue.set_aside(&self.slots, position, parent, run, turn);
-        aside.insert(parent, position);
+    fn set_aside(&mut self, run: RunIndex, turn: Turn, aside: &mut BTreeSet<Place>) {
+        let place = self.runs[run].place();
+        self.queue.set_aside(&self.slots, place, run, turn);
+        aside.insert(place);
     }
 
     /// A run that was taken from its line, and cannot start now, gets its place back.
     pub(super) fn put_back_in_turn(&mut self, run: RunIndex, turn: Turn) {
-        let entry = &self.runs[run.get()];
-        self.queue.put_back(&self.slots, entry.position, entry.parent, run, turn);
+        self.queue.put_back(&self.slots, self.runs[run].place(), run, turn);
     }
 
     /// A run takes the place at the head of its line, as one that was there already.
     pub(super) fn put_back(&mut self, run: RunIndex) {
-        let entry = &self.runs[run.get()];
-        self.queue.push_front(&self.slots, entry.position, entry.parent, run);
+        self.queue.push_front(&self.slots, self.runs[run].place(), run);
     }
 
     /// A run takes its place in line for its first slot.
@@ -184,8 +176,7 @@ impl Machine {
 
     /// A run that is counted among those in line takes its place there.
     pub(super) fn take_place(&mut self, run: RunIndex) {
-        let entry = &self.runs[run.get()];
-        self.queue.push(&self.slots, entry.position, entry.parent, run);
+        self.queue.push(&self.slots, self.runs[run].place(), run);
     }
 
     /// Puts the runs that a breaker or a quota held back into their lines again, since it has changed.
@@ -198,7 +189,7 @@ impl Machine {
     /// Returns true if the breaker of its agent lets a run start. A run that is held back is looked at again when the
     /// cool-down is over or the probe has ended.
     fn breaker_lets(&mut self, run: RunIndex) -> bool {
-        let entry = &self.runs[run.get()];
+        let entry = &self.runs[run];
         match self.books.breakers.start(&entry.agent, entry.id, self.now) {
             Gate::Closed | Gate::HalfOpen => true,
             Gate::Open { until } => {
@@ -211,15 +202,13 @@ impl Machine {
     }
 
     fn start(&mut self, run: RunIndex) {
-        let position = self.runs[run.get()].position;
-        let lease =
-            self.slots.take(run, position).expect("the queue chose a run without a free slot");
+        let lease = self.take_slot(run);
         self.queued -= 1;
         self.record(run, EventKind::Starting);
         self.hold(run, lease, false);
         self.reserve_memory(run);
         self.goes_first(run);
-        let live = self.runs[run.get()].live().expect("a run that was given a slot is over");
+        let live = self.runs.live(run).expect("a run that was given a slot is over");
         // A supervisor that dies before this is on record leaves a run that stands in line, and is started by the next one.
         let ahead = live.may_repeat().then(|| self.answers_recorded_at(run));
         self.out.push(Effect::Start { run, ahead });
@@ -227,15 +216,10 @@ impl Machine {
 
     /// A parent whose wait has succeeded goes on, and hears the answer.
     fn give_back_slot(&mut self, run: RunIndex) {
-        let entry = &mut self.runs[run.get()];
-        let position = entry.position;
-        let Some(SlotState::Returning { waits }) = entry.live_mut().map(|live| &mut live.phase)
-        else {
-            return;
-        };
+        let Some(live) = self.runs.live_mut(run) else { return };
+        let SlotState::Returning { waits } = &mut live.phase else { return };
         let waits = std::mem::take(waits);
-        let lease =
-            self.slots.take(run, position).expect("the queue chose a run without a free slot");
+        let lease = self.take_slot(run);
         self.hold_again(run, lease);
         for wait in waits {
             self.resolve(wait);
@@ -246,15 +230,26 @@ impl Machine {
         }
     }
 
+    fn take_slot(&mut self, run: RunIndex) -> Lease {
+        let lease = self.slots.take(run, self.runs[run].position);
+        lease.expect("the queue chose a run without a free slot")
+    }
+
+    /// A run that had lent its slot goes on, whether or not one is free.
+    pub(super) fn hold_in_debt(&mut self, run: RunIndex) {
+        let lease = self.slots.take_in_debt(run, self.runs[run].position);
+        self.hold_again(run, lease);
+    }
+
     /// A run that had lent its slot holds one again.
-    pub(super) fn hold_again(&mut self, run: RunIndex, lease: Lease) {
+    fn hold_again(&mut self, run: RunIndex, lease: Lease) {
         self.record(run, EventKind::Returned);
         self.hold(run, lease, true);
     }
 
     /// Lends the slot of a run that is blocked on its children.
     pub(super) fn lend(&mut self, run: RunIndex) {
-        let live = self.runs[run.get()].live_mut().expect("only a live run waits");
+        let live = self.runs.live_mut(run).expect("only a live run waits");
         match std::mem::replace(&mut live.phase, SlotState::Lent) {
             SlotState::Holding { lease, .. } => {
                 self.take_back(run, lease);
@@ -268,7 +263,7 @@ impl Machine {
 
     /// Lends the slot of a run that is blocked without saying so. Its clock runs on.
     pub(super) fn lend_in_silence(&mut self, run: RunIndex) {
-        let live = self.runs[run.get()].live_mut().expect("a holder is live");
+        let live = self.runs.live_mut(run).expect("a holder is live");
         match std::mem::replace(&mut live.phase, SlotState::Lent) {
             SlotState::Holding { lease, .. } => self.take_back(run, lease),
             other => unreachable!("a holder holds, and this one is {other:?}"),
@@ -277,8 +272,7 @@ impl Machine {
 
     fn take_back(&mut self, run: RunIndex, lease: Lease) {
         self.let_go(run, lease);
-        let entry = &self.runs[run.get()];
-        let is_probe = self.books.breakers.is_probe(&entry.agent, entry.id);
+        let is_probe = self.books.breakers.is_probe(&self.runs[run].agent, self.id(run));
         self.record(run, EventKind::Waiting);
         if is_probe {
             self.reconsider();
@@ -287,7 +281,7 @@ impl Machine {
 
     fn hold(&mut self, run: RunIndex, lease: Lease, started: bool) {
         self.hold_account_slot(run);
-        let live = self.runs[run.get()].live_mut().expect("only a live run is given a slot");
+        let live = self.runs.live_mut(run).expect("only a live run is given a slot");
         live.phase = SlotState::Holding { lease, started };
         live.clock.resume(self.now);
         if let Some(at) = live.clock.timeout_at(live.grant.run_timeout_seconds) {
@@ -301,7 +295,7 @@ impl Machine {
 
     /// Stops counting a run's time, and takes back the timers that counted it.
     pub(super) fn let_clock_rest(&mut self, run: RunIndex) {
-        let Some(live) = self.runs[run.get()].live_mut() else { return };
+        let Some(live) = self.runs.live_mut(run) else { return };
         if let Some(at) = live.clock.timeout_at(live.grant.run_timeout_seconds) {
             self.timers.disarm(at, Due::Timeout(run));
         }

@@ -37,20 +37,27 @@ impl Machine {
 
     /// Returns the runs that hold a slot, each with the moment of its last sign of life.
     pub(crate) fn signs(&self) -> impl Iterator<Item = (RunIndex, RunId, Timestamp)> {
-        self.runs.iter().enumerate().filter_map(|(at, run)| {
-            let (run, live) = (RunIndex::new(at), run.live()?);
+        self.runs.places().filter_map(|run| {
+            let live = self.runs.live(run)?;
             let holds = matches!(live.phase, SlotState::Holding { .. });
             holds.then(|| (run, self.id(run), live.clock.last_sign()))
         })
     }
 
+    /// A run gives a sign of life now.
+    pub(super) fn gives_sign(&mut self, run: RunIndex) {
+        self.wake(run);
+        if let Some(live) = self.runs.live_mut(run) {
+            live.clock.sign(self.now);
+        }
+    }
+
     /// A run gave a sign of life at this moment.
     pub(super) fn sign(&mut self, run: RunIndex, at: Timestamp) {
-        let is_new = |last: Timestamp| at > last;
-        if self.runs[run.get()].live().is_some_and(|live| is_new(live.clock.last_sign())) {
+        if self.runs.live(run).is_some_and(|live| at > live.clock.last_sign()) {
             self.wake(run);
         }
-        if let Some(live) = self.runs[run.get()].live_mut() {
+        if let Some(live) = self.runs.live_mut(run) {
             live.clock.sign(at);
         }
     }

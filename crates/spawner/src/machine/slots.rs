@@ -16,7 +16,7 @@ use super::run::RunIndex;
 pub(crate) struct Part(u32);
 
 /// The innermost part in which a run is counted, and its depth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
     pub(crate) part: Part,
     pub(crate) depth: u32,

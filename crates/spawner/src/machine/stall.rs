@@ -12,7 +12,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use offshoot_model::{EventKind, RunStatus, Timestamp};
+use offshoot_model::{EventKind, Timestamp};
 
 use super::Machine;
 use super::run::{RunIndex, SlotState};
@@ -67,19 +67,16 @@ impl Machine {
                 continue;
             }
             let is_queued = |run: &RunIndex| {
-                let entry = &self.runs[run.get()];
-                entry.status() == RunStatus::Queued
-                    && self.slots.is_within(entry.position.part, part)
+                self.is_in_line(*run) && self.slots.is_within(self.runs[*run].position.part, part)
             };
             let in_line = self.queue.entries().chain(self.aside());
             let in_line: Vec<RunIndex> = in_line.filter(is_queued).collect();
-            let above: HashSet<RunIndex> =
-                in_line.iter().flat_map(|&run| self.ancestors(run)).collect();
+            let above = self.above_any(&in_line);
             if !self.slots.holders(part).iter().all(|run| above.contains(run)) {
                 continue;
             }
             // The deepest is served next, so it is for its sake.
-            if let Some(run) = in_line.into_iter().max_by_key(|run| self.runs[run.get()].depth()) {
+            if let Some(run) = in_line.into_iter().max_by_key(|run| self.runs[*run].depth()) {
                 self.record(run, EventKind::StallLent);
                 self.lend_in_silence(longest);
             }
@@ -101,11 +98,14 @@ impl Machine {
         if parents.peek().is_none() {
             return Vec::new();
         }
-        let holders = self.slots.holders(Part::TREE);
-        let above: HashSet<RunIndex> =
-            holders.iter().flat_map(|&run| self.ancestors(run)).collect();
+        let above = self.above_any(self.slots.holders(Part::TREE));
         let idle = parents.map(|(run, _)| run).filter(|run| !above.contains(run));
         idle.filter_map(|run| Some((run, self.waits_for_account_below(run)?))).collect()
+    }
+
+    /// Returns the runs that are above one of these.
+    fn above_any<'a>(&self, runs: impl IntoIterator<Item = &'a RunIndex>) -> HashSet<RunIndex> {
+        runs.into_iter().flat_map(|run| self.runs.above(*run)).collect()
     }
 
     /// Returns the parents that hold a slot, with their last signs of life, while some run waits for a slot of its account.
@@ -113,7 +113,7 @@ impl Machine {
         let holders = self.slots.holders(Part::TREE).iter().copied();
         let holders = holders.filter(|_| self.account_slots.is_any_full());
         holders.filter_map(|run| {
-            let live = self.runs[run.get()].live()?;
+            let live = self.runs.live(run)?;
             (!live.live_children.is_empty()).then(|| (run, live.clock.last_sign()))
         })
     }
@@ -125,23 +125,17 @@ impl Machine {
             if self.account_slots.is_in_line(run) {
                 return Some(run);
             }
-            next.extend(
-                self.runs[run.get()].live().into_iter().flat_map(|live| &live.live_children),
-            );
+            next.extend(self.runs.live(run).into_iter().flat_map(|live| &live.live_children));
         }
         None
     }
 
     /// A run whose slot was lent in its silence has spoken: it goes on, in debt where no slot is free.
     pub(super) fn wake(&mut self, run: RunIndex) {
-        let entry = &self.runs[run.get()];
-        let position = entry.position;
-        let was_silent =
-            entry.live().is_some_and(|live| live.phase == SlotState::Lent && live.waits.is_empty());
-        if was_silent {
+        let live = self.runs.live(run);
+        if live.is_some_and(|live| live.phase == SlotState::Lent && live.waits.is_empty()) {
             self.let_clock_rest(run);
-            let lease = self.slots.take_in_debt(run, position);
-            self.hold_again(run, lease);
+            self.hold_in_debt(run);
         }
     }
 
@@ -149,7 +143,7 @@ impl Machine {
     fn silences(&self) -> impl Iterator<Item = Silence> {
         let waits = |part| {
             let is_within =
-                |run: RunIndex| self.slots.is_within(self.runs[run.get()].position.part, part);
+                |run: RunIndex| self.slots.is_within(self.runs[run].position.part, part);
             self.queue.has_new(part) || self.aside().any(is_within)
         };
         // A leaf among the holders ends the search at once: asked before the lines, which may be long.
@@ -167,7 +161,7 @@ impl Machine {
         let mut found: Option<(Timestamp, Silence)> = None;
         // The youngest first: those are rarely parents.
         for &run in self.slots.holders(part).iter().rev() {
-            let live = self.runs[run.get()].live().filter(|live| !live.live_children.is_empty())?;
+            let live = self.runs.live(run).filter(|live| !live.live_children.is_empty())?;
             let sign = live.clock.last_sign();
             let (earliest, silence) =
                 found.get_or_insert((sign, Silence { part, longest: run, since: sign }));
@@ -177,9 +171,5 @@ impl Machine {
             }
         }
         found.map(|(_, silence)| silence)
-    }
-
-    pub(super) fn ancestors(&self, run: RunIndex) -> impl Iterator<Item = RunIndex> {
-        std::iter::successors(self.runs[run.get()].parent, |run| self.runs[run.get()].parent)
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use offshoot_model::{CancelledBy, Ending, EventKind, Reason};
 use offshoot_runtime::Stop;
 
-use super::run::{Run, RunIndex, SlotState};
+use super::run::{RunIndex, SlotState};
 use super::timer::Due;
 use super::{Effect, Machine, Reach};
 
@@ -31,10 +31,10 @@ impl Machine {
     pub(super) fn stop_all(&mut self, firm: bool) {
         self.closing = true;
         self.cut_off();
-        let all: Vec<RunIndex> = (0..self.runs.len()).rev().map(RunIndex::new).collect();
-        for run in all {
+        for run in self.runs.places().rev() {
             self.stop(run, Reason::Cancelled { by: CancelledBy::Operator });
-            if firm && self.holds_or_lends(run) {
+            // It holds its slot, or has lent it.
+            if firm && self.runs.running(run).is_some_and(|live| live.phase != SlotState::Holder) {
                 self.out.push(Effect::Stop { run, how: Stop::Firm });
             }
         }
@@ -43,8 +43,7 @@ impl Machine {
     /// A root that runs nothing itself ends. One that runs something ends by itself, and one that is over stays so:
     /// its owner may say this at any moment.
     pub(super) fn close(&mut self, ending: Ending) {
-        let root = self.runs.first().and_then(Run::live).map(|live| &live.phase);
-        if let Some(SlotState::Holder) = root {
+        if self.runs.root().is_some_and(|root| root.phase == SlotState::Holder) {
             self.drop_unclaimed();
             self.finished(RunIndex::ROOT, ending);
         }
@@ -54,14 +53,14 @@ impl Machine {
     pub(super) fn stop_for(&mut self, reason: &Reason) {
         self.closing = true;
         self.cut_off();
-        for run in (0..self.runs.len()).rev().map(RunIndex::new) {
+        for run in self.runs.places().rev() {
             self.stop(run, reason.clone());
         }
     }
 
     /// A run's own time may be over; a timer that is out of date says nothing.
     pub(super) fn timeout(&mut self, run: RunIndex) {
-        let Some(live) = self.runs[run.get()].live() else { return };
+        let Some(live) = self.runs.live(run) else { return };
         let seconds = live.grant.run_timeout_seconds;
         if live.clock.timeout_at(seconds).is_some_and(|at| at <= self.now) {
             self.stop(run, Reason::Timeout { seconds });
@@ -70,7 +69,7 @@ impl Machine {
 
     /// A run may have been silent for too long; it is looked at again if not.
     pub(super) fn idle(&mut self, run: RunIndex) {
-        let Some(live) = self.runs[run.get()].live_mut() else { return };
+        let Some(live) = self.runs.live_mut(run) else { return };
         live.idle_armed = None;
         let seconds = live.grant.idle_timeout_seconds;
         match live.clock.idle_at(seconds) {
@@ -86,12 +85,10 @@ impl Machine {
     /// A root that holds pieces is about to stop. Where some of them are at work, an answer made of the others is not
     /// what was asked for.
     fn cut_off(&mut self) {
-        let works = |run: &RunIndex| {
-            let live = self.runs[run.get()].live();
-            live.is_some_and(|live| live.stopping.is_none())
-        };
-        let are_at_work = self.runs[0].children.iter().any(works);
-        if let Some(root) = self.runs[0].live_mut() {
+        let works =
+            |run: &RunIndex| self.runs.live(*run).is_some_and(|live| live.stopping.is_none());
+        let are_at_work = self.runs[RunIndex::ROOT].children.iter().any(works);
+        if let Some(root) = self.runs.live_mut(RunIndex::ROOT) {
             root.cut_off |=
                 are_at_work && root.phase == SlotState::Holder && root.stopping.is_none();
         }
@@ -100,7 +97,7 @@ impl Machine {
     /// Asks one run to stop. What has not started ends at once; what runs is asked, then killed by its runtime when
     /// the grace is over. The first reason stands.
     pub(super) fn stop(&mut self, run: RunIndex, reason: Reason) {
-        let Some(live) = self.runs[run.get()].live_mut() else { return };
+        let Some(live) = self.runs.live_mut(run) else { return };
         match live.phase {
             SlotState::Queued => self.finished(run, Ending::of(reason)),
             // A root that holds pieces ends when its owner has its answer; but it was stopped, and did not fail.
@@ -120,13 +117,5 @@ impl Machine {
                 self.refuse_waiting(run);
             }
         }
-    }
-
-    fn holds_or_lends(&self, run: RunIndex) -> bool {
-        let phase = self.runs[run.get()].live().map(|live| &live.phase);
-        matches!(
-            phase,
-            Some(SlotState::Holding { .. } | SlotState::Lent | SlotState::Returning { .. })
-        )
     }
 }

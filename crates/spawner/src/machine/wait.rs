@@ -71,14 +71,14 @@ impl Machine {
     pub(super) fn wait(&mut self, wait: NewWait) {
         let NewWait { id, caller, runs, mode, until } = wait;
         self.shows_success(caller);
-        let targets: Vec<RunIndex> = if self.runs[caller.get()].running().is_none() {
+        let targets: Vec<RunIndex> = if self.runs.running(caller).is_none() {
             Vec::new()
         } else if runs.is_empty() {
             self.unnamed(caller)
         } else {
             runs.iter()
                 .filter_map(|run| self.find(*run))
-                .filter(|&run| self.is_below(run, caller))
+                .filter(|&run| self.runs.above(run).any(|above| above == caller))
                 .collect()
         };
         self.open_wait(id, Wait { caller, targets, mode, pending: 0, until });
@@ -97,7 +97,7 @@ impl Machine {
     /// Returns the runs of a wait that names none: the children of which its caller has not heard yet. Where it has heard
     /// of all, it is told of all again. A root that runs nothing itself is told with each wait of all that it has.
     fn unnamed(&self, caller: RunIndex) -> Vec<RunIndex> {
-        let live = self.runs[caller.get()].live();
+        let live = self.runs.live(caller);
         if live.is_some_and(|live| live.phase != SlotState::Holder) {
             let unheard = self.children_to_hear_of(caller);
             if !unheard.is_empty() {
@@ -111,17 +111,18 @@ impl Machine {
     pub(super) fn open_wait(&mut self, id: WaitId, mut wait: Wait) {
         let Wait { caller, until, .. } = wait;
         for target in &wait.targets {
-            if let Some(live) = self.runs[target.get()].live_mut() {
+            if let Some(live) = self.runs.live_mut(*target) {
                 live.watchers.push(id);
                 wait.pending += 1;
             }
         }
         let satisfied = wait.is_satisfied();
-        self.waits.insert(id, wait);
+        let before = self.waits.open.insert(id, wait);
+        assert!(before.is_none(), "wait ids are minted once");
         if satisfied {
             self.wake(caller);
         }
-        let Some(live) = self.runs[caller.get()].live_mut() else {
+        let Some(live) = self.runs.live_mut(caller) else {
             return self.resolve(id);
         };
         live.waits.push(id);
@@ -144,9 +145,8 @@ impl Machine {
     /// A wait has what it waited for. Its caller gets the answer once it has a slot again.
     pub(super) fn satisfy(&mut self, id: WaitId) {
         let Some(caller) = self.waits.caller(id) else { return };
-        let run = &mut self.runs[caller.get()];
-        let position = run.position;
-        let Some(live) = run.live_mut() else { return self.resolve(id) };
+        let position = self.runs[caller].position;
+        let Some(live) = self.runs.live_mut(caller) else { return self.resolve(id) };
         match &mut live.phase {
             phase @ SlotState::Lent => {
                 *phase = SlotState::Returning { waits: thin_vec![id] };
@@ -178,7 +178,7 @@ impl Machine {
 
     /// The answer of a wait is on its way with results. Its caller has a time to take it.
     pub(super) fn delivery_begins(&mut self, id: WaitId, caller: RunIndex) {
-        let Some(live) = self.runs[caller.get()].live() else { return };
+        let Some(live) = self.runs.live(caller) else { return };
         let time = Duration::from_millis(live.terms.announce_timeout_ms());
         let until = self.now.plus(time);
         self.waits.answered.insert(id, Answered { caller, until });
@@ -202,9 +202,7 @@ impl Machine {
     /// A wait ends without success: its caller goes on, in debt where no slot is free.
     fn go_on_without(&mut self, id: WaitId) {
         let Some(caller) = self.waits.caller(id) else { return };
-        let run = &mut self.runs[caller.get()];
-        let position = run.position;
-        let goes_on = run.live_mut().is_some_and(|live| {
+        let goes_on = self.runs.live_mut(caller).is_some_and(|live| {
             let is_last = live.waits.len() == 1;
             match &mut live.phase {
                 SlotState::Lent => is_last,
@@ -221,8 +219,7 @@ impl Machine {
             }
         });
         if goes_on {
-            let lease = self.slots.take_in_debt(caller, position);
-            self.hold_again(caller, lease);
+            self.hold_in_debt(caller);
         }
     }
 
@@ -235,16 +232,16 @@ impl Machine {
     }
 
     fn close_wait(&mut self, id: WaitId) -> Option<Outcome> {
-        let Wait { caller, targets, until, .. } = self.waits.remove(id)?;
+        let Wait { caller, targets, until, .. } = self.waits.open.remove(&id)?;
         if let Some(until) = until {
             self.timers.disarm(until, Due::Wait(id));
         }
-        if let Some(live) = self.runs[caller.get()].live_mut() {
+        if let Some(live) = self.runs.live_mut(caller) {
             live.waits.retain(|&open| open != id);
         }
         let (mut over, mut pending) = (Vec::new(), Vec::new());
         for target in targets {
-            let run = &mut self.runs[target.get()];
+            let run = &mut self.runs[target];
             match run.live_mut() {
                 Some(live) => {
                     live.watchers.retain(|&watcher| watcher != id);
@@ -258,24 +255,14 @@ impl Machine {
 
     /// The children that this attempt of a run has asked for.
     pub(super) fn own_children(&self, run: RunIndex) -> &[RunIndex] {
-        let entry = &self.runs[run.get()];
+        let entry = &self.runs[run];
         let earlier = entry.live().map_or(0, |live| live.earlier_children);
         &entry.children[earlier as usize..]
     }
 
     /// Returns true if a run is blocked on others.
     pub(super) fn is_waiting(&self, run: RunIndex) -> bool {
-        self.runs[run.get()].live().is_some_and(|live| !live.waits.is_empty())
-    }
-
-    fn is_below(&self, mut run: RunIndex, ancestor: RunIndex) -> bool {
-        while let Some(parent) = self.runs[run.get()].parent {
-            if parent == ancestor {
-                return true;
-            }
-            run = parent;
-        }
-        false
+        self.runs.live(run).is_some_and(|live| !live.waits.is_empty())
     }
 }
 
@@ -295,17 +282,8 @@ impl Wait {
 }
 
 impl Waits {
-    fn insert(&mut self, id: WaitId, wait: Wait) {
-        let before = self.open.insert(id, wait);
-        assert!(before.is_none(), "wait ids are minted once");
-    }
-
     fn caller(&self, id: WaitId) -> Option<RunIndex> {
         self.open.get(&id).map(|wait| wait.caller)
-    }
-
-    fn remove(&mut self, id: WaitId) -> Option<Wait> {
-        self.open.remove(&id)
     }
 
     /// One of its targets is over; answers whether that satisfied it just now.

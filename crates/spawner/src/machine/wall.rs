@@ -16,7 +16,7 @@ use offshoot_policy::quota::{Gate, Wall};
 
 use super::pace::is_pressure;
 use super::retry::chance;
-use super::run::{Live, Run, RunIndex};
+use super::run::{Live, RunIndex};
 use super::timer::Due;
 use super::{Effect, Machine};
 
@@ -50,7 +50,7 @@ impl Machine {
         let Reason::Quota { window, until } = &mut ending.reason else { return };
         let now = self.now;
         *until = until.or_else(|| asked.map(|asked| now.plus(asked)));
-        let (Some(reset), Some(live)) = (*until, self.runs[run.get()].live()) else { return };
+        let (Some(reset), Some(live)) = (*until, self.runs.live(run)) else { return };
         let Some(account) = live.account.clone() else { return };
         self.park(run, &account, window.as_deref().map(Arc::from), reset, Parking::Refused);
     }
@@ -64,14 +64,13 @@ impl Machine {
         left: u32,
         reset: Timestamp,
     ) {
-        let Some(live) = self.runs[run.get()].live() else { return };
+        let Some(live) = self.runs.live(run) else { return };
         let keeps = left < live.under.quota.keep().millionths() && reset > self.now;
         let Some(account) = live.account.clone() else { return };
         let is_news = self.books.quotas.is_news(&account, &window, (left, reset), self.now);
-        if is_news && self.is_open() {
+        if is_news {
             let (account, window) = (Account::clone(&account), Arc::clone(&window));
-            let seen = EventKind::QuotaSeen { account, window, left, until: reset };
-            self.record(RunIndex::ROOT, seen);
+            self.record_of_tree(EventKind::QuotaSeen { account, window, left, until: reset });
         }
         if keeps {
             self.park(run, &account, Some(window), reset, Parking::Kept(left));
@@ -88,19 +87,16 @@ impl Machine {
         by: Parking,
     ) {
         let (now, id) = (self.now, self.id(run));
-        let Some(live) = self.runs[run.get()].live().filter(|_| self.is_open()) else { return };
+        let Some(live) = self.runs.live(run).filter(|_| self.is_open()) else { return };
         let moved = (live.under.retries.jitter().as_f64(), chance(id));
         if let Some(until) = self.books.quotas.meets(account, id, (reset, now), moved) {
             let left = match by {
                 Parking::Kept(left) => Some(left),
                 Parking::Refused | Parking::Told => None,
             };
-            let (of, its) = (account.clone(), window.clone());
             self.leave_account_line(account);
-            self.record(
-                RunIndex::ROOT,
-                EventKind::Parked { account: of, window: its, until, left },
-            );
+            let (of, its) = (account.clone(), window.clone());
+            self.record_of_tree(EventKind::Parked { account: of, window: its, until, left });
             self.timers.arm(until, Due::Reconsider);
             // The reset itself: each tree moves its probe by its own part. A wall of which another one has told is known to all.
             if by == Parking::Refused {
@@ -152,16 +148,13 @@ impl Machine {
         if self.books.quotas.is_empty() && self.told_walls.is_empty() {
             return false;
         }
-        let entry = &self.runs[run.get()];
-        let Some(account) = entry.live().and_then(|live| live.account.clone()) else {
-            return false;
-        };
+        let Some(account) = self.account_of(run) else { return false };
         self.take_told_wall(run, &account);
         // The operator has logged in to another account.
         for other in self.books.quotas.replaced_by(&account) {
             self.unpark(other);
         }
-        let entry = &self.runs[run.get()];
+        let entry = &self.runs[run];
         let fails = entry.live().is_some_and(|live| live.under.quota.on_wall() == OnWall::Fail);
         match self.books.quotas.gate(&account, entry.id, self.now) {
             Gate::Open => return false,
@@ -196,12 +189,8 @@ impl Machine {
         if self.books.quotas.is_empty() {
             return;
         }
-        let entry = &self.runs[run.get()];
-        let account = entry.live().and_then(|live| live.account.clone());
-        let Some(account) = account.filter(|it| self.books.quotas.is_probe(it, entry.id)) else {
-            return;
-        };
-        if self.is_open() {
+        let Some(account) = self.account_of(run) else { return };
+        if self.books.quotas.is_probe(&account, self.id(run)) && self.is_open() {
             self.probe_is_answered(&account);
             self.unpark(Account::clone(&account));
             self.goes_on_slowly(&account);
@@ -230,10 +219,9 @@ impl Machine {
 
     /// The probe of an account, if it was this run, has ended or stands in line again.
     pub(super) fn probe_is_over(&mut self, run: RunIndex) {
-        let entry = &self.runs[run.get()];
-        if let Some(account) = entry.live().and_then(|live| live.account.as_deref()) {
-            self.walls_changed |= self.books.quotas.over(account, entry.id);
-            self.books.paces.over(account, entry.id);
+        if let Some(account) = self.account_of(run) {
+            self.walls_changed |= self.books.quotas.over(&account, self.id(run));
+            self.books.paces.over(&account, self.id(run));
         }
     }
 
@@ -246,8 +234,7 @@ impl Machine {
 
     /// Lets deadlines count nothing before a reset, where those of the tree do not count the time until then.
     pub(super) fn rest_at_walls(&mut self) {
-        let root = self.runs.first().and_then(Run::live);
-        if root.is_some_and(|root| !root.terms.quota.deadline_counts_parked()) {
+        if self.runs.root().is_some_and(|root| !root.terms.quota.deadline_counts_parked()) {
             let until = self.books.quotas.until().unwrap_or(Timestamp::EPOCH);
             self.deadlines.age.rest(self.now, until);
         }
@@ -256,9 +243,8 @@ impl Machine {
     /// A tree that has waited for a reset for too long is stopped. Where nothing waits, it has not.
     pub(super) fn park_limit(&mut self) {
         let waits = |run: &RunIndex| {
-            let live = self.runs[run.get()].live();
-            let account = live.and_then(|live| live.account.as_deref());
-            account.is_some_and(|account| self.books.quotas.wall(account).is_some())
+            let account = self.account_of(*run);
+            account.is_some_and(|account| self.books.quotas.wall(&account).is_some())
         };
         if !self.held_back.iter().any(waits) {
             return;
@@ -280,7 +266,7 @@ impl Machine {
 
     /// Returns the moment at which the tree has waited for as long as it may, and how long that is.
     fn park_ends(&self) -> Option<(Timestamp, u64)> {
-        let seconds = self.runs.first()?.live()?.terms.max_park_seconds()?;
+        let seconds = self.runs.root()?.terms.max_park_seconds()?;
         let since = self.books.quotas.since()?;
         Some((since.plus(Duration::from_secs(seconds)), seconds))
     }
@@ -288,11 +274,6 @@ impl Machine {
     /// Runs of an account start again.
     pub(super) fn unpark(&mut self, account: Account) {
         self.record(RunIndex::ROOT, EventKind::Unparked { account });
-    }
-
-    /// True as long as the root is not over: of a tree whose root is over nothing more starts.
-    pub(super) fn is_open(&self) -> bool {
-        self.runs[RunIndex::ROOT.get()].live().is_some()
     }
 }
 

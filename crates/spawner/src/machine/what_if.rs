@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use offshoot_model::{Admitted, Event, EventKind, Rules, RunId, Timestamp};
 
-use super::queue::{Next, Queue};
+use super::queue::{Next, Place, Queue};
 use super::run::RunIndex;
 use super::slots::{Caps, Lease, Part, Position, Slots};
 
@@ -321,8 +321,9 @@ impl<'a> Play<'a> {
 
     fn stand_in_line(&mut self, run: usize) {
         let parent = self.scripts[run].parent.map(RunIndex::new);
+        let place = Place { parent, position: self.runs[run].position };
         self.runs[run].state = State::Lives;
-        self.queue.push(&self.slots, self.runs[run].position, parent, RunIndex::new(run));
+        self.queue.push(&self.slots, place, RunIndex::new(run));
     }
 
     fn return_to_line(&mut self, run: usize) {

@@ -119,15 +119,14 @@ impl Recall {
     ///
     /// Fails if the root is not over, or is an agent.
     pub(crate) fn go_on(&mut self, again: PiecesAgain) -> Result<(), NotReopened> {
-        if self.machine.runs[RunIndex::ROOT.get()].live().is_some() {
+        if self.machine.is_open() {
             return Err(NotReopened::Alive);
         }
         if let Some(runtime) = &self.runtime {
-            let root = &self.machine.runs[RunIndex::ROOT.get()];
             return Err(NotReopened::Agent {
                 agent: self.agent.clone(),
                 runtime: Arc::clone(runtime),
-                status: root.status(),
+                status: self.machine.runs[RunIndex::ROOT].status(),
             });
         }
         self.choose(&again);
@@ -150,14 +149,8 @@ impl Recall {
         {
             return Err(NotReopened::OutOfTime);
         }
-        let mut more = BudgetGrant::default();
-        for unit in Unit::ALL {
-            match (unit, machine.added(unit, unit.of(budget))?) {
-                (_, 0) => {}
-                (Unit::Tokens, added) => more.tokens = Some(added),
-                (Unit::Usd, added) => more.usd = Some(MicroUsd::from_micros(added)),
-            }
-        }
+        let added = |unit: Unit| machine.added(unit, unit.of(budget));
+        let more = Unit::amounts([added(Unit::Tokens)?, added(Unit::Usd)?]);
         let again = std::mem::take(&mut reopening.event.again);
         reopening.event =
             RootReopened { again, deadline_seconds, run_timeout_seconds, idle_timeout_seconds };
@@ -221,8 +214,7 @@ impl Recall {
         let Some(Reopening { event, more }) = self.reopening.take() else { return };
         self.root_reopened(&event);
         self.machine.record(RunIndex::ROOT, EventKind::RootReopened(Box::new(event)));
-        let BudgetGrant { tokens, usd } = more;
-        let (tokens, micro_usd) = (tokens.unwrap_or(0), usd.map_or(0, MicroUsd::as_micros));
+        let [tokens, micro_usd] = Unit::ALL.map(|unit| unit.of(more).unwrap_or(0));
         if tokens > 0 || micro_usd > 0 {
             self.machine.record(RunIndex::ROOT, EventKind::BudgetRaised { tokens, micro_usd });
         }
@@ -274,8 +266,8 @@ impl Machine {
 
     /// Puts a root that is over back into the tree. What it has used stays used.
     fn revive(&mut self, mut root: Box<Live>, event: &RootReopened) {
-        let children = &self.runs[RunIndex::ROOT.get()].children;
-        let lives = |run: &RunIndex| self.runs[run.get()].live().is_some();
+        let children = &self.runs[RunIndex::ROOT].children;
+        let lives = |run: &RunIndex| self.runs.live(*run).is_some();
         root.live_children = children.iter().copied().filter(lives).collect();
         root.phase = SlotState::Holder;
         (root.stopping, root.cut_off, root.mail) = (None, false, None);
@@ -288,7 +280,7 @@ impl Machine {
         }
         root.waits.clear();
         root.watchers.clear();
-        self.runs[RunIndex::ROOT.get()].body = Body::Live(root);
+        self.runs[RunIndex::ROOT].body = Body::Live(root);
         self.live += 1;
         self.books.ledger.reopen(self.id(RunIndex::ROOT));
         if let Some(seconds) = event.deadline_seconds {

@@ -96,8 +96,7 @@ impl Recall {
         let fates = fates(&machine, &about);
         // Nothing of it runs, so what is stopped from here on is over, and is not started for its stop alone.
         for (run, _) in fates.iter().filter(|(_, fate)| **fate != Fate::Holds) {
-            let live =
-                machine.runs[run.get()].live_mut().expect("the run ended while it was reopened");
+            let live = machine.runs.live_mut(*run).expect("the run ended while it was reopened");
             let about = &about[run];
             live.phase = SlotState::Queued;
             let used = if about.started { Some(about.cut_off(live)) } else { about.used };
@@ -112,7 +111,7 @@ impl Recall {
         let mut unneeded = HashSet::new();
         for &run in order.iter().rev().filter(ends) {
             // The end of another may have used up a budget, and so have ended this one.
-            let Some(live) = machine.runs[run.get()].live() else { continue };
+            let Some(live) = machine.runs.live(run) else { continue };
             let reason = live.stopping.as_deref().cloned().unwrap_or(Reason::Interrupted);
             if reason == (Reason::Cancelled { by: CancelledBy::EarlyAnswer }) {
                 unneeded.insert(run);
@@ -124,12 +123,12 @@ impl Recall {
         machine.look_at_park_limit();
         let (mut waiting, mut ending) = (Vec::new(), Vec::new());
         for run in order {
-            if fates[&run] == Fate::Holds && machine.runs[run.get()].live().is_some() {
+            if fates[&run] == Fate::Holds && machine.runs.live(run).is_some() {
                 continue;
             }
             let About { admitted, mut continues, .. } =
                 about.remove(&run).expect("a live run is missing in the record");
-            if machine.runs[run.get()].live().is_none() {
+            if machine.runs.live(run).is_none() {
                 let unneeded = unneeded.contains(&run);
                 ending.extend(admitted.place.map(|place| EndedPiece { place, run, unneeded }));
                 continue;
@@ -140,8 +139,7 @@ impl Recall {
                 let changes = changes.remove(&machine.id(run)).map(|left| left.changes);
                 machine.begin_again(run, continues, changes);
             }
-            let live =
-                machine.runs[run.get()].live_mut().expect("the run ended while it was reopened");
+            let live = machine.runs.live_mut(run).expect("the run ended while it was reopened");
             live.started_at = None;
             let unread = live.mail.as_ref().map_or(0, |mail| mail.letters as usize);
             let letters = letters.split_off(letters.len() - unread);
@@ -185,8 +183,9 @@ impl Recall {
 /// Decides the fate of each run that lives. Parents stand before their children, so theirs is known.
 fn fates(machine: &Machine, about: &HashMap<RunIndex, About>) -> HashMap<RunIndex, Fate> {
     let mut fates: HashMap<RunIndex, Fate> = HashMap::new();
-    for (at, entry) in machine.runs.iter().enumerate() {
-        let (run, Some(live)) = (RunIndex::new(at), entry.live()) else { continue };
+    for run in machine.runs.places() {
+        let entry = &machine.runs[run];
+        let Some(live) = entry.live() else { continue };
         if live.phase == SlotState::Holder {
             fates.insert(run, Fate::Holds);
             continue;
@@ -230,7 +229,7 @@ impl Machine {
     /// A run was interrupted, and another attempt of it follows. One that begins anew has nothing to do with what the last
     /// one had asked for.
     fn begin_again(&mut self, run: RunIndex, continues: bool, changes: Option<Box<Changes>>) {
-        let live = self.runs[run.get()].live().expect("a run that is over begins again");
+        let live = self.runs.live(run).expect("a run that is over begins again");
         let (attempt, held) = (live.attempt + 1, live.mail.as_deref().map(Mail::held));
         if !continues {
             self.return_mail(held);
@@ -243,7 +242,7 @@ impl Machine {
     /// The attempt of a run was interrupted, and another one follows. Where it has told nothing of its use in a unit, a request of it is taken
     /// for lost, and charged there.
     fn charge_silence(&mut self, run: RunIndex, about: &About) -> Option<(Usage, Cost)> {
-        let live = self.runs[run.get()].live()?;
+        let live = self.runs.live(run)?;
         // The charge of another may have used up a budget, and so have stopped this one.
         let is_stopped = live.stopping.is_some();
         if is_stopped || matches!(live.cost, CostKnowledge::Metered | CostKnowledge::None) {
@@ -269,7 +268,7 @@ impl Machine {
 
     /// A run that was read back takes its place in line, after what is left of the wait before its next attempt.
     fn line_up(&mut self, run: RunIndex) {
-        let again_at = self.runs[run.get()].live().and_then(|live| live.again_at);
+        let again_at = self.runs.live(run).and_then(|live| live.again_at);
         match again_at.filter(|&at| at > self.now) {
             Some(at) => self.timers.arm(at, Due::Again(run)),
             None => self.take_place_when_ready(run),
@@ -279,7 +278,7 @@ impl Machine {
     /// The root ends: pieces that were not claimed end with it.
     pub(in crate::machine) fn drop_unclaimed(&mut self) {
         for run in std::mem::take(&mut self.unclaimed) {
-            if self.runs[run.get()].live().is_some_and(|live| live.phase == SlotState::Queued) {
+            if self.is_in_line(run) {
                 self.finished(run, Ending::of(Reason::Interrupted));
             }
         }

@@ -296,7 +296,7 @@ impl World {
         let attempt = self.attempt(run);
         let ending = Ending { usage: tokens(actor.used), ..Ending::of(reason) };
         self.step(Input::Finished { run, outcome: Box::new(ending.into()) });
-        if self.machine.runs[run.get()].live().is_some() {
+        if self.machine.runs.live(run).is_some() {
             self.past_attempts.push((run, attempt, actor.used));
         }
     }
@@ -420,12 +420,12 @@ impl World {
 
     /// The number of the attempt of a run that runs.
     fn attempt(&self, run: RunIndex) -> u32 {
-        self.machine.runs[run.get()].live().expect("only what lives has attempts").attempt
+        self.machine.runs.live(run).expect("only what lives has attempts").attempt
     }
 
     /// An attempt of a run that is over says one thing more.
     pub(super) fn speaks_late(&mut self) {
-        let lives = |run: RunIndex| self.machine.runs[run.get()].live();
+        let lives = |run: RunIndex| self.machine.runs.live(run);
         let past: Vec<usize> = (0..self.past_attempts.len())
             .filter(|&at| lives(self.past_attempts[at].0).is_some())
             .collect();

@@ -143,7 +143,7 @@ impl World {
 
     /// True if a run was started to see whether others of its account may follow.
     fn is_probe(&self, run: RunIndex) -> bool {
-        let account = self.machine.runs[run.get()].live().and_then(|live| live.account.as_deref());
+        let account = self.machine.runs.live(run).and_then(|live| live.account.as_deref());
         account.is_some_and(|account| self.machine.books.quotas.is_probe(account, self.id(run)))
     }
 
@@ -162,7 +162,7 @@ impl World {
     fn act_in_a_chain(&mut self, run: RunIndex, depth: u32) {
         let actor = self.actors.entry(run).or_default();
         actor.spawned += 1;
-        if actor.spawned > 1 || self.machine.runs[run.get()].depth() >= depth {
+        if actor.spawned > 1 || self.machine.runs[run].depth() >= depth {
             return self.finish(run);
         }
         self.child_of(run);
@@ -279,7 +279,7 @@ impl World {
 
     /// One wait or several at once, for all or for some, with patience or without.
     fn wait_somehow(&mut self, run: RunIndex) {
-        let children = self.machine.runs[run.get()].children.clone();
+        let children = self.machine.runs[run].children.clone();
         let takes_any = self.seed.one_in(2);
         self.actors.get_mut(&run).expect("it acts").takes_any = takes_any;
         for _ in 0..self.seed.pick(&[1, 1, 2, 3]) {

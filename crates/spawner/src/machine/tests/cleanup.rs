@@ -104,15 +104,15 @@ fn what_a_session_above_keeps_stays() {
         let top = world.spawn_piece();
         let parent = wishing(&mut world, top, Origin::Agent, above);
         let child = wishing(&mut world, parent, Origin::Agent, asked);
-        let became = world.machine.runs[child.get()].cleanup;
+        let became = world.machine.runs[child].cleanup;
         assert_eq!(became, expected, "{configured:?} above {above:?} above {asked:?}");
         let later = wishing(&mut world, child, Origin::Agent, DELETE);
-        let before = world.machine.runs[later.get()].cleanup;
+        let before = world.machine.runs[later].cleanup;
         world.crash();
         let after = wishing(&mut world, parent, Origin::Agent, asked);
-        assert_eq!(world.machine.runs[after.get()].cleanup, expected, "the record says the same");
+        assert_eq!(world.machine.runs[after].cleanup, expected, "the record says the same");
         let after = wishing(&mut world, child, Origin::Agent, DELETE);
-        assert_eq!(world.machine.runs[after.get()].cleanup, before, "at every depth");
+        assert_eq!(world.machine.runs[after].cleanup, before, "at every depth");
     }
 }
 
@@ -123,7 +123,7 @@ fn a_piece_that_is_to_stay_keeps_what_is_below_it_also_after_a_crash() {
     let piece = wishing(&mut world, RunIndex::ROOT, Origin::Piece, Some(Cleanup::Keep));
     for _ in 0..2 {
         let child = to_delete(&mut world, piece, Origin::Agent);
-        assert_eq!(world.machine.runs[child.get()].cleanup, Cleanup::Keep);
+        assert_eq!(world.machine.runs[child].cleanup, Cleanup::Keep);
         world.crash();
     }
 }

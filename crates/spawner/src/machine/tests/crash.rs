@@ -55,7 +55,7 @@ impl World {
 
     /// The number of runs that stand in line after the end of the run that asked for them.
     pub(super) fn queued_orphans(&self) -> usize {
-        let is_over = |at: RunIndex| self.machine.runs[at.get()].live().is_none();
+        let is_over = |at: RunIndex| self.machine.runs.live(at).is_none();
         let is_orphan = |run: &&Run| {
             let is_queued = run.live().is_some_and(|live| live.phase == SlotState::Queued);
             is_queued && run.parent.is_some_and(is_over)
@@ -194,7 +194,7 @@ impl World {
         assert_eq!(read.live, self.machine.live);
         assert_eq!(read.books.spawns, self.machine.books.spawns, "what was spawned was spawned");
         assert_eq!(read.runs.len(), self.machine.runs.len());
-        for (read, was) in read.runs.iter().zip(&self.machine.runs) {
+        for (read, was) in read.runs.iter().zip(self.machine.runs.iter()) {
             assert_eq!((read.id, read.parent), (was.id, was.parent));
             let places = |run: &Run| (run.position, run.below);
             assert_eq!(places(read), places(was), "each is counted where it was counted");
@@ -229,7 +229,7 @@ impl World {
         }
         let quotas = |machine: &Machine| machine.books.quotas.clone();
         assert_eq!(quotas(read), quotas(&self.machine), "a wall stands, whoever holds the tree");
-        for run in &self.machine.runs {
+        for run in self.machine.runs.iter() {
             for unit in Unit::ALL {
                 let balance = |machine: &Machine| machine.books.ledger.balance(run.id, unit);
                 assert_eq!(balance(read), balance(&self.machine), "what was spent was spent");

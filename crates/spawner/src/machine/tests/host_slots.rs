@@ -78,7 +78,7 @@ impl World {
         let is_of = |run: &RunIndex| match pool {
             SlotPool::Host => true,
             SlotPool::Account(account) => {
-                let live = self.machine.runs[run.get()].live();
+                let live = self.machine.runs.live(*run);
                 live.and_then(|live| live.account.as_ref()) == Some(account)
             }
         };

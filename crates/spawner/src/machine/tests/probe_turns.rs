@@ -157,7 +157,7 @@ fn a_turn_that_does_not_come_is_waited_for_a_minute() {
 fn the_wall_that_the_probe_of_another_tree_has_met_is_one_of_this_tree() {
     let (mut world, runs) = due(2);
     let until = world.now.plus(Duration::from_secs(600));
-    let account = world.machine.runs[runs[0].get()].live().and_then(|live| live.account.clone());
+    let account = world.machine.runs.live(runs[0]).and_then(|live| live.account.clone());
     world.hear_of_wall((*account.expect("it has one")).clone(), until);
     world.turn_comes(false);
     assert_eq!((world.holding(), world.times("parked")), (Vec::new(), 2));

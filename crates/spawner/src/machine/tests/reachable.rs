@@ -102,7 +102,7 @@ impl Search {
             acts.extend([Act::Complete(run), Act::Fail(run)]);
             acts.extend((self.limits.retries > 0).then_some(Act::Fault(run)));
             acts.extend(has_room.then_some(Act::Child(run)));
-            let has_children = !world.machine.runs[run.get()].children.is_empty();
+            let has_children = !world.machine.runs[run].children.is_empty();
             acts.extend(has_children.then_some(Act::Wait(run)));
         }
         for (at, run) in world.machine.runs.iter().enumerate().skip(1) {

@@ -462,7 +462,6 @@ fn a_program_costs_after_a_crash_what_it_cost_before() {
     let request = SpawnRequest { command, ..SpawnRequest::default() };
     let child = world.spawn(piece, Origin::Agent, request).expect("the piece may spawn");
     let recall = world.read_again();
-    let costs =
-        [piece, child].map(|run| recall.machine().runs[run.get()].live().map(|live| live.cost));
+    let costs = [piece, child].map(|run| recall.machine().runs.live(run).map(|live| live.cost));
     assert_eq!(costs, [CostKnowledge::None, CostKnowledge::Unknown].map(Some));
 }

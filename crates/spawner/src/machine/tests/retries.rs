@@ -296,7 +296,7 @@ fn a_wait_that_is_over_when_its_owner_asks_for_the_piece_again_is_over_at_once()
     let mut world = world(1);
     let run = world.spawn_piece();
     world.finish_because(run, OVERLOADED);
-    let at = world.machine.runs[run.get()].live().and_then(|live| live.again_at);
+    let at = world.machine.runs.live(run).and_then(|live| live.again_at);
     world.die(at.expect("it waits").since(world.now));
     assert!(world.claim());
     assert_eq!(world.holding(), [run]);

@@ -18,7 +18,7 @@ fn check(what: &str, happens: impl FnOnce(&mut World, RunIndex), expected: RunSt
     world.finish(done);
     happens(&mut world, other);
     world.close();
-    assert_eq!(world.machine.runs[0].status(), expected, "{what}");
+    assert_eq!(world.machine.runs[RunIndex::ROOT].status(), expected, "{what}");
 }
 
 #[test]

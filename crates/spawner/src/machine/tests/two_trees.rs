@@ -53,9 +53,8 @@ struct Trees<const N: usize> {
 impl World {
     /// Parents whose slots were lent in their silence, and whose children are over, speak.
     fn silent_parents_go_on(&mut self) {
-        for at in 0..self.machine.runs.len() {
-            let run = RunIndex::new(at);
-            let live = self.machine.runs[at].live();
+        for run in self.machine.runs.places() {
+            let live = self.machine.runs.live(run);
             let is_lent = live.is_some_and(|live| {
                 live.phase == SlotState::Lent
                     && live.waits.is_empty()
@@ -174,7 +173,7 @@ impl<const N: usize> Trees<N> {
     fn something_happens(&mut self) -> bool {
         // A run that polls for its children ends after them.
         let polls = |world: &World, run: &RunIndex| {
-            let live = world.machine.runs[run.get()].live();
+            let live = world.machine.runs.live(*run);
             live.is_some_and(|live| !live.live_children.is_empty())
         };
         let holding = |(tree, world): (usize, &World)| {
@@ -198,8 +197,8 @@ impl<const N: usize> Trees<N> {
         if !world.holding().contains(&run) {
             return true;
         }
-        let is_fresh = world.machine.runs[run.get()].children.is_empty();
-        if asks && is_fresh && world.machine.runs[run.get()].depth() < 3 {
+        let is_fresh = world.machine.runs[run].children.is_empty();
+        if asks && is_fresh && world.machine.runs[run].depth() < 3 {
             let facts = Arc::clone(&world.facts);
             if is_other {
                 world.facts = Arc::clone(&world.other_facts);

@@ -280,7 +280,7 @@ impl World {
     }
 
     pub(super) fn is_open(&self) -> bool {
-        self.machine.runs[0].live().is_some()
+        self.machine.runs.root().is_some()
     }
 
     /// The status with which a run has ended.
@@ -486,7 +486,7 @@ impl World {
     /// A session whose last turn is over has heard of every child that it asked for and whose result can be read, and has
     /// read every letter.
     fn assert_knows_all(&self, run: RunIndex) {
-        let Some(live) = self.machine.runs[run.get()].live() else { return };
+        let Some(live) = self.machine.runs.live(run) else { return };
         // What is left of an attempt that is over is told nothing.
         if live.stopping.is_some() || live.phase == SlotState::Queued {
             return;
