@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use offshoot_model::{BootId, ContentHash, ProcessIdentity, path_text};
+use offshoot_model::{ContentHash, ProcessIdentity, path_text};
 use offshoot_process::process_namespace;
 use serde::{Deserialize, Serialize};
 
@@ -47,13 +47,11 @@ pub struct Supervisor {
 }
 
 /// A process that is no operator.
-#[serde_with::skip_serializing_none]
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct AgentProcess {
-    pid: u32,
-    start_time: u64,
-    boot: Option<BootId>,
+    #[serde(flatten)]
+    process: ProcessIdentity,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     world: Option<u64>,
 }
 
@@ -147,14 +145,13 @@ impl Registry {
             if is_elsewhere(supervisor.world) {
                 continue;
             }
-            let of_this_boot = supervisor.process.may_be_of(boot());
-            // Set once, here: every later comparison is between processes that live.
-            supervisor.process = supervisor.process.of_boot(None);
-            let pid = supervisor.process.pid;
-            if !of_this_boot || process_identity(pid) != Some(supervisor.process) {
+            let Some(process) = alive(supervisor.process) else {
                 // Another process may have been faster.
                 let _ = fs::remove_file(&path);
-            } else if !supervisors.contains(&supervisor) {
+                continue;
+            };
+            supervisor.process = process;
+            if !supervisors.contains(&supervisor) {
                 supervisors.push(supervisor);
             }
         }
@@ -221,9 +218,8 @@ impl Registry {
     /// Nothing is said where no folder takes it: the supervisor itself still refuses it, as one of its own children.
     pub fn remember_stray(&self, process: ProcessIdentity) {
         let name = format!("{}-{}.{STRAY}", process.pid, process.start_time);
+        let stray = AgentProcess { process: process.of_boot(boot()), world: own_world() };
         for folder in self.private_folders() {
-            let ProcessIdentity { pid, start_time, .. } = process;
-            let stray = AgentProcess { pid, start_time, boot: boot(), world: own_world() };
             let _ = write(folder, &name, &stray);
         }
     }
@@ -234,21 +230,15 @@ impl Registry {
         let is_stray = |path: &PathBuf| path.extension().is_some_and(|it| it == STRAY);
         for path in self.entries().filter(is_stray) {
             let read = fs::read(&path).ok();
-            let Some(AgentProcess { pid, start_time, boot: since, world }) =
-                read.and_then(|bytes| serde_json::from_slice(&bytes).ok())
-            else {
-                continue;
-            };
+            let read = read.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            let Some(AgentProcess { process, world }) = read else { continue };
             if is_elsewhere(world) {
                 continue;
             }
-            let stray = ProcessIdentity::new(pid, start_time).of_boot(since);
-            let (of_this_boot, stray) = (stray.may_be_of(boot()), stray.of_boot(None));
-            if of_this_boot && process_identity(stray.pid) == Some(stray) {
-                strays.push(stray);
-            } else {
+            match alive(process) {
+                Some(stray) => strays.push(stray),
                 // Another look may have been faster.
-                let _ = fs::remove_file(&path);
+                None => drop(fs::remove_file(&path)),
             }
         }
         strays
@@ -275,6 +265,12 @@ impl Registry {
         };
         lineage.parents().iter().map(of).find(|found| !found.is_empty()).unwrap_or_default()
     }
+}
+
+/// Returns the process of an entry, if it lives: without its boot, because every later comparison is between processes that live.
+fn alive(process: ProcessIdentity) -> Option<ProcessIdentity> {
+    let alive = process_identity(process.pid).filter(|_| process.may_be_of(boot()));
+    alive.filter(|alive| *alive == process.of_boot(None))
 }
 
 /// The world of processes in which this process has its number.
@@ -413,9 +409,8 @@ mod tests {
             write(folder, name, &Supervisor { process, socket, folder: None, world: elsewhere })
                 .unwrap();
         }
-        for (name, ProcessIdentity { pid, start_time, .. }) in [("1.stray", own), ("2.stray", dead)]
-        {
-            let stray = AgentProcess { pid, start_time, boot: None, world: elsewhere };
+        for (name, process) in [("1.stray", own), ("2.stray", dead)] {
+            let stray = AgentProcess { process, world: elsewhere };
             write(folder, name, &stray).unwrap();
         }
         // A process there is just writing this one.
