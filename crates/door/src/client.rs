@@ -17,7 +17,7 @@ use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 
 pub use self::error::ClientError;
-use self::task::{Command, ConnectionTask};
+use self::task::{Call, Command, ConnectionTask};
 use crate::lines::Lines;
 use crate::outbox::Outbox;
 use crate::peer::{Peer, lineage_of, listener_has_ended};
@@ -194,7 +194,8 @@ impl Client {
         }
         let (answer, mut answered) = oneshot::channel();
         let (progress, mut progressed) = mpsc::channel(UNHEARD);
-        let command = Command::Begin { number, line, file, answer, progress };
+        let call = Call { method, answer, progress };
+        let command = Command::Begin { number, line, file, call };
         self.commands.send(command).map_err(|_| ClientError::Closed)?;
         let mut open = Open { client: self, number, over: false };
         let result = loop {
@@ -206,8 +207,7 @@ impl Client {
             }
         };
         open.over = true;
-        let result = result.unwrap_or(Err(ClientError::Closed));
-        let result = result.map_err(|error| error.about(method))?;
+        let result = result.unwrap_or(Err(ClientError::Closed))?;
         let response = Response::parse(method, &result).map_err(ClientError::of_answer)?;
         Ok(A::answer(response).expect("a response is parsed as that of its method"))
     }

@@ -153,14 +153,4 @@ impl ClientError {
         let hint = serde_json::from_str(data).ok().and_then(|Hint { hint }| hint);
         Self::Failed { method, code, message: error.message, hint }
     }
-
-    /// The same about another method: what ended a connection ended each call on it.
-    pub(super) fn about(self, method: &'static str) -> Self {
-        match self {
-            Self::Failed { code, message, hint, .. } => {
-                Self::Failed { method, code, message, hint }
-            }
-            other => other,
-        }
-    }
 }

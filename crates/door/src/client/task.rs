@@ -24,22 +24,23 @@ pub(super) enum Command {
         line: Vec<u8>,
         /// A descriptor that goes with it.
         file: Option<OwnedFd>,
-        answer: oneshot::Sender<Result>,
-        progress: mpsc::Sender<Progress>,
+        call: Call,
     },
     Cancel {
         number: u64,
     },
 }
 
-struct Call {
-    answer: oneshot::Sender<Result>,
-    progress: mpsc::Sender<Progress>,
+/// A call that is open. It hears that the connection is closed as this is dropped.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) method: &'static str,
+    pub(super) answer: oneshot::Sender<Result>,
+    pub(super) progress: mpsc::Sender<Progress>,
 }
 
 /// The reason why a connection is over.
 enum Last {
-    Closed,
     /// The supervisor gave a reason.
     Error(RawError),
     /// The supervisor is none, or a broken one.
@@ -75,7 +76,7 @@ impl ConnectionTask {
                 read = self.lines.next() => {
                     let last = match read {
                         Ok(Some(line)) => self.hear(&line.text),
-                        Ok(None) | Err(LineError::Broken) => Some(Last::Closed),
+                        Ok(None) | Err(LineError::Broken) => return,
                         Err(LineError::TooLong) => Some(Last::Nonsense("a line without end".into())),
                     };
                     if let Some(last) = last {
@@ -91,8 +92,8 @@ impl ConnectionTask {
 
     fn obey(&mut self, command: Command) {
         match command {
-            Command::Begin { number, line, file, answer, progress } => {
-                self.calls.insert(number, Call { answer, progress });
+            Command::Begin { number, line, file, call } => {
+                self.calls.insert(number, call);
                 self.outbox.push_with(line, file);
             }
             Command::Cancel { number } => {
@@ -110,9 +111,8 @@ impl ConnectionTask {
             Ok(Incoming::Answer { id: Some(id), result }) => {
                 // The answer to a cancelled request has no receiver.
                 let call = id.as_number().and_then(|number| self.calls.remove(&number));
-                if let Some(call) = call {
-                    let _ =
-                        call.answer.send(result.map_err(|error| ClientError::of_error("", error)));
+                if let Some(Call { method, answer, .. }) = call {
+                    let _ = answer.send(result.map_err(|it| ClientError::of_error(method, it)));
                 }
                 None
             }
@@ -134,19 +134,12 @@ impl ConnectionTask {
     }
 
     fn end(self, last: &Last) {
-        for call in self.calls.into_values() {
+        for Call { method, answer, .. } in self.calls.into_values() {
             // An error says that the caller has stopped waiting.
-            let _ = call.answer.send(Err(last.error()));
-        }
-    }
-}
-
-impl Last {
-    fn error(&self) -> ClientError {
-        match self {
-            Self::Closed => ClientError::Closed,
-            Self::Error(error) => ClientError::of_error("", error.clone()),
-            Self::Nonsense(message) => ClientError::Protocol { message: message.clone() },
+            let _ = answer.send(Err(match last {
+                Last::Error(error) => ClientError::of_error(method, error.clone()),
+                Last::Nonsense(message) => ClientError::Protocol { message: message.clone() },
+            }));
         }
     }
 }
