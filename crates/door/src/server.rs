@@ -43,8 +43,7 @@ pub struct Server {
     stop: Option<oneshot::Sender<()>>,
     files: Option<SocketFiles>,
     registration: Option<Registration>,
-    path: PathBuf,
-    internal: mpsc::UnboundedSender<InternalConnection>,
+    entrance: Entrance,
 }
 
 /// The way into a server for runs that live in its own process. Cheap to clone.
@@ -178,8 +177,7 @@ impl Server {
             stop: Some(stop),
             files: Some(files),
             registration: Some(registration),
-            path,
-            internal,
+            entrance: Entrance { internal, path },
         })
     }
 
@@ -190,17 +188,17 @@ impl Server {
     ///
     /// Fails if the system has no descriptor left, or the server has ended.
     pub async fn inside(&self, run: RunId) -> Result<Client, ClientError> {
-        self.entrance().client(run).await
+        self.entrance.client(run).await
     }
 
     /// The way in for runs of this very process, which does not keep the server open.
     pub fn entrance(&self) -> Entrance {
-        Entrance { internal: self.internal.clone(), path: self.path.clone() }
+        self.entrance.clone()
     }
 
     /// Returns the path to connect to, for `OFFSHOOT_SOCKET`.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.entrance.path
     }
 
     /// Closes the door, and returns when every connection is closed and every open request dropped.

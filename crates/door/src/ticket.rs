@@ -48,13 +48,12 @@ impl FromStr for Ticket {
     type Err = ParseTicketError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let digits: &[u8; 32] = text.trim().as_bytes().try_into().map_err(|_| ParseTicketError)?;
-        let mut bytes = [0; 16];
-        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-            let digit = |at: usize| (pair[at] as char).to_digit(16).ok_or(ParseTicketError);
-            *byte = (digit(0)? * 16 + digit(1)?) as u8;
+        let digits = text.trim();
+        if digits.len() != 32 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(ParseTicketError);
         }
-        Ok(Self(bytes))
+        let number = u128::from_str_radix(digits, 16).map_err(|_| ParseTicketError)?;
+        Ok(Self(number.to_be_bytes()))
     }
 }
 

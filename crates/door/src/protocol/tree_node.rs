@@ -26,7 +26,6 @@ pub struct WireTreeNode {
     /// The reason why it ended.
     pub reason: Option<EndReason>,
     /// The last words in which it reported how it goes. Absent from the answers of earlier versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported: Option<String>,
     /// The reasons why nothing more of the tree starts, at the topmost run of an answer. Absent from the answers of earlier versions.
     #[serde(flatten)]

@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use futures_util::future::{AbortHandle, Abortable, Aborted, BoxFuture};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use offshoot_model::{Refusal, RefusalCode};
-use serde::Serialize;
+use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -213,13 +213,9 @@ impl Connection {
             }
             Ok(Err(CallError::Failed { message, hint })) => {
                 tracing::warn!(method, ms, "failed");
-                #[derive(Serialize)]
-                struct Hint {
-                    hint: String,
-                }
                 let error = RawError::new(ErrorCode::Failed, message);
                 match hint {
-                    Some(hint) => error.with_data(&Hint { hint }),
+                    Some(hint) => error.with_data(&json!({ "hint": hint })),
                     None => error,
                 }
             }
