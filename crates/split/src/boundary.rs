@@ -130,11 +130,13 @@ pub(crate) fn after_whole_lines(
     }
 }
 
-/// The last end of a line up to `target`, else the next one after it. Of a file of one line, the last end of a character.
-pub(crate) fn after_share_of_lines(
+/// The last end of a line up to `target`. Where there is none: of whole lines the next one after it; else, and in a file of one line,
+/// the last end of a character, at least a character on.
+pub(crate) fn after_share(
     window: &mut Window,
     start: u64,
     target: u64,
+    whole_lines: bool,
 ) -> Result<u64, SplitError> {
     if target >= window.size() {
         return Ok(window.size());
@@ -144,16 +146,18 @@ pub(crate) fn after_share_of_lines(
     }
     // What was cut within a line once is a line that has no end.
     let mut before = [b'\n'];
-    if start > 0 {
+    if whole_lines && start > 0 {
         window.read(start - 1, &mut before)?;
     }
-    let next = if before == *b"\n" { next_line_end(window, target.max(start))? } else { None };
-    match next {
-        Some(end) => Ok(end),
-        // The last line of several needs no end.
-        None if start > 0 && before == *b"\n" => Ok(window.size()),
-        None => after_bytes(window, start, target.saturating_sub(start).max(1)),
+    if whole_lines && before == *b"\n" {
+        match next_line_end(window, target.max(start))? {
+            Some(end) => return Ok(end),
+            // The last line of several needs no end.
+            None if start > 0 => return Ok(window.size()),
+            None => {}
+        }
     }
+    after_bytes(window, start, target.saturating_sub(start).max(1))
 }
 
 /// Behind the first newline from `start` on.
@@ -167,17 +171,6 @@ fn next_line_end(window: &mut Window, start: u64) -> Result<Option<u64>, SplitEr
         cursor += block.len() as u64;
     }
     Ok(None)
-}
-
-/// The last end of a line up to `target`, else the last end of a character. At least a character on.
-pub(crate) fn after_share(window: &Window, start: u64, target: u64) -> Result<u64, SplitError> {
-    if target >= window.size() {
-        return Ok(window.size());
-    }
-    match last_line_end(window, start, target)? {
-        Some(end) => Ok(end),
-        None => after_bytes(window, start, target.saturating_sub(start).max(1)),
-    }
 }
 
 /// Behind the last newline in `start..end`, looked for from the end.

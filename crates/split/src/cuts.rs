@@ -150,10 +150,7 @@ impl Current {
             Rule::Shares { of_files, whole_lines } => {
                 let content = window.size() - header;
                 let target = header + target(content, self.pieces + 1, of_files[self.index]);
-                Some(match whole_lines {
-                    true => boundary::after_share_of_lines(window, start, target)?,
-                    false => boundary::after_share(window, start, target)?,
-                })
+                Some(boundary::after_share(window, start, target, *whole_lines)?)
             }
         };
         let Some(end) = end else {
