@@ -195,7 +195,5 @@ pub(crate) fn open(path: &Path) -> Result<File, SplitError> {
 
 /// The link that is nearest to the root, for a message.
 fn first_link(path: &Path) -> Option<&Path> {
-    let mut steps: Vec<&Path> = path.ancestors().collect();
-    steps.reverse();
-    steps.into_iter().find(|step| step.is_symlink())
+    path.ancestors().filter(|step| step.is_symlink()).last()
 }

@@ -61,46 +61,36 @@ impl fmt::Display for Size {
 }
 
 fn parse(text: &str) -> Result<Split, String> {
-    let (form, argument) = match text.split_once(':') {
-        Some((form, argument)) => (form, Some(argument)),
-        None => (text, None),
-    };
+    let (form, argument) = parted(text, ':');
     if !Split::FORMS.iter().any(|known| known.split(':').next() == Some(form)) {
         return Err(format!("unknown form `{form}`"));
     }
-    if form == "files" {
-        return match argument {
-            None => Ok(Split::Files),
-            Some(_) => Err("`files` takes no number".to_owned()),
-        };
+    let argument = match (form, argument) {
+        ("files", None) => return Ok(Split::Files),
+        ("files", Some(_)) => return Err("`files` takes no number".to_owned()),
+        (_, None) => return Err(format!("`{form}` needs a number, such as {form}:10")),
+        (_, Some(argument)) => argument,
+    };
+    let (number, unit) = parted(argument, '@');
+    match (form, unit) {
+        ("bytes", None) => size(number).map(Split::Bytes),
+        ("bytes", Some("lines")) => size(number).map(Split::WholeLines),
+        ("bytes", Some(other)) => Err(format!("only `@lines` may follow the size, not `@{other}`")),
+        ("chunks", None | Some("lines")) => count(number).map(Split::Chunks),
+        ("chunks", Some("bytes")) => count(number).map(Split::ByteChunks),
+        ("chunks", Some(other)) => {
+            Err(format!("only `@lines` or `@bytes` may follow the number, not `@{other}`"))
+        }
+        (_, Some(_)) => Err(format!("only `bytes` and `chunks` take `@`, `{form}` does not")),
+        ("lines", None) => count(number).map(Split::Lines),
+        ("paragraphs", None) => count(number).map(Split::Paragraphs),
+        (_, None) => count(number).map(Split::JsonLines),
     }
-    let argument = argument.ok_or_else(|| format!("`{form}` needs a number, such as {form}:10"))?;
-    if form == "bytes" {
-        return match argument.split_once('@') {
-            None => size(argument).map(Split::Bytes),
-            Some((bytes, "lines")) => size(bytes).map(Split::WholeLines),
-            Some((_, other)) => Err(format!("only `@lines` may follow the size, not `@{other}`")),
-        };
-    }
-    if form == "chunks" {
-        return match argument.split_once('@') {
-            None => count(argument).map(Split::Chunks),
-            Some((number, "lines")) => count(number).map(Split::Chunks),
-            Some((number, "bytes")) => count(number).map(Split::ByteChunks),
-            Some((_, other)) => {
-                Err(format!("only `@lines` or `@bytes` may follow the number, not `@{other}`"))
-            }
-        };
-    }
-    if argument.contains('@') {
-        return Err(format!("only `bytes` and `chunks` take `@`, `{form}` does not"));
-    }
-    let count = count(argument)?;
-    Ok(match form {
-        "lines" => Split::Lines(count),
-        "paragraphs" => Split::Paragraphs(count),
-        _ => Split::JsonLines(count),
-    })
+}
+
+/// Returns the text before a character, and what stands behind it.
+fn parted(text: &str, at: char) -> (&str, Option<&str>) {
+    text.split_once(at).map_or((text, None), |(before, behind)| (before, Some(behind)))
 }
 
 fn count(text: &str) -> Result<NonZeroU64, String> {
