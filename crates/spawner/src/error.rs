@@ -69,40 +69,43 @@ pub enum SpawnerError {
     NotReopened(NotReopened),
 }
 
+impl From<Refusal> for SpawnerError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(Box::new(refusal))
+    }
+}
+
 impl SpawnerError {
     /// Returns advice on what to do about the error.
     pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Record(error) => error.hint().map(str::to_owned),
-            Self::Store(error) => error.hint().map(str::to_owned),
-            Self::Refused(refusal) => refusal.hint.clone(),
-            Self::RuntimeMissing { here, .. } => Some(format!(
-                "resume it where that runtime is installed and configured, or cancel it; runtimes here: {here}"
-            )),
-            Self::InputChanged(_) => Some(
-                "put the file back as it was, or run the command again as a new tree".to_owned(),
-            ),
-            Self::Changes { .. } => Some(
-                "nothing is lost: mend what stands in the way, and resume or cancel it once more"
-                    .to_owned(),
-            ),
-            Self::Answer(_) => Some(
-                "the results are kept: `offshoot merge --children RUN` merges them once more"
-                    .to_owned(),
-            ),
-            Self::Unknown(_) => {
-                Some("`offshoot audit RUN` says where the record does not hold".to_owned())
+        let hint = match self {
+            Self::Record(error) => error.hint()?,
+            Self::Store(error) => error.hint()?,
+            Self::Refused(refusal) => refusal.hint.as_deref()?,
+            Self::RuntimeMissing { here, .. } => {
+                return Some(format!(
+                    "resume it where that runtime is installed and configured, or cancel it; runtimes here: {here}"
+                ));
             }
-            Self::HostSlots(_) => Some(
+            Self::InputChanged(_) => {
+                "put the file back as it was, or run the command again as a new tree"
+            }
+            Self::Changes { .. } => {
+                "nothing is lost: mend what stands in the way, and resume or cancel it once more"
+            }
+            Self::Answer(_) => {
+                "the results are kept: `offshoot merge --children RUN` merges them once more"
+            }
+            Self::Unknown(_) => "`offshoot audit RUN` says where the record does not hold",
+            Self::HostSlots(_) => {
                 "mend the folder `offshoot/slots` of the user's state, or take host.maxConcurrent out of the user's file"
-                    .to_owned(),
-            ),
-            Self::AccountSlots(..) => Some(
+            }
+            Self::AccountSlots(..) => {
                 "mend what the message names of the folder `offshoot/account-slots`, or take host.maxConcurrentPerAccount out of the user's file"
-                    .to_owned(),
-            ),
-            Self::Over => Some("`offshoot show RUN` shows what came of it".to_owned()),
-            Self::Merge(_) | Self::NotReopened(_) => None,
-        }
+            }
+            Self::Over => "`offshoot show RUN` shows what came of it",
+            Self::Merge(_) | Self::NotReopened(_) => return None,
+        };
+        Some(hint.to_owned())
     }
 }
