@@ -37,13 +37,18 @@ impl Payload {
         JsonText::parse(text).map(Self::Json)
     }
 
+    /// Returns the text of a value that is at hand, or the reference to one that stays in the store.
+    pub fn at_hand(&self) -> Result<&str, &VariableRef> {
+        match self {
+            Self::Text(text) => Ok(text),
+            Self::Json(json) => Ok(json.as_str()),
+            Self::Stored(reference) => Err(reference),
+        }
+    }
+
     /// Size in bytes of the value itself.
     pub fn size(&self) -> u64 {
-        match self {
-            Self::Text(text) => text.len() as u64,
-            Self::Json(json) => json.as_str().len() as u64,
-            Self::Stored(reference) => reference.size,
-        }
+        self.at_hand().map_or_else(|reference| reference.size, |text| text.len() as u64)
     }
 
     /// Returns the kind of the value.

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use offshoot_model::{Envelope, Payload, RunId, SessionKey, TokenCount};
+use offshoot_model::{Envelope, RunId, SessionKey, TokenCount};
 
 use crate::excerpt::Excerpt;
 
@@ -122,9 +122,10 @@ fn unreadable(text: &mut String, run: RunId, why: &str) {
 
 fn shown(text: &mut String, excerpt: &Excerpt, fence: &str) {
     match excerpt {
-        Excerpt::Whole(Payload::Text(whole)) => fenced(text, "result", whole, fence),
-        Excerpt::Whole(Payload::Json(whole)) => fenced(text, "result", whole.as_str(), fence),
-        Excerpt::Whole(Payload::Stored(_)) => unreachable!("an excerpt is never a reference"),
+        Excerpt::Whole(whole) => {
+            let whole = whole.at_hand().expect("an excerpt is never a reference");
+            fenced(text, "result", whole, fence);
+        }
         Excerpt::Part { value, path, head, tail } => {
             let _ = writeln!(text, "Its result has {} bytes; read {}", value.size, path.display());
             if !head.is_empty() {
@@ -141,7 +142,9 @@ fn fenced(text: &mut String, what: &str, content: &str, fence: &str) {
 
 #[cfg(test)]
 mod tests {
-    use offshoot_model::{AgentId, ContentHash, Ending, Reason, SaidError, ValueKind, VariableRef};
+    use offshoot_model::{
+        AgentId, ContentHash, Ending, Payload, Reason, SaidError, ValueKind, VariableRef,
+    };
     use uuid::Uuid;
 
     use super::*;

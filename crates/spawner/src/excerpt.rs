@@ -34,13 +34,10 @@ impl Excerpt {
     ///
     /// Fails if the value's file cannot be read.
     pub fn of(store: &dyn Store, payload: &Payload, limit: u64) -> Result<Self, StoreError> {
-        let copied = match payload {
-            Payload::Stored(value) => Ok(*value),
-            at_hand if at_hand.size() <= limit => return Ok(Self::Whole(at_hand.clone())),
-            Payload::Text(text) => store.put_copy(ValueKind::Text, &text.as_bytes().into()),
-            Payload::Json(json) => {
-                store.put_copy(ValueKind::Result, &json.as_str().as_bytes().into())
-            }
+        let copied = match payload.at_hand() {
+            Err(value) => Ok(*value),
+            Ok(_) if payload.size() <= limit => return Ok(Self::Whole(payload.clone())),
+            Ok(text) => store.put_copy(payload.kind(), &text.as_bytes().into()),
         };
         // It is at hand, and where nothing can be written the whole is better than none of it.
         let Ok(value) = &copied else { return Ok(Self::Whole(payload.clone())) };

@@ -13,15 +13,12 @@ const READ_BYTES: u64 = 4 * SaidError::TAIL_BYTES as u64;
 
 /// Returns the account at the end of an answer that is kept. An answer that cannot be read has none.
 pub(super) async fn of(tree: &Arc<TreeContext>, answer: &Payload) -> Option<Box<SaidError>> {
-    let said = match answer {
-        Payload::Text(text) => SaidError::read(text),
-        Payload::Json(json) => SaidError::read(json.as_str()),
-        Payload::Stored(_) => {
+    let said = match answer.at_hand() {
+        Ok(text) => SaidError::read(text),
+        Err(_) => {
             let (tree, answer) = (Arc::clone(tree), answer.clone());
             let read = move || match Excerpt::of(&*tree.store, &answer, READ_BYTES).ok()? {
-                Excerpt::Whole(Payload::Text(text)) => SaidError::read(&text),
-                Excerpt::Whole(Payload::Json(json)) => SaidError::read(json.as_str()),
-                Excerpt::Whole(Payload::Stored(_)) => None,
+                Excerpt::Whole(whole) => SaidError::read(whole.at_hand().ok()?),
                 Excerpt::Part { tail, .. } => SaidError::read(&tail),
             };
             blocking(read).await
