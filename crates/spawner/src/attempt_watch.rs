@@ -8,11 +8,12 @@
 //! opens and once when one closes, never in between. The answer of the wait is held back until that is known, so that what
 //! the run does with the answer is not in it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::Timestamp;
 use offshoot_runtime::{CpuMeter, MemoryMeter};
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
@@ -83,7 +84,7 @@ impl AttemptWatch {
         if self.0.meter.is_empty() {
             return None;
         }
-        if self.readings().opens() {
+        if self.0.readings.lock().opens() {
             let (watch, clock) = (self.clone(), Arc::clone(clock));
             spawn_blocking(move || watch.begin(&*clock));
         }
@@ -94,7 +95,7 @@ impl AttemptWatch {
     /// The run is over: waits that are open, or whose reading is being made, are measured up to now.
     pub(crate) async fn settle(&self, clock: &Arc<dyn Clock>, told: impl FnOnce(Busy)) {
         // A reading that is being made at this moment finds nothing to compare with, and tells nothing.
-        let Some(before) = self.readings().last.take() else { return };
+        let Some(before) = self.0.readings.lock().last.take() else { return };
         let (watch, clock) = (self.clone(), Arc::clone(clock));
         let now = spawn_blocking(move || watch.reading(&*clock)).await.ok().flatten();
         now.and_then(|now| now.since(before)).map(told);
@@ -103,9 +104,9 @@ impl AttemptWatch {
     /// The first reading of a round.
     fn begin(&self, clock: &dyn Clock) {
         loop {
-            let round = self.readings().round;
+            let round = self.0.readings.lock().round;
             let reading = self.reading(clock);
-            if self.readings().begun(round, reading) {
+            if self.0.readings.lock().begun(round, reading) {
                 return;
             }
         }
@@ -115,16 +116,12 @@ impl AttemptWatch {
     fn read(&self, clock: &dyn Clock, told: impl FnOnce(Busy)) {
         let reading = self.reading(clock);
         // Told before another reading can begin, so that the end of the run is not told first.
-        let mut readings = self.readings();
+        let mut readings = self.0.readings.lock();
         readings.has_read(reading).map(told);
     }
 
     fn reading(&self, clock: &dyn Clock) -> Option<Reading> {
         Some(Reading { cpu: self.0.meter.read()?, at: clock.now() })
-    }
-
-    fn readings(&self) -> MutexGuard<'_, Readings> {
-        self.0.readings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -189,7 +186,7 @@ impl OpenWait {
     fn reader(&mut self) -> Option<impl FnOnce() + Send + 'static> {
         let told = self.told.take()?;
         let (watch, clock) = (self.watch.clone(), Arc::clone(&self.clock));
-        let reads = watch.readings().closes();
+        let reads = watch.0.readings.lock().closes();
         reads.then_some(move || watch.read(&*clock, told))
     }
 }

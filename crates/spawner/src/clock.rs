@@ -1,10 +1,11 @@
 //! Time and ids come in through this door, so that tests can hand in their own.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use offshoot_model::{RunId, Timestamp};
+use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 use uuid::Uuid;
 
@@ -64,8 +65,7 @@ impl Clock for SystemClock {
     fn mint(&self) -> RunId {
         static MINT: LazyLock<Mutex<Mint>> = LazyLock::new(|| Mutex::new(Mint::new()));
         let now = self.now();
-        let mut mint = MINT.lock().expect("minting does not panic");
-        RunId::from_uuid(mint.next(now))
+        RunId::from_uuid(MINT.lock().next(now))
     }
 }
 

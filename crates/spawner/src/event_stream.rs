@@ -32,7 +32,7 @@ pub struct EventStream {
 }
 
 /// The events of one tree from now on, for a caller that waits for something that the record can answer.
-pub struct LiveEvents(broadcast::Receiver<News>);
+pub struct LiveEvents(pub(crate) broadcast::Receiver<News>);
 
 /// One of the events from now on, or the news that some were missed.
 #[derive(Clone, Debug)]
@@ -43,11 +43,13 @@ pub enum LiveEvent {
     Missed,
 }
 
-impl LiveEvents {
-    pub(crate) fn new(live: broadcast::Receiver<News>) -> Self {
-        Self(live)
-    }
+/// Returns the events from now on. Of a tree that is over only the record is left; the channel of that answer is closed from the start.
+pub(crate) fn subscribed(follow: &broadcast::WeakSender<News>) -> broadcast::Receiver<News> {
+    let live = follow.upgrade().map(|live| live.subscribe());
+    live.unwrap_or_else(|| broadcast::channel(1).1)
+}
 
+impl LiveEvents {
     /// Returns the next event; none once the tree is over. Safe to drop and to call again.
     pub async fn next(&mut self) -> Option<LiveEvent> {
         match self.0.recv().await {

@@ -1,16 +1,15 @@
 //! Messages to the supervisor, and its answers.
 
-pub(crate) mod call;
 pub(crate) mod hand_on;
+pub(crate) mod link;
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::{
-    Account, AgentId, BudgetGrant, CancelledBy, DelegationContext, Ending, Envelope, Grant,
-    KeeperFault, MergeSummary, Payload, Refusal, RefusalCode, RunId, SessionKey, TaskType,
-    Timestamp, VariableRef,
+    Account, AgentId, BudgetGrant, CancelledBy, DelegationContext, Envelope, Grant, Payload,
+    Refusal, RefusalCode, RunId, SessionKey, TaskType, Timestamp, VariableRef,
 };
 use offshoot_policy::{Lineage, Terms};
 use offshoot_runtime::{RunEvent, UsageProbe, WaitFor};
@@ -21,7 +20,7 @@ use tokio::time::timeout;
 use crate::account_board::{AccountNews, ProbeTurn};
 use crate::attempt_watch::AttemptWatch;
 use crate::kept_values::KeptValue;
-use crate::machine::{Busy, MemorySeen, Outcome, Past, Reach, RequestVerdict, RunIndex, WaitId};
+use crate::machine::{Input, Outcome, Past, Reach, RequestVerdict, RunIndex, WaitId};
 use crate::model_request::{ModelCharge, ModelRequest, RefusedRequest, SeenQuota};
 use crate::request::Ask;
 
@@ -86,22 +85,14 @@ pub(crate) enum Message {
         value: VariableRef,
         reply: oneshot::Sender<Result<KeptValue, Refusal>>,
     },
-    /// The processes of a run used this while it waited.
-    Busy { run: RunIndex, busy: Busy },
-    /// The caller of this wait has the answer.
-    WaitTaken { id: WaitId },
-    /// A turn of this run did not bring the results of these children: they cannot be read at the moment.
-    NotBrought { run: RunIndex, children: Vec<RunId> },
+    /// An input of the machine that takes nothing more.
+    Input(Input),
     /// The caller of this wait has gone, before the answer or with it.
     WaitDropped { id: WaitId },
     /// A run and what is below it are to stop.
     Cancel { run: RunId, reach: Reach, by: CancelledBy },
-    /// The whole tree is to stop.
-    StopAll { firm: bool },
     /// The operator adds to the budget of a run. Answered once it is recorded.
     Raise { run: RunId, more: BudgetGrant, reply: oneshot::Sender<Result<(), Refusal>> },
-    /// The keeper of this process did not hold any more.
-    KeeperFailed { pid: u32, found: KeeperFault, error: Option<Arc<str>> },
     /// Admission and starts pause or go on. Answered once it is recorded.
     Pause { paused: bool, reply: oneshot::Sender<Result<(), Refusal>> },
     /// A request to a model wants to leave through the meter. Answered once its reservation is on record, or once it is refused.
@@ -116,12 +107,6 @@ pub(crate) enum Message {
     AccountTold { news: AccountNews },
     /// The turn of the tree to probe an account that is parked since this moment.
     ProbeTurn { account: Account, since: Timestamp, turn: ProbeTurn },
-    /// The memory of the computer and of the live runs, for which the machine has asked.
-    MemorySeen { seen: Option<MemorySeen> },
-    /// The results of the root's pieces became one.
-    Merged { summary: Box<MergeSummary> },
-    /// The root that holds pieces has its answer.
-    Close { ending: Box<Ending> },
     /// A value that has to be stored cannot be: the record of the tree ends here, as when it breaks by itself.
     Halt { error: StoreError },
     /// The handle on the root was dropped: everything stops, and the root ends as well.
@@ -236,18 +221,6 @@ impl Asking {
     pub(crate) async fn settle_up(&self) {
         // Too late is as good as not at all.
         let _ = timeout(USAGE_PATIENCE, self.usage.ask()).await;
-    }
-}
-
-/// Tells the supervisor what the processes of a run used while it waited.
-pub(crate) fn busy(
-    sender: &mpsc::UnboundedSender<Message>,
-    run: RunIndex,
-) -> impl FnOnce(Busy) + Send + 'static {
-    let sender = sender.clone();
-    move |busy| {
-        // A supervisor that is gone has no run to hold to anything.
-        let _ = sender.send(Message::Busy { run, busy });
     }
 }
 

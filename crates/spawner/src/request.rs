@@ -2,12 +2,13 @@
 
 pub(crate) mod inherited_model;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use offshoot_config::{AgentDefinition, nearest};
 use offshoot_model::{
     AgentId, ContextEntry, InputRange, Isolation, JsonText, OnNeedFailed, Origin, Payload, Refusal,
-    SpawnRequest, error_chain,
+    RunId, SpawnRequest, error_chain,
 };
 use offshoot_policy::{Fallback, RuntimeFacts};
 use offshoot_runtime::{EXEC, Runtime};
@@ -110,7 +111,31 @@ impl Ask {
     }
 }
 
-impl Unresolved<'_> {
+impl<'a> Unresolved<'a> {
+    /// A request of the owner of a tree, whose root has this agent.
+    pub(crate) fn of_root(
+        agent: &'a AgentId,
+        origin: Origin,
+        request: SpawnRequest,
+        run_spec: Arc<RunSpec>,
+    ) -> Self {
+        Self { caller: RunIndex::ROOT, agent, origin, request, run_spec, decides: false }
+    }
+
+    /// A request of a session for a child, in this folder where one is named.
+    pub(crate) fn of_session(
+        tree: &TreeContext,
+        run: RunId,
+        caller: RunIndex,
+        agent: &'a AgentId,
+        request: SpawnRequest,
+        folder: Option<PathBuf>,
+    ) -> Self {
+        let runs = request.agent.as_ref().unwrap_or(agent);
+        let run_spec = tree.run_spec_for(run, runs, folder);
+        Self { caller, agent, origin: Origin::Agent, request, run_spec, decides: false }
+    }
+
     /// Fills in what is open, and keeps the task.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ use offshoot_runtime::Runtime;
 use offshoot_store::{
     DataFolder, OutputBounds, OutputKeeper, RootLock, SharedContexts, Store, StoreError,
 };
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tracing::Instrument;
 
@@ -25,9 +26,9 @@ use crate::error::SpawnerError;
 use crate::event_stream::FOLLOW_BUFFER;
 use crate::handle::Session;
 use crate::host_slots::{HostShare, HostSlots};
-use crate::kept_values::KeptValues;
 use crate::machine::{Effect, Machine, Opening, RunIndex};
 use crate::message::TreeState;
+use crate::message::link::Link;
 use crate::request::Ask;
 use crate::request::Unresolved;
 use crate::root_kind::RootKind;
@@ -36,8 +37,8 @@ use crate::runtimes::Runtimes;
 use crate::supervisor::{Entering, RecordedPieces, Supervisor};
 use crate::ticket_issuer::TicketIssuer;
 use crate::tree_context::{
-    Answers, Contexts, Copies, Gauge, HostMemorySource, KnownTree, MergeThreads, PROGRESS_LINES,
-    PastTasks, READS, TreeContext,
+    Answers, Copies, HostMemorySource, KnownTree, MergeThreads, PROGRESS_LINES, PastTasks, READS,
+    Surroundings, TreeContext,
 };
 use crate::workspaces::{Workplaces, Workspaces};
 
@@ -91,21 +92,6 @@ pub struct RootSpec {
     pub run_spec: RunSpec,
     /// Data with which a later start can do the same again, as JSON; recorded with the root.
     pub plan: Option<JsonText>,
-}
-
-#[derive(Clone)]
-pub(crate) struct Surroundings {
-    pub(crate) config: Config,
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) folder: Arc<DataFolder>,
-    pub(crate) runtimes: Arc<Runtimes>,
-    pub(crate) clock: Arc<dyn Clock>,
-    active: Arc<Gauge>,
-    ticket_issuer: Option<Arc<dyn TicketIssuer>>,
-    pub(crate) workspaces: Option<Arc<dyn Workspaces>>,
-    pub(crate) account_board: Option<Arc<dyn AccountBoard>>,
-    pub(crate) host_memory: Option<HostMemorySource>,
-    host_slots: Option<Arc<dyn HostSlots>>,
 }
 
 impl Spawner {
@@ -165,17 +151,9 @@ impl Spawner {
         let tree = self.tree_context(root, &agent, &run_spec, Arc::clone(&around.clock));
         let mut request =
             SpawnRequest { task, label, context, schema, isolation, ..SpawnRequest::default() };
-        let refused = |refusal| SpawnerError::Refused(Box::new(refusal));
         let ask = if runs {
-            let unresolved = Unresolved {
-                caller: RunIndex::ROOT,
-                agent: &agent,
-                origin: Origin::Root,
-                request: request.clone(),
-                run_spec,
-                decides: false,
-            };
-            let ask = unresolved.resolve(&tree).await.map_err(refused)?;
+            let asked = Unresolved::of_root(&agent, Origin::Root, request.clone(), run_spec);
+            let ask = asked.resolve(&tree).await?;
             request = ask.request.clone();
             Some(ask)
         } else {
@@ -192,20 +170,8 @@ impl Spawner {
             plan,
         };
         let mut machine = Machine::new(around.config.clone(), root, &agent);
-        if around.host_memory.is_some() {
-            machine.watch_memory();
-        }
-        let host = self.host_share(root)?;
-        if host.is_some() {
-            machine.share_host_slots();
-        }
-        if tree.account_board.is_some() {
-            machine.share_probes();
-        }
-        for ParkedAccount { account, window, until } in tree.known_walls() {
-            machine.hear_of_wall(account, window, until);
-        }
-        let effects = machine.open(around.clock.now(), opening).map_err(refused)?;
+        let host = share(&mut machine, &tree)?;
+        let effects = machine.open(around.clock.now(), opening)?;
 
         let begin = Begin { machine, effects, runs, lock, host };
         let root = |ask: Ask| Entering {
@@ -214,13 +180,6 @@ impl Spawner {
             letters: Vec::new(),
         };
         Ok(begin.begin(tree, ask.map(root).into_iter().collect(), RecordedPieces::default()))
-    }
-
-    /// Begins to count the runs of a tree with those of other trees, where the configuration bounds them.
-    pub(crate) fn host_share(&self, root: RootId) -> Result<Option<HostShare>, SpawnerError> {
-        let Surroundings { host_slots, config, .. } = &*self.surroundings;
-        let share = HostShare::open(host_slots.as_ref(), root, config.host());
-        share.map_err(|error| SpawnerError::HostSlots(Arc::new(error)))
     }
 
     pub(crate) fn tree_context(
@@ -234,27 +193,19 @@ impl Spawner {
         let logs = around.config.logs();
         let bounds = OutputBounds { run: logs.output_bytes(), tree: logs.output_bytes_per_tree() };
         Arc::new(TreeContext {
+            around: Arc::clone(around),
             root,
             agent: agent.clone(),
-            config: around.config.clone(),
-            store: Arc::clone(&around.store),
-            folder: Arc::clone(&around.folder),
             spool_folder: Arc::new(around.folder.spool_folder()),
             clock,
             run_spec: Arc::clone(run_spec),
-            runtimes: Arc::clone(&around.runtimes),
-            active: Arc::clone(&around.active),
-            ticket_issuer: around.ticket_issuer.clone(),
-            workspaces: around.workspaces.clone(),
-            account_board: around.account_board.clone(),
-            host_memory: around.host_memory.clone(),
             memory_short: watch::Sender::new(false),
             workplaces: Workplaces::default(),
-            contexts: Contexts::default(),
+            contexts: Mutex::default(),
             shared_contexts: SharedContexts::new(&around.folder, root),
             answers: Answers::default(),
             copies: Copies::default(),
-            kept_values: KeptValues::default(),
+            kept_values: Mutex::default(),
             past_tasks: PastTasks::default(),
             known: KnownTree::default(),
             chosen: OnceLock::new(),
@@ -267,6 +218,26 @@ impl Spawner {
             places: AtomicU32::new(0),
         })
     }
+}
+
+/// Tells a machine what its tree shares with others, and begins to count its runs with those of the other trees, where the
+/// configuration bounds them.
+fn share(machine: &mut Machine, tree: &TreeContext) -> Result<Option<HostShare>, SpawnerError> {
+    let host = HostShare::open(tree.host_slots.as_ref(), tree.root, tree.config.host());
+    let host = host.map_err(|error| SpawnerError::HostSlots(Arc::new(error)))?;
+    if tree.host_memory.is_some() {
+        machine.watch_memory();
+    }
+    if host.is_some() {
+        machine.share_host_slots();
+    }
+    if let Some(board) = &tree.account_board {
+        machine.share_probes();
+        for ParkedAccount { account, window, until } in board.known() {
+            machine.hear_of_wall(account, window, until);
+        }
+    }
+    Ok(host)
 }
 
 /// A tree whose task is about to begin.
@@ -296,7 +267,6 @@ impl Begin {
         let events = broadcast::Sender::new(FOLLOW_BUFFER);
         let follow = events.downgrade();
         let (state, watch) = watch::channel(TreeState::Live);
-        let state_watch = watch.clone();
         let (answer, answered) = mpsc::unbounded_channel();
         let mut supervisor =
             Supervisor::new(Arc::clone(&tree), machine, messages, sender.clone(), events, state);
@@ -306,8 +276,9 @@ impl Begin {
             let is_root = entering.run == RunIndex::ROOT;
             supervisor.enter(entering, is_root.then(|| answer.clone()));
         }
-        told_walls::follow(&tree, &sender, state_watch);
         let span = tracing::error_span!("tree", root = %tree.root);
+        let link = Link { tree, sender };
+        told_walls::follow(&link, watch.clone());
         let task = async move {
             tracing::info!("tree opened");
             supervisor.run(effects, lock).await;
@@ -318,7 +289,7 @@ impl Begin {
             reason = "the tree's one task; it ends when nothing of the tree is alive"
         )]
         tokio::spawn(task.instrument(span));
-        Session::new(tree, sender, follow, watch, answered, runs)
+        Session::new(link, follow, watch, answered, runs)
     }
 }
 

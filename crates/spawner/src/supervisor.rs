@@ -37,6 +37,7 @@ use crate::event_stream::News;
 use crate::host_slots::HostShare;
 use crate::kept_values::KeptValue;
 use crate::machine::{Effect, Input, Machine, ReplyId, RequestVerdict, RunIndex, Session, WaitId};
+use crate::message::link::Link;
 use crate::message::{FanEvent, FanId, Message, SpawnReply, TreeState, Waited};
 use crate::request::Prepared;
 use crate::task::{AgentHost, Form, TOOL_USES};
@@ -313,7 +314,7 @@ impl Supervisor {
     /// Something is due. What was seen of runs whose silence is judged counts first.
     fn time(&mut self) {
         for run in self.machine.wants_signs(self.tree.clock.now()) {
-            let attempt = self.runs.get(run).and_then(|entry| entry.attempt.as_ref());
+            let attempt = self.runs.attempt(run);
             if let Some(at) = attempt.and_then(|attempt| attempt.watch.activity().last()) {
                 self.step(Input::Sign { run, at });
             }
@@ -340,26 +341,25 @@ impl Supervisor {
         watch: AttemptWatch,
         output: Option<AttemptOutput>,
     ) -> RunHost {
-        let tree = Arc::clone(&self.tree);
-        let sender = self.sender.clone();
-        let id = self.machine.id(run);
-        let tools = Arc::new(Semaphore::new(TOOL_USES));
-        let Session { attempt, inline_bytes, .. } = *session;
-        let agent = session.agent.clone();
-        let definition = tree.config.agent(&agent);
+        let Session { attempt, inline_bytes, ref agent, .. } = *session;
+        let definition = self.tree.config.agent(agent);
         let form = schema.map(|schema| Arc::new(Form::new(schema, definition)));
         RunHost::new(AgentHost {
-            tree,
+            link: self.link(),
             run,
             attempt,
-            id,
-            agent,
+            id: self.machine.id(run),
+            agent: agent.clone(),
             inline_bytes,
-            sender,
             watch,
             output,
             form,
-            tools,
+            tools: Arc::new(Semaphore::new(TOOL_USES)),
         })
+    }
+
+    /// The way of hosts and tasks to this supervisor.
+    fn link(&self) -> Link {
+        Link { tree: Arc::clone(&self.tree), sender: self.sender.clone() }
     }
 }

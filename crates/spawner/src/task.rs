@@ -19,12 +19,12 @@ use offshoot_runtime::{
     ContextFile, Finished, Input, Launch, MeterPass, Output, OutputFormat, RunContext,
 };
 use offshoot_store::{AttemptOutput, NewValue, StoreError};
-use tokio::sync::mpsc;
 
 use crate::attempt_watch::AttemptWatch;
 use crate::blocking::blocking;
 use crate::machine::{Outcome, RunIndex, Session};
-use crate::message::{Message, busy};
+use crate::message::Message;
+use crate::message::link::Link;
 use crate::request::Prepared;
 use crate::ticket_issuer::MeterOrder;
 use crate::tree_context::{INLINE_BYTES, TreeContext, summary};
@@ -36,10 +36,9 @@ use reading::Reading;
 /// The task of one run. Its supervisor is told how it ended, unless both are dropped with the runtime of tokio: then the run is
 /// interrupted like one whose supervisor was killed, and a later supervisor decides about it.
 pub(crate) struct Task {
-    pub(crate) tree: Arc<TreeContext>,
+    pub(crate) link: Link,
     pub(crate) run: RunIndex,
     pub(crate) id: RunId,
-    pub(crate) sender: mpsc::UnboundedSender<Message>,
     /// The end of the run, once the run is over.
     pub(crate) outcome: Option<Box<Outcome>>,
     /// The watch over this attempt.
@@ -62,25 +61,26 @@ impl Task {
     ) -> impl Future<Output = ()> + Send {
         async move {
             let mut task = self;
+            let tree = &task.link.tree;
             let (limit, runtime) = (session.grant.max_output_bytes, Arc::clone(&prepared.runtime));
             let schema = prepared.schema.clone();
             let outcome = 'outcome: {
-                if let Err(reason) = own_folder::take(&task.tree, task.id, &mut prepared).await {
+                if let Err(reason) = own_folder::take(tree, task.id, &mut prepared).await {
                     break 'outcome Ending::of(reason).into();
                 }
                 let folder = Arc::clone(&prepared.run_spec.working_folder);
-                let reading = Reading::of(&task.tree, task.id, &session.needs, &mut prepared).await;
+                let reading = Reading::of(tree, task.id, &session.needs, &mut prepared).await;
                 let mut reading = match reading {
                     Ok(reading) => reading,
                     Err(reason) => break 'outcome Ending::of(reason).into(),
                 };
-                let meter = match metered(&task.tree, task.id, &session, runtime.name()) {
+                let meter = match metered(tree, task.id, &session, runtime.name()) {
                     Ok(meter) => meter,
                     Err(message) => {
                         break 'outcome Ending::of(Reason::CannotStart { message }).into();
                     }
                 };
-                let launch = launch(&task.tree, task.id, session, *prepared, reading.take());
+                let launch = launch(tree, task.id, session, *prepared, reading.take());
                 let launch = Launch { meter, ..launch };
                 let started = catch_unwind(AssertUnwindSafe(|| runtime.start(launch, cx)));
                 let finished = match started {
@@ -88,20 +88,20 @@ impl Task {
                     Err(panic) => Err(panic),
                 };
                 drop(reading);
-                if let Some(ticket_issuer) = &task.tree.ticket_issuer {
+                if let Some(ticket_issuer) = &tree.ticket_issuer {
                     ticket_issuer.ended(task.id).await;
                 }
                 let finished = in_its_folder(finished.unwrap_or_else(|p| panicked(&*p)), folder);
-                kept(&task.tree, finished.await, limit, schema).await
+                kept(tree, finished.await, limit, schema).await
             };
-            let mut outcome = own_folder::bring_back(&task.tree, task.id, outcome).await;
+            let mut outcome = own_folder::bring_back(tree, task.id, outcome).await;
             if let Some(output) = &task.output {
                 if !outcome.ending.status().is_success() {
                     outcome.last_words = output.last_words();
                 }
-                output.end(task.tree.clock.now());
+                output.end(tree.clock.now());
             }
-            task.watch.settle(&task.tree.clock, busy(&task.sender, task.run)).await;
+            task.watch.settle(&tree.clock, task.link.busy(task.run)).await;
             task.outcome = Some(Box::new(outcome));
         }
     }
@@ -118,7 +118,7 @@ impl Drop for Task {
             None => return,
         };
         // The supervisor outlives its runs, unless everything is torn down at once.
-        let _ = self.sender.send(Message::Finished { run: self.run, outcome });
+        let _ = self.link.tell(Message::Finished { run: self.run, outcome });
     }
 }
 

@@ -5,35 +5,30 @@ mod copies;
 mod known_tree;
 mod merge_threads;
 mod past_tasks;
+mod surroundings;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use offshoot_config::Config;
 use offshoot_model::{
     Admitted, AgentId, AgentSummary, ContextEntry, Envelope, Need, Payload, RootId, RunId,
     ValueKind, error_chain,
 };
-use offshoot_policy::memory::HostMemory;
-use offshoot_store::{
-    DataFolder, NewValue, Outcome, OutputKeeper, SharedContexts, Store, StoreError,
-};
-
+use offshoot_store::{NewValue, Outcome, OutputKeeper, SharedContexts, StoreError};
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 
-use crate::account_board::{AccountBoard, ParkedAccount};
 use crate::announce::{Announced, Announcement};
 use crate::blocking::blocking;
 use crate::clock::Clock;
 use crate::excerpt::Excerpt;
-use crate::kept_values::KeptValues;
+use crate::kept_values::ValuesBySession;
 use crate::run_spec::RunSpec;
-use crate::runtimes::Runtimes;
 use crate::stored_values::recorded_all;
-use crate::ticket_issuer::TicketIssuer;
-use crate::workspaces::{Workplaces, Workspaces};
+use crate::workspaces::Workplaces;
 
 pub(crate) use answers::Answers;
 pub(crate) use copies::Copies;
@@ -41,6 +36,7 @@ pub(crate) use known_tree::KnownTree;
 pub(crate) use merge_threads::MergeThreads;
 pub(crate) use past_tasks::PastTasks;
 pub use past_tasks::read_past_tasks;
+pub(crate) use surroundings::{HostMemorySource, Surroundings};
 
 /// Of a task that several runs have in common, this much stands in the record of each. A longer one is kept once and
 /// named.
@@ -50,44 +46,35 @@ const COMMON_TASK_BYTES: usize = 256;
 /// a page of 4 KiB, and a thousand of them in a merge stay within a few megabytes.
 pub(crate) const INLINE_BYTES: usize = Need::COPIED_BYTES as usize;
 
-/// Tells how much memory the computer has; nothing where the system does not say.
-pub(crate) type HostMemorySource = Arc<dyn Fn() -> Option<HostMemory> + Send + Sync>;
-
-/// One tree's surroundings.
+/// One tree's surroundings, with those of all trees at hand as its own.
+#[derive(derive_more::Deref)]
 pub(crate) struct TreeContext {
+    #[deref]
+    pub(crate) around: Arc<Surroundings>,
     pub(crate) root: RootId,
     /// The root's agent.
     pub(crate) agent: AgentId,
-    pub(crate) config: Config,
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) folder: Arc<DataFolder>,
     pub(crate) spool_folder: Arc<PathBuf>,
+    /// The clock of the tree, which never goes back behind its record.
     pub(crate) clock: Arc<dyn Clock>,
     /// Runtime, command and folder of runs whose request and agent name none.
     pub(crate) run_spec: Arc<RunSpec>,
-    pub(crate) runtimes: Arc<Runtimes>,
     pub(crate) minted: AtomicU64,
     /// The number of pieces that the owner has asked for.
     pub(crate) places: AtomicU32,
-    pub(crate) active: Arc<Gauge>,
-    pub(crate) ticket_issuer: Option<Arc<dyn TicketIssuer>>,
-    /// The maker of folders of their own for runs; none where there is none.
-    pub(crate) workspaces: Option<Arc<dyn Workspaces>>,
-    /// The place where trees of the user tell each other of quotas that are used up; none where there is none.
-    pub(crate) account_board: Option<Arc<dyn AccountBoard>>,
-    /// Tells how much memory the computer has; none where runs wait for none.
-    pub(crate) host_memory: Option<HostMemorySource>,
     /// True while runs wait for memory.
     pub(crate) memory_short: watch::Sender<bool>,
     pub(crate) workplaces: Workplaces,
-    pub(crate) contexts: Contexts,
+    /// Context values of running agents, by run, for runs that were given any. An agent may ask for its values again, and hand
+    /// them on.
+    pub(crate) contexts: Mutex<HashMap<RunId, Arc<[ContextEntry]>>>,
     /// The folders in which its runs see what they are given.
     pub(crate) shared_contexts: SharedContexts,
     /// Answers for runs that need them.
     pub(crate) answers: Answers,
     /// The values that answers were stored as.
     pub(crate) copies: Copies,
-    pub(crate) kept_values: KeptValues,
+    pub(crate) kept_values: Mutex<ValuesBySession>,
     /// Observations, where tasks are handed on by them.
     pub(crate) past_tasks: PastTasks,
     pub(crate) known: KnownTree,
@@ -131,32 +118,6 @@ pub(crate) fn summary(id: &AgentId, asking: &AgentId, config: &Config) -> AgentS
         id: id.clone(),
         description: description.map(|description| description.value.as_str().into()),
         why: reasons.find(|(agent, _)| *agent == id).map(|(_, why)| why.into()),
-    }
-}
-
-/// Context values of running agents, by run, for runs that were given any. An agent may ask for its values again, and hand
-/// them on.
-#[derive(Debug, Default)]
-pub(crate) struct Contexts(Mutex<HashMap<RunId, Arc<[ContextEntry]>>>);
-
-impl Contexts {
-    /// Returns the values of a run.
-    pub(crate) fn get(&self, run: RunId) -> Arc<[ContextEntry]> {
-        self.lock().get(&run).cloned().unwrap_or_else(|| Arc::from([]))
-    }
-
-    /// Sets the values of a run.
-    pub(crate) fn give(&self, run: RunId, context: Arc<[ContextEntry]>) {
-        self.lock().insert(run, context);
-    }
-
-    /// A run is over.
-    pub(crate) fn forget(&self, run: RunId) {
-        self.lock().remove(&run);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<RunId, Arc<[ContextEntry]>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -207,11 +168,6 @@ impl Drop for Share {
 }
 
 impl TreeContext {
-    /// The walls of quotas of which other trees have told so far.
-    pub(crate) fn known_walls(&self) -> Vec<ParkedAccount> {
-        self.account_board.as_ref().map(|board| board.known()).unwrap_or_default()
-    }
-
     /// A number that was never given before in this tree.
     pub(crate) fn mint(&self) -> u64 {
         self.minted.fetch_add(1, Ordering::Relaxed)

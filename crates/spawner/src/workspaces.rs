@@ -4,7 +4,7 @@
 //! others still work in the folder then, the last of them brings back what has come since, and only then the folder goes.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -127,7 +127,8 @@ impl Workplaces {
     pub(crate) fn enter(&self, run: RunId, folder: &Arc<PathBuf>) {
         let mut places = self.0.lock();
         places.of.insert(run, Arc::clone(folder));
-        if let Some(made) = places.made.values_mut().find(|made| is_in(folder, &made.folder)) {
+        let mut made = places.made.values_mut();
+        if let Some(made) = made.find(|made| folder.starts_with(&*made.folder)) {
             made.users.push(run);
         }
     }
@@ -172,10 +173,6 @@ impl Workplaces {
     pub(crate) fn recorded(&self, run: RunId) -> Option<RunId> {
         self.0.lock().due.remove(&run)
     }
-}
-
-fn is_in(folder: &Path, made: &Path) -> bool {
-    folder.starts_with(made)
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use offshoot_model::{
-    Admitted, AgentSummary, BudgetGrant, CancelledBy, ContextEntry, Envelope, Grant, Origin,
-    Refusal, RootId, RunId, SpawnRequest, Timestamp, Tree, VariableRef, error_chain,
+    Admitted, AgentSummary, BudgetGrant, CancelledBy, ContextEntry, Envelope, Grant, Refusal,
+    RootId, RunId, SpawnRequest, Timestamp, Tree, VariableRef, error_chain,
 };
 use offshoot_policy::{Terms, needs};
 use offshoot_runtime::{WaitAnswer, WaitFor};
@@ -16,11 +16,11 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use super::child::{Accepted, ChildRequest, Sibling, needed, place_of};
 use crate::announce;
 use crate::blocking::blocking;
-use crate::event_stream::{LiveEvents, News};
+use crate::event_stream::{LiveEvents, News, subscribed};
 use crate::kept_values::KeptValue;
 use crate::machine::{NeededPiece, Reach, RequestVerdict};
-use crate::message::call::{spawn, wait_for, write};
 use crate::message::hand_on::{HandOn, allowed_agents};
+use crate::message::link::Link;
 use crate::message::{Asking, Children, Message, over};
 use crate::model_request::{ModelCharge, ModelRequest, RefusedRequest, SeenQuota};
 use crate::request::{Ask, Unresolved};
@@ -35,9 +35,9 @@ const REPORT_BYTES: usize = 4096;
 #[derive(Clone, derive_more::Debug)]
 #[debug("Agents({})", tree.root)]
 pub struct Agents {
-    tree: Arc<TreeContext>,
-    sender: mpsc::WeakUnboundedSender<Message>,
-    follow: broadcast::WeakSender<News>,
+    pub(super) tree: Arc<TreeContext>,
+    pub(super) sender: mpsc::WeakUnboundedSender<Message>,
+    pub(super) follow: broadcast::WeakSender<News>,
 }
 
 /// Budget and agents that a session may still give to children.
@@ -65,14 +65,6 @@ fn limits_of(request: &SpawnRequest) -> Option<Box<SpawnRequest>> {
 }
 
 impl Agents {
-    pub(crate) fn new(
-        tree: Arc<TreeContext>,
-        sender: mpsc::WeakUnboundedSender<Message>,
-        follow: broadcast::WeakSender<News>,
-    ) -> Self {
-        Self { tree, sender, follow }
-    }
-
     /// The record of the tree, and of others in the same store.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.tree.store
@@ -121,7 +113,7 @@ impl Agents {
 
     /// The values that a running session was given to read.
     pub fn context(&self, run: RunId) -> Arc<[ContextEntry]> {
-        self.tree.contexts.get(run)
+        self.tree.contexts.lock().get(&run).cloned().unwrap_or_default()
     }
 
     /// Lets a session keep a value, which is in the store, under a name of its own. It is on record when this answers, so
@@ -169,12 +161,12 @@ impl Agents {
 
     /// The value that a session keeps under this name.
     pub fn kept(&self, session: RunId, name: &str) -> Option<KeptValue> {
-        self.tree.kept_values.get(session, name)
+        self.tree.kept_values.lock().get(&session)?.get(name).copied()
     }
 
     /// All that a session keeps, by name.
     pub fn all_kept(&self, session: RunId) -> BTreeMap<Arc<str>, KeptValue> {
-        self.tree.kept_values.of(session)
+        self.tree.kept_values.lock().get(&session).cloned().unwrap_or_default()
     }
 
     /// Returns the time by the clock of this tree.
@@ -194,9 +186,7 @@ impl Agents {
 
     /// Returns the events of this tree from now on. Those before stand on record.
     pub fn live_events(&self) -> LiveEvents {
-        // Of a tree that is over only the record is left; the channel of that answer is closed from the start.
-        let live = self.follow.upgrade().map(|live| live.subscribe());
-        LiveEvents::new(live.unwrap_or_else(|| broadcast::channel(1).1))
+        LiveEvents(subscribed(&self.follow))
     }
 
     /// Looks the session of a run up.
@@ -225,8 +215,7 @@ impl Agents {
 
     /// A session that hands a task on.
     pub(super) fn hand_on(&self, caller: RunId, choose_only: bool) -> Result<HandOn, Refusal> {
-        let sender = self.sender.upgrade().ok_or_else(over)?;
-        Ok(HandOn { tree: Arc::clone(&self.tree), sender, caller, choose_only })
+        Ok(HandOn { link: self.link()?, caller, choose_only })
     }
 
     /// Asks for a child.
@@ -236,11 +225,11 @@ impl Agents {
         child: impl Into<ChildRequest>,
     ) -> Result<Accepted, Refusal> {
         let asking = self.session(caller).await?;
-        let sender = self.sender.upgrade().ok_or_else(over)?;
+        let link = self.link()?;
         let ask = self.resolve(caller, &asking, child.into()).await?;
         asking.settle_up().await;
         let limits = limits_of(&ask.request);
-        let run = spawn(&sender, ask).await?;
+        let run = link.spawn(ask).await?;
         self.accepted(caller, &asking.grant, run, limits).await
     }
 
@@ -306,18 +295,9 @@ impl Agents {
         child: ChildRequest,
     ) -> Result<Ask, Refusal> {
         let ChildRequest { request, folder, input } = child;
-        let runs = request.agent.as_ref().unwrap_or(&asking.agent);
-        let run_spec = self.tree.run_spec_for(caller, runs, folder);
-        let unresolved = Unresolved {
-            caller: asking.index,
-            agent: &asking.agent,
-            origin: Origin::Agent,
-            request,
-            run_spec,
-            decides: false,
-        };
-        let ask = unresolved.resolve(&self.tree).await?;
-        Ok(Ask { input, ..ask })
+        let Asking { index, agent, .. } = asking;
+        let asked = Unresolved::of_session(&self.tree, caller, *index, agent, request, folder);
+        Ok(Ask { input, ..asked.resolve(&self.tree).await? })
     }
 
     /// The answer for a child that was admitted, with the limits of its request that were lowered.
@@ -386,9 +366,7 @@ impl Agents {
     /// Waits for runs below the caller, whose slot is lent meanwhile. Dropping the future gives the wait up.
     pub async fn wait(&self, caller: RunId, wait: WaitFor) -> Result<WaitAnswer, Refusal> {
         let asking = self.session(caller).await?;
-        let sender = self.sender.upgrade().ok_or_else(over)?;
-        let Asking { index, cpu, .. } = asking;
-        wait_for(Arc::clone(&self.tree), sender, index, cpu, wait).await.ok_or_else(over)
+        self.link()?.wait(asking.index, asking.cpu, wait).await.ok_or_else(over)
     }
 
     /// Notes how it goes, for the parent and for people. The note stays on record; of a run that makes many notes in a
@@ -415,9 +393,8 @@ impl Agents {
     pub async fn send(&self, caller: RunId, run: RunId, text: &str) -> Result<(), Refusal> {
         let asking = self.session(caller).await?;
         self.must_be_below(caller, run)?;
-        let sender = self.sender.upgrade().ok_or_else(over)?;
         let letter = announce::letter(Some(&asking.key), text);
-        write(&self.tree, &sender, Some(caller), run, letter).await
+        self.link()?.write(Some(caller), run, letter).await
     }
 
     /// Writes into the session of any run of this tree, as the operator.
@@ -426,8 +403,7 @@ impl Agents {
     ///
     /// Fails if the run is over, or reads no letters.
     pub async fn send_as_operator(&self, run: RunId, text: &str) -> Result<(), Refusal> {
-        let sender = self.sender.upgrade().ok_or_else(over)?;
-        write(&self.tree, &sender, None, run, announce::letter(None, text)).await
+        self.link()?.write(None, run, announce::letter(None, text)).await
     }
 
     /// Cancels a run below the caller.
@@ -526,14 +502,17 @@ impl Agents {
         &self,
         message: impl FnOnce(oneshot::Sender<A>) -> Message,
     ) -> Result<A, Refusal> {
-        let (reply, answer) = oneshot::channel();
-        self.tell(message(reply))?;
-        answer.await.map_err(|_| over())
+        self.link()?.ask(message).await
     }
 
     fn tell(&self, message: Message) -> Result<(), Refusal> {
+        self.link()?.tell(message)
+    }
+
+    /// The way to the supervisor, where the tree is not over.
+    fn link(&self) -> Result<Link, Refusal> {
         let sender = self.sender.upgrade().ok_or_else(over)?;
-        sender.send(message).map_err(|_| over())
+        Ok(Link { tree: Arc::clone(&self.tree), sender })
     }
 }
 

@@ -6,7 +6,6 @@
 mod session;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,13 +14,14 @@ use futures_util::future::{BoxFuture, try_join_all};
 use offshoot_merge::{Asked, Asking, Choice, Fold, MergeError, OnFailure, Strategy};
 use offshoot_model::{
     Chosen, ContentHash, Envelope, EnvelopeError, InputRange, JsonText, Payload, Refusal,
-    SpawnRequest, ValueKind, VariableRef, error_chain,
+    SpawnRequest, VariableRef, error_chain,
 };
-use offshoot_store::{DataFolder, NewValue, Store, StoreError};
+use offshoot_store::{NewValue, Store, StoreError};
 
 use crate::blocking::blocking;
 use crate::error::SpawnerError;
 use crate::stored_values::StoredValues;
+use crate::tree_context::TreeContext;
 
 pub(super) use session::Session;
 
@@ -44,10 +44,9 @@ const SHOWN: usize = 80;
 
 /// A merge that asks, until it has its answer.
 pub(super) struct AskedMerge {
-    asking: Asking,
+    pub(super) asking: Asking,
     asker: Box<dyn Asker>,
-    store: Arc<dyn Store>,
-    folder: Arc<DataFolder>,
+    tree: Arc<TreeContext>,
     /// The results by their place, with their names.
     results: BTreeMap<u32, Named>,
     /// The number of bytes of results that may still be held. Further ones are kept as values.
@@ -87,12 +86,6 @@ pub(super) type Outcome = Result<Envelope, Refusal>;
 
 /// The side that asks: the owner of a tree, or a running session.
 pub(super) trait Asker: Send + Sync {
-    /// The store of its tree.
-    fn store(&self) -> &Arc<dyn Store>;
-
-    /// The data folder of its tree.
-    fn folder(&self) -> &Arc<DataFolder>;
-
     /// Asks all questions at once, and returns what came of the runs, in this order.
     fn ask<'a>(
         &'a mut self,
@@ -119,9 +112,9 @@ impl Question {
 }
 
 impl AskedMerge {
-    pub(super) fn new(asking: Asking, asker: Box<dyn Asker>) -> Self {
-        let (store, folder) = (Arc::clone(asker.store()), Arc::clone(asker.folder()));
-        Self { asking, asker, store, folder, results: BTreeMap::new(), room: HELD_BYTES }
+    pub(super) fn new(asking: Asking, asker: Box<dyn Asker>, tree: &Arc<TreeContext>) -> Self {
+        let tree = Arc::clone(tree);
+        Self { asking, asker, tree, results: BTreeMap::new(), room: HELD_BYTES }
     }
 
     /// Takes the result at this place. One that did not complete is taken as its envelope.
@@ -220,7 +213,7 @@ impl AskedMerge {
 
     /// Counts the tokens of results.
     async fn counted(&self, items: &[Named]) -> Result<Vec<u64>, MergeError> {
-        let (store, items) = (Arc::clone(&self.store), items.to_vec());
+        let (store, items) = (Arc::clone(&self.tree.store), items.to_vec());
         let count = move || items.iter().map(|(_, payload)| tokens(&*store, payload)).collect();
         let counted: io::Result<Vec<u64>> = blocking(count).await;
         counted.map_err(|error| MergeError::Elsewhere {
@@ -264,14 +257,13 @@ impl AskedMerge {
         about: &About,
         answer: &Payload,
     ) -> Result<Choice, String> {
-        let text: Arc<str> = match answer {
-            Payload::Text(text) => Arc::clone(text),
-            Payload::Json(json) => json.as_str().into(),
-            Payload::Stored(value) if value.size > LONGEST_CHOICE => {
+        let text: Arc<str> = match answer.at_hand() {
+            Ok(text) => text.into(),
+            Err(value) if value.size > LONGEST_CHOICE => {
                 return Err(format!("chose none: its answer has {} bytes", value.size));
             }
-            Payload::Stored(value) => {
-                let (store, value) = (Arc::clone(&self.store), *value);
+            Err(value) => {
+                let (store, value) = (Arc::clone(&self.tree.store), *value);
                 let read = blocking(move || store.read(&value)).await;
                 let bytes =
                     read.map_err(|error| format!("cannot be read: {}", error_chain(&error)))?;
@@ -357,10 +349,10 @@ impl AskedMerge {
         let unwritten = |error: &SpawnerError| MergeError::Elsewhere {
             message: format!("the results cannot be written: {}", error_chain(error)),
         };
-        let values = StoredValues::new(Arc::clone(&self.store));
-        let value = values.put(answer, Arc::clone(&self.folder)).await;
+        let values = StoredValues::new(Arc::clone(&self.tree.store));
+        let value = values.put(answer, Arc::clone(&self.tree.folder)).await;
         let value = value.map_err(|error| unwritten(&error))?;
-        let path = self.store.path(&value).map_err(|error| unwritten(&error.into()))?;
+        let path = self.tree.store.path(&value).map_err(|error| unwritten(&error.into()))?;
         Ok(InputRange {
             path: Arc::new(path),
             offset: 0,
@@ -371,27 +363,18 @@ impl AskedMerge {
     }
 
     async fn kept(&self, payload: &Payload) -> Result<VariableRef, StoreError> {
-        let new = match payload {
-            Payload::Stored(value) => return Ok(*value),
-            Payload::Text(text) => NewValue::bytes(ValueKind::Text, text.as_bytes()),
-            Payload::Json(json) => NewValue::bytes(ValueKind::Result, json.as_str().as_bytes()),
-        };
-        self.store.put(new).await
-    }
-}
-
-impl fmt::Display for AskedMerge {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.asking.fmt(f)
+        match payload.at_hand() {
+            Ok(text) => self.tree.store.put(NewValue::bytes(payload.kind(), text.as_bytes())).await,
+            Err(value) => Ok(*value),
+        }
     }
 }
 
 /// Counts the tokens of a result, which is read part by part where it is long.
 fn tokens(store: &dyn Store, payload: &Payload) -> io::Result<u64> {
-    let value = match payload {
-        Payload::Text(text) => return Ok(offshoot_tokens::count(text.as_bytes())),
-        Payload::Json(json) => return Ok(offshoot_tokens::count(json.as_str().as_bytes())),
-        Payload::Stored(value) => value,
+    let value = match payload.at_hand() {
+        Ok(text) => return Ok(offshoot_tokens::count(text.as_bytes())),
+        Err(value) => value,
     };
     let mut counter = offshoot_tokens::Counter::default();
     counter.read(store.open(value).map_err(io::Error::other)?)?;

@@ -14,14 +14,14 @@ use offshoot_runtime::{
     ToolOffer, WaitAnswer, WaitFor,
 };
 use offshoot_store::Store;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::Semaphore;
 
 use crate::attempt_watch::AttemptWatch;
 use crate::handle::agents::Agents;
 use crate::machine::RunIndex;
-use crate::message::Message;
+use crate::message::link::Link;
 use crate::task::AgentHost;
-use crate::tree_context::{MergeThreads, TreeContext};
+use crate::tree_context::MergeThreads;
 
 /// A merge with its parameters.
 #[derive(Clone, derive_more::Debug)]
@@ -82,19 +82,15 @@ pub(super) struct ExternalMergeJob {
 
 impl ExternalMergeJob {
     /// Begins it for the root.
-    pub(super) async fn of_root(
-        external: &ExternalMerge,
-        tree: &Arc<TreeContext>,
-        sender: &mpsc::UnboundedSender<Message>,
-    ) -> Result<Self, MergeError> {
+    pub(super) async fn of_root(external: &ExternalMerge, link: &Link) -> Result<Self, MergeError> {
+        let tree = &link.tree;
         let root = AgentHost {
+            link: link.clone(),
             attempt: 1,
-            tree: Arc::clone(tree),
             run: RunIndex::ROOT,
             id: tree.root.run(),
             agent: tree.agent.clone(),
             inline_bytes: u64::MAX,
-            sender: sender.clone(),
             // A merge has no process, and uses no tools.
             watch: AttemptWatch::default(),
             output: None,

@@ -23,11 +23,11 @@ use crate::handle::external_merge::{ExternalMerge, ExternalMergeJob};
 use crate::handle::gathering::Gathering;
 use crate::handle::tree_state::over;
 use crate::machine::{NeededPiece, RunIndex};
+use crate::message::link::Link;
 use crate::message::{FanEvent, FanId, Message, TreeState};
 use crate::request::{Ask, Unresolved};
 use crate::run_spec::RunSpec;
 use crate::stored_values::StoredValues;
-use crate::tree_context::TreeContext;
 
 use chains::Chains;
 use gathered::Gathered;
@@ -89,9 +89,7 @@ pub struct PieceNeed {
 #[debug("Fan({} pieces)", keys.len())]
 pub struct Fan {
     id: FanId,
-    root: RootId,
-    store: Arc<dyn Store>,
-    sender: mpsc::UnboundedSender<Message>,
+    link: Link,
     state: watch::Receiver<TreeState>,
     events: mpsc::UnboundedReceiver<FanEvent>,
     /// The names of the results, where they have one.
@@ -224,30 +222,21 @@ impl From<SpawnRequest> for Piece {
 }
 
 impl Fan {
-    pub(crate) async fn start(
-        tree: &Arc<TreeContext>,
-        sender: mpsc::UnboundedSender<Message>,
-        state: watch::Receiver<TreeState>,
-        fan_out: FanOut,
-    ) -> Result<Self, SpawnerError> {
-        Self::start_at(tree, sender, state, fan_out, None).await
-    }
-
     /// Starts with pieces in these places among all that the owner asks for, in the order of the pieces; in the next ones where
     /// absent.
-    pub(super) async fn start_at(
-        tree: &Arc<TreeContext>,
-        sender: mpsc::UnboundedSender<Message>,
+    pub(super) async fn start(
+        link: Link,
         state: watch::Receiver<TreeState>,
         fan_out: FanOut,
         places: Option<Vec<u32>>,
     ) -> Result<Self, SpawnerError> {
+        let tree = &link.tree;
         let FanOut { run_spec, pieces, results, strategy, external, .. } = fan_out;
         let (asking, on_failure, max_fail) = (fan_out.asking, fan_out.on_failure, fan_out.max_fail);
         // Before anything runs: parameters that the merge cannot use cost nothing then.
         let job = match &external {
             Some(external) => {
-                let begun = ExternalMergeJob::of_root(external, tree, &sender).await;
+                let begun = ExternalMergeJob::of_root(external, &link).await;
                 Some(begun.map_err(|error| SpawnerError::Merge(Arc::new(error)))?)
             }
             None => None,
@@ -276,17 +265,12 @@ impl Fan {
             }
             // Kept below, once it is known that each piece can be asked for.
             let task = Payload::Text(Arc::clone(&request.task));
-            let unresolved = Unresolved {
-                caller: RunIndex::ROOT,
-                agent: &tree.agent,
-                origin: Origin::Piece,
-                request,
-                decides: own.is_some(),
-                run_spec: own.unwrap_or_else(|| Arc::clone(&run_spec)),
-            };
+            let decides = own.is_some();
+            let run_spec = own.unwrap_or_else(|| Arc::clone(&run_spec));
+            let asked = Unresolved::of_root(&tree.agent, Origin::Piece, request, run_spec);
+            let unresolved = Unresolved { decides, ..asked };
             let chosen = tree.chosen.get().and_then(|chosen| chosen.get(&number_of(place)));
-            let ask = unresolved.resolve_as(chosen, task, tree);
-            let ask = ask.map_err(|refusal| SpawnerError::Refused(Box::new(refusal)))?;
+            let ask = unresolved.resolve_as(chosen, task, tree)?;
             let needed =
                 |need: PieceNeed| NeededPiece { name: need.name, place: number_of(need.place) };
             let needs = needs.into_iter().map(needed).collect();
@@ -310,20 +294,20 @@ impl Fan {
             let numbers = numbers.clone();
             let max_fail = most;
             let message = Message::Fan { id, caller, asks, follower, max_fail, numbers, permit };
-            sender.send(message).map_err(|_| over(&state))
+            link.tell(message).map_err(|_| over(&state))
         });
         asked.await.inspect_err(|error| {
             // The record ends here, so that a later supervisor can ask for the pieces again.
             if let SpawnerError::Store(error) = error {
-                let _ = sender.send(Message::Halt { error: error.clone() });
+                let _ = link.tell(Message::Halt { error: error.clone() });
             }
         })?;
         let values = StoredValues::new(Arc::clone(&tree.store));
         let mut gathering = match (external.zip(job), asking) {
             (Some((external, job)), _) => Gathering::by_job(&external, job, on_failure, values),
             (None, Some(asking)) => {
-                let asker = Box::new(asker::Owner::new(tree, &sender, &state));
-                Gathering::by_asked(AskedMerge::new(asking, asker), on_failure, values)
+                let asker = Box::new(asker::Owner::new(&link, &state));
+                Gathering::by_asked(AskedMerge::new(asking, asker, tree), on_failure, values)
             }
             (None, None) => {
                 Gathering::by_strategy(strategy, on_failure, values).hold_at_most(HELD_BYTES)
@@ -334,13 +318,11 @@ impl Fan {
             gathering.push(given, key, Ok(result)).await;
             given += 1;
         }
-        let (root, store) = (tree.root, Arc::clone(&tree.store));
-        let gathered = Gathered::new(root, keys.len(), left);
+        let runs = vec![tree.root.run(); keys.len()];
+        let gathered = Gathered::new(left, runs);
         Ok(Self {
             id,
-            root,
-            store,
-            sender,
+            link,
             state,
             events,
             keys,
@@ -444,18 +426,18 @@ fn order(pieces: &[Piece]) -> Result<Option<Vec<usize>>, SpawnerError> {
     let is_none = |need: &PieceNeed| need.place as usize >= pieces.len();
     if let Some(none) = pieces.iter().flat_map(|piece| &piece.needs).find(|need| is_none(need)) {
         let message = format!("a piece needs `{}` at {}, and there is none", none.name, none.place);
-        return Err(SpawnerError::Refused(Box::new(Refusal::invalid("needs", message))));
+        return Err(Refusal::invalid("needs", message).into());
     }
     let places = |piece: &Piece| piece.needs.iter().map(|need| need.place as usize).collect();
     let needs: Vec<Vec<usize>> = pieces.iter().map(places).collect();
     needs::order(&needs).map(Some).map_err(|cycle| {
-        let name = |place: usize| match &pieces[place].request.label {
-            Some(label) => label.to_string(),
-            None => (place + 1).to_string(),
+        let name = |place: usize| {
+            let label = pieces[place].request.label.clone();
+            label.unwrap_or_else(|| (place + 1).to_string().into())
         };
         let cycle = cycle.into_iter().map(name).collect::<Vec<_>>().join(" → ");
         let message = format!("pieces need each other in a cycle: {cycle}");
-        SpawnerError::Refused(Box::new(Refusal::invalid("needs", message)))
+        Refusal::invalid("needs", message).into()
     })
 }
 

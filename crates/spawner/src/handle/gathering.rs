@@ -40,15 +40,12 @@ struct External {
 impl Gathering {
     /// Gathers by a strategy of ours. Results that are stored are read from `values` where the strategy compares them.
     pub fn by_strategy(strategy: Strategy, on_failure: OnFailure, values: StoredValues) -> Self {
-        Self {
-            strategy: strategy.to_string(),
-            fold: Fold::new(strategy, on_failure),
-            may_end_early: strategy.may_end_early(),
-            external: None,
-            asked: None,
-            chosen: None,
-            values,
-        }
+        let fold = Fold::new(strategy, on_failure);
+        Self::of(strategy.to_string(), fold, strategy.may_end_early(), values)
+    }
+
+    fn of(strategy: String, fold: Fold, may_end_early: bool, values: StoredValues) -> Self {
+        Self { strategy, fold, may_end_early, external: None, asked: None, chosen: None, values }
     }
 
     /// Gathers by an external merge, which may ask for children of `caller`.
@@ -87,16 +84,9 @@ impl Gathering {
         on_failure: OnFailure,
         values: StoredValues,
     ) -> Self {
-        let external_job = External { job: Some(job), handed: HashSet::new(), has_answered: false };
-        Self {
-            strategy: external.to_string(),
-            fold: Fold::elsewhere(on_failure),
-            may_end_early: true,
-            external: Some(external_job),
-            asked: None,
-            chosen: None,
-            values,
-        }
+        let fold = Fold::elsewhere(on_failure);
+        let job = External { job: Some(job), handed: HashSet::new(), has_answered: false };
+        Self { external: Some(job), ..Self::of(external.to_string(), fold, true, values) }
     }
 
     /// Gathers by a merge that asks for children of `caller`.
@@ -107,20 +97,13 @@ impl Gathering {
         caller: RunId,
     ) -> Self {
         let values = StoredValues::new(Arc::clone(agents.store()));
-        let asker = Box::new(Session::new(agents.clone(), caller));
-        Self::by_asked(AskedMerge::new(asking, asker), on_failure, values)
+        let asker = Box::new(Session { agents: agents.clone(), caller });
+        Self::by_asked(AskedMerge::new(asking, asker, &agents.tree), on_failure, values)
     }
 
     pub(super) fn by_asked(asked: AskedMerge, on_failure: OnFailure, values: StoredValues) -> Self {
-        Self {
-            strategy: asked.to_string(),
-            fold: Fold::elsewhere(on_failure),
-            may_end_early: false,
-            external: None,
-            asked: Some(asked),
-            chosen: None,
-            values,
-        }
+        let (strategy, fold) = (asked.asking.to_string(), Fold::elsewhere(on_failure));
+        Self { asked: Some(asked), ..Self::of(strategy, fold, false, values) }
     }
 
     /// Holds so many bytes of results and no more, see [`Fold::hold_at_most`].

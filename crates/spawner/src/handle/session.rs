@@ -13,25 +13,23 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use crate::announce;
 use crate::attempt_watch::AttemptWatch;
 use crate::error::SpawnerError;
-use crate::event_stream::{EventStream, News};
+use crate::event_stream::{EventStream, News, subscribed};
 use crate::handle::agents::Agents;
 use crate::handle::fan::{Fan, FanAnswer, FanOut};
 use crate::handle::notebook::Notebook;
 use crate::handle::tree_state::{broken, over};
-use crate::machine::{Reach, RunIndex};
-use crate::message::call::{spawn, wait_for, write};
+use crate::machine::{Input, Reach, RunIndex};
+use crate::message::link::Link;
 use crate::message::{Counts, FanEvent, Message, TreeState};
 use crate::request::Unresolved;
 use crate::stored_values::StoredValues;
 use crate::tree_context::INLINE_BYTES;
-use crate::tree_context::TreeContext;
 
 /// The root session of one tree. Dropping it before it was closed cancels the tree.
 #[derive(derive_more::Debug)]
-#[debug("Session({})", tree.root)]
+#[debug("Session({})", link.tree.root)]
 pub struct Session {
-    tree: Arc<TreeContext>,
-    sender: mpsc::UnboundedSender<Message>,
+    link: Link,
     /// Weak, so that followers hear the end of the tree while this handle lives.
     follow: broadcast::WeakSender<News>,
     state: watch::Receiver<TreeState>,
@@ -66,40 +64,33 @@ pub struct Stopper {
 
 impl Session {
     pub(crate) fn new(
-        tree: Arc<TreeContext>,
-        sender: mpsc::UnboundedSender<Message>,
+        link: Link,
         follow: broadcast::WeakSender<News>,
         state: watch::Receiver<TreeState>,
         answer: mpsc::UnboundedReceiver<FanEvent>,
         runs: bool,
     ) -> Self {
-        Self { tree, sender, follow, state, answer, runs, closed: false }
+        Self { link, follow, state, answer, runs, closed: false }
     }
 
     /// Returns the root of the tree.
     pub fn root(&self) -> RootId {
-        self.tree.root
+        self.link.tree.root
     }
 
     /// Asks for one child, as the operator.
     pub async fn spawn(&self, request: SpawnRequest) -> Result<RunId, Refusal> {
-        let unresolved = Unresolved {
-            caller: RunIndex::ROOT,
-            agent: &self.tree.agent,
-            origin: Origin::Piece,
-            request,
-            run_spec: Arc::clone(&self.tree.run_spec),
-            decides: false,
-        };
-        let ask = unresolved.resolve(&self.tree).await?;
-        spawn(&self.sender, ask).await
+        let tree = &self.link.tree;
+        let run_spec = Arc::clone(&tree.run_spec);
+        let asked = Unresolved::of_root(&tree.agent, Origin::Piece, request, run_spec);
+        self.link.spawn(asked.resolve(tree).await?).await
     }
 
     /// Waits for children.
     pub async fn wait(&self, wait: WaitFor) -> Result<WaitAnswer, SpawnerError> {
         // The root has no process of ours.
-        let (tree, cpu) = (Arc::clone(&self.tree), AttemptWatch::default());
-        let wait = wait_for(tree, self.sender.clone(), RunIndex::ROOT, cpu, wait);
+        let cpu = AttemptWatch::default();
+        let wait = self.link.clone().wait(RunIndex::ROOT, cpu, wait);
         let mut state = self.state.clone();
         tokio::select! {
             biased;
@@ -115,7 +106,7 @@ impl Session {
     /// If a piece cannot be asked for as it is, nothing was asked for and the tree lives on. If a task cannot be stored,
     /// the tree ends without an end on record: it can be resumed then.
     pub async fn fan_out(&self, order: FanOut) -> Result<Fan, SpawnerError> {
-        Fan::start(&self.tree, self.sender.clone(), self.state.clone(), order).await
+        Fan::start(self.link.clone(), self.state.clone(), order, None).await
     }
 
     /// Writes into the session of a run, as the operator. The letter is on record and handed over when this answers.
@@ -124,50 +115,50 @@ impl Session {
     ///
     /// Fails if the run is none of this tree, is over, or reads no letters.
     pub async fn write(&self, run: RunId, text: &str) -> Result<(), Refusal> {
-        write(&self.tree, &self.sender, None, run, announce::letter(None, text)).await
+        self.link.write(None, run, announce::letter(None, text)).await
     }
 
     /// Cancels a run and what is below it, or the run alone.
     pub fn cancel(&self, run: RunId, only: bool) {
-        let reach = if only { Reach::Only } else { Reach::Subtree };
+        let reach = Reach::of(only);
         // A tree that is over has nothing to cancel.
-        let _ = self.sender.send(Message::Cancel { run, reach, by: CancelledBy::Operator });
+        let _ = self.link.tell(Message::Cancel { run, reach, by: CancelledBy::Operator });
     }
 
     /// Stops admission and starts, or lets them go on.
     pub fn pause(&self, paused: bool) {
         let (reply, _) = oneshot::channel();
-        let _ = self.sender.send(Message::Pause { paused, reply });
+        let _ = self.link.tell(Message::Pause { paused, reply });
     }
 
     /// A handle that can stop the tree, for signal handlers. It does not keep the tree alive.
     pub fn stopper(&self) -> Stopper {
-        Stopper { sender: self.sender.downgrade() }
+        Stopper { sender: self.link.sender.downgrade() }
     }
 
     /// Returns the notebook, which puts on record what concerns no run alone.
     pub fn notebook(&self) -> Notebook {
-        Notebook::new(self.sender.downgrade())
+        Notebook { sender: self.link.sender.downgrade() }
     }
 
     /// Returns the handle for requests of running agents, for the door that listens to them.
     pub fn agents(&self) -> Agents {
-        Agents::new(Arc::clone(&self.tree), self.sender.downgrade(), self.follow.clone())
+        let Link { tree, sender } = &self.link;
+        Agents { tree: Arc::clone(tree), sender: sender.downgrade(), follow: self.follow.clone() }
     }
 
-    /// Counts the runs of the tree.
+    /// Counts the runs of the tree. A tree that is over is empty.
     pub async fn counts(&self) -> Counts {
-        counts(&self.sender).await
+        self.link.ask(|reply| Message::Count { reply }).await.unwrap_or_default()
     }
 
     /// The events of the tree, from the first.
     pub fn events(&self) -> EventStream {
-        // Of a tree that is over only the record is left; the channel of that answer is closed from the start.
-        let live = match self.follow.upgrade() {
-            Some(live) => live.subscribe(),
-            None => broadcast::channel(1).1,
-        };
-        EventStream::new(self.tree.root, Arc::clone(&self.tree.store), live)
+        EventStream::new(
+            self.link.tree.root,
+            Arc::clone(&self.link.tree.store),
+            subscribed(&self.follow),
+        )
     }
 
     /// Returns the trouble with the record, to be shown to people: what runs waits while the record cannot be written.
@@ -177,7 +168,7 @@ impl Session {
 
     /// Returns the stored results, for writing an answer.
     pub fn values(&self) -> StoredValues {
-        StoredValues::new(Arc::clone(&self.tree.store))
+        StoredValues::new(Arc::clone(&self.link.tree.store))
     }
 
     /// Waits for the answer of a root that is an agent itself. Its children may still be alive.
@@ -209,7 +200,7 @@ impl Session {
                     SpawnerError::Store(cause) => cause.clone(),
                     _ => StoreError::Closed,
                 };
-                let _ = self.sender.send(Message::Halt { error: cause });
+                let _ = self.link.tell(Message::Halt { error: cause });
                 // The tree ends because of this error, which is returned.
                 let _ = self.ended().await;
                 return Err(error);
@@ -224,7 +215,8 @@ impl Session {
             chosen: outcome.chosen.clone(),
         };
         // A tree that is over cannot be concluded; `close` says so.
-        let _ = self.sender.send(Message::Merged { summary: Box::new(summary) });
+        let summary = Box::new(summary);
+        let _ = self.link.tell(Message::Input(Input::Merged { summary }));
         self.close(ending.clone()).await?;
         Ok(ending)
     }
@@ -235,8 +227,8 @@ impl Session {
             Some(at_hand) if at_hand.size() <= INLINE_BYTES as u64 => return Ok(at_hand),
             _ => {}
         }
-        let values = outcome.values(Arc::clone(&self.tree.store));
-        let value = values.put(outcome.answer.clone(), Arc::clone(&self.tree.folder)).await?;
+        let values = outcome.values(Arc::clone(&self.link.tree.store));
+        let value = values.put(outcome.answer.clone(), Arc::clone(&self.link.tree.folder)).await?;
         Ok(Payload::Stored(value))
     }
 
@@ -244,14 +236,15 @@ impl Session {
     pub fn end(&self, ending: Ending) {
         if !self.runs {
             // A tree that is over has ended already.
-            let _ = self.sender.send(Message::Close { ending: Box::new(ending) });
+            let ending = Box::new(ending);
+            let _ = self.link.tell(Message::Input(Input::Close { ending }));
         }
     }
 
     /// Ends everything below a root that has ended, even if `onParentEnd` lets it finish.
     pub fn cascade(&self) {
         let (run, reach) = (self.root().run(), Reach::Below);
-        let _ = self.sender.send(Message::Cancel { run, reach, by: CancelledBy::ParentEnded });
+        let _ = self.link.tell(Message::Cancel { run, reach, by: CancelledBy::ParentEnded });
     }
 
     /// [`end`](Self::end), and waits until everything below is over and recorded.
@@ -278,7 +271,7 @@ impl Stopper {
     /// Stops everything: softly, so that each run may end well within its grace, or firmly.
     pub fn stop_all(&self, firm: bool) {
         if let Some(sender) = self.sender.upgrade() {
-            let _ = sender.send(Message::StopAll { firm });
+            let _ = sender.send(Message::Input(Input::StopAll { firm }));
         }
     }
 }
@@ -287,16 +280,9 @@ impl Drop for Session {
     fn drop(&mut self) {
         if !self.closed {
             // No handle on the tree is left: its answer would have no reader, and its limits no owner.
-            let _ = self.sender.send(Message::Abandon);
+            let _ = self.link.tell(Message::Abandon);
         }
     }
-}
-
-/// Asks a tree how full it is. A tree that is over is empty.
-pub(crate) async fn counts(sender: &mpsc::UnboundedSender<Message>) -> Counts {
-    let (reply, counts) = oneshot::channel();
-    let _ = sender.send(Message::Count { reply });
-    counts.await.unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use offshoot_config::Config;
 use offshoot_model::{
-    Account, Admitted, AgentId, Cost, Ending, Envelope, Event, EventKind, InputRange, Origin,
-    Payload, PiecesAgain, Reason, RequestEnding, RootId, RunId, SpawnRequest, Timestamp, Usage,
+    Admitted, AgentId, Cost, Ending, Envelope, Event, EventKind, InputRange, Origin, Payload,
+    PiecesAgain, Reason, RequestEnding, RootId, RunId, SpawnRequest, Timestamp, Usage,
 };
 use offshoot_policy::{Admission, Fallback, Lineage, RuntimeFacts, Terms};
 
@@ -169,29 +169,9 @@ pub struct Unknown {
 }
 
 impl Recall {
-    /// Runs wait for memory from here on.
-    pub(crate) fn watch_memory(&mut self) {
-        self.machine.watch_memory();
-    }
-
-    /// The tree takes turns with others in probing accounts from here on.
-    pub(crate) fn share_probes(&mut self) {
-        self.machine.share_probes();
-    }
-
-    /// Runs wait for slots of the host from here on.
-    pub(crate) fn share_host_slots(&mut self) {
-        self.machine.share_host_slots();
-    }
-
-    /// Takes in that another tree of the user has met the wall of a quota.
-    pub(crate) fn hear_of_wall(
-        &mut self,
-        account: Account,
-        window: Option<Arc<str>>,
-        until: Timestamp,
-    ) {
-        self.machine.hear_of_wall(account, window, until);
+    /// The machine of the tree, to be told what the tree shares with others from here on.
+    pub(crate) fn machine_mut(&mut self) -> &mut Machine {
+        &mut self.machine
     }
 
     /// An empty tree, to which its events are told. Of what came of its pieces it holds so many bytes.

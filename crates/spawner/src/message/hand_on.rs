@@ -9,11 +9,11 @@ use offshoot_model::{
     SpawnRequest, TaskType,
 };
 use offshoot_policy::{Terms, may_follow};
-use tokio::sync::{mpsc, oneshot};
 
+use super::link::Link;
 use super::{Asking, Message, over};
 use crate::blocking::blocking;
-use crate::tree_context::{TreeContext, summary};
+use crate::tree_context::summary;
 
 /// A child that was admitted for the task.
 pub(crate) struct Admitted {
@@ -24,8 +24,7 @@ pub(crate) struct Admitted {
 
 /// A session that hands a task on.
 pub(crate) struct HandOn {
-    pub(crate) tree: Arc<TreeContext>,
-    pub(crate) sender: mpsc::UnboundedSender<Message>,
+    pub(crate) link: Link,
     pub(crate) caller: RunId,
     /// True: nothing is started.
     pub(crate) choose_only: bool,
@@ -85,28 +84,29 @@ impl HandOn {
         // What the task has used belongs to it.
         self.session().await?.settle_up().await;
         let run = self.caller;
-        self.ask(|reply| Message::Observed { run, number, success, reply }).await?
+        self.link.ask(|reply| Message::Observed { run, number, success, reply }).await?
     }
 
     async fn observe(&self, task_type: TaskType) -> Result<Option<u32>, Refusal> {
         // What was used before is not used for the task.
         self.session().await?.settle_up().await;
         let run = self.caller;
-        self.ask(|reply| Message::Observe { run, task_type, reply }).await
+        self.link.ask(|reply| Message::Observe { run, task_type, reply }).await
     }
 
     async fn choose(&self, request: &SpawnRequest) -> Result<Chosen, Refusal> {
         if let Some(agent) = request.agent.clone() {
             return Ok(Chosen::Agent { agent, scores: Vec::new(), learned: None });
         }
-        let (asking, run) = (self.session().await?, self.caller);
-        let allowance = self.ask(|reply| Message::Allowance { run, reply }).await?;
+        let (link, run) = (&self.link, self.caller);
+        let asking = self.session().await?;
+        let allowance = link.ask(|reply| Message::Allowance { run, reply }).await?;
         let (_, terms) = allowance.ok_or_else(over)?;
         if let Some((reason, message)) = no_child(&asking, &terms) {
             return Ok(Chosen::Directly(directly(reason, message, Vec::new(), None)));
         }
-        let lineage = self.ask(|reply| Message::Lineage { run, reply }).await?.ok_or_else(over)?;
-        let mut agents = allowed_agents(&terms, &self.tree.config);
+        let lineage = link.ask(|reply| Message::Lineage { run, reply }).await?.ok_or_else(over)?;
+        let mut agents = allowed_agents(&terms, &link.tree.config);
         // One that stands above, and may not come again, would be refused.
         agents.retain(|agent| may_follow(&terms, &lineage, &agent.id));
         let past = match &request.task_type {
@@ -125,23 +125,14 @@ impl HandOn {
 
     /// Returns the numbers of earlier tasks of a type.
     async fn past_tasks(&self, task_type: TaskType) -> TypeSummary {
-        let tree = Arc::clone(&self.tree);
+        let tree = Arc::clone(&self.link.tree);
         let read = move || tree.past_tasks.of_type(&tree.store, tree.root, &task_type);
         blocking(read).await
     }
 
     async fn session(&self) -> Result<Asking, Refusal> {
         let run = self.caller;
-        self.ask(|reply| Message::Find { run, reply }).await?.ok_or_else(over)
-    }
-
-    async fn ask<A>(
-        &self,
-        message: impl FnOnce(oneshot::Sender<A>) -> Message,
-    ) -> Result<A, Refusal> {
-        let (reply, answer) = oneshot::channel();
-        self.sender.send(message(reply)).map_err(|_| over())?;
-        answer.await.map_err(|_| over())
+        self.link.ask(|reply| Message::Find { run, reply }).await?.ok_or_else(over)
     }
 }
 

@@ -10,7 +10,6 @@ use offshoot_policy::budget::{Balance, Unit};
 use offshoot_policy::{Fallback, RuntimeFacts};
 use offshoot_store::{RootLock, Store, StoreError};
 
-use crate::account_board::ParkedAccount;
 use crate::announce;
 use crate::blocking::blocking;
 use crate::clock::Onward;
@@ -21,17 +20,10 @@ use crate::machine::{
 };
 use crate::request::{Prepared, Unresolved};
 use crate::run_spec::RunSpec;
-use crate::runtimes::Runtimes;
-use crate::spawner::{Begin, RootSpec, Spawner};
+use crate::spawner::{Begin, RootSpec, Spawner, share};
 use crate::supervisor::{Entering, Recorded, RecordedPieces};
-use crate::tree_context::{Chosen, TreeContext};
+use crate::tree_context::{Chosen, Surroundings, TreeContext};
 use crate::workspaces::LeftChanges;
-
-/// Store and runtimes with which a record is read back.
-struct Shelf {
-    store: Arc<dyn Store>,
-    runtimes: Arc<Runtimes>,
-}
 
 /// A tree whose supervisor has gone: held, and read back. Nothing of it goes on and nothing is written to its record until it is
 /// [resumed](Self::resume); where this is dropped, it is as it was.
@@ -104,11 +96,8 @@ impl Spawner {
     async fn read_back(&self, root: RootId, room: u64) -> Result<AbandonedTree, SpawnerError> {
         let around = &self.surroundings;
         let lock = around.folder.hold(root)?;
-        let shelf =
-            Shelf { store: Arc::clone(&around.store), runtimes: Arc::clone(&around.runtimes) };
-        let config = around.config.clone();
-        let read = move || read(root, config, room, &shelf);
-        let recall = blocking(read).await?;
+        let library = Arc::clone(around);
+        let recall = blocking(move || read(root, room, &library)).await?;
         Ok(AbandonedTree { spawner: self.clone(), root, lock, recall })
     }
 }
@@ -188,22 +177,10 @@ impl AbandonedTree {
         let clock = Onward::from(&around.clock, recall.last_at());
         let tree = spawner.tree_context(root, &agent, &Arc::new(run_spec), clock);
         recall.left(left_changes(&tree).await?);
-        if around.host_memory.is_some() {
-            recall.watch_memory();
-        }
-        let host = spawner.host_share(root)?;
-        if host.is_some() {
-            recall.share_host_slots();
-        }
-        if tree.account_board.is_some() {
-            recall.share_probes();
-        }
-        for ParkedAccount { account, window, until } in tree.known_walls() {
-            recall.hear_of_wall(account, window, until);
-        }
+        let host = share(recall.machine_mut(), &tree)?;
         let Recalled { machine, effects, waiting, over, again, only, ending, kept_values } =
             recall.reopen(tree.clock.now());
-        tree.kept_values.restore(kept_values);
+        *tree.kept_values.lock() = kept_values;
         // The output of runs that were interrupted before they answered is removed. They begin a new file.
         around.folder.remove_output_of(|run| machine.find(run).is_some())?;
         let mut recorded = RecordedPieces::default().with_again(again, only);
@@ -294,16 +271,11 @@ async fn read_letters(
     Ok(blocking(read).await?)
 }
 
-fn read(
-    root: RootId,
-    config: offshoot_config::Config,
-    room: u64,
-    shelf: &Shelf,
-) -> Result<Recall, SpawnerError> {
-    let admitted = shelf.store.admitted(root, root.run())?.ok_or(SpawnerError::Over)?;
-    let mut recall = Recall::new(config, root, &admitted, room);
-    for event in shelf.store.events(root, 0) {
-        recall.apply(event?, shelf).map_err(SpawnerError::Unknown)?;
+fn read(root: RootId, room: u64, around: &Surroundings) -> Result<Recall, SpawnerError> {
+    let admitted = around.store.admitted(root, root.run())?.ok_or(SpawnerError::Over)?;
+    let mut recall = Recall::new(around.config.clone(), root, &admitted, room);
+    for event in around.store.events(root, 0) {
+        recall.apply(event?, around).map_err(SpawnerError::Unknown)?;
     }
     Ok(recall)
 }
@@ -335,16 +307,8 @@ async fn prepare(
         Some(working_folder) => Arc::new(RunSpec { working_folder, ..(*tree.run_spec).clone() }),
         None => Arc::clone(&tree.run_spec),
     };
-    let unresolved = Unresolved {
-        caller: RunIndex::ROOT,
-        agent: &agent,
-        origin,
-        request,
-        run_spec,
-        decides: false,
-    };
-    let ask = unresolved.resolve_as(Some(chosen), task, tree);
-    let ask = ask.map_err(|refusal| SpawnerError::Refused(Box::new(refusal)))?;
+    let asked = Unresolved::of_root(&agent, origin, request, run_spec);
+    let ask = asked.resolve_as(Some(chosen), task, tree)?;
     Ok(Box::new(Prepared { input: input.map(Box::new), continues, ..*ask.prepared() }))
 }
 
@@ -356,7 +320,7 @@ fn text_of(store: &dyn Store, task: &Payload) -> Result<Arc<str>, StoreError> {
     })
 }
 
-impl Library for Shelf {
+impl Library for Surroundings {
     fn facts(&self, runtime: &str) -> Option<Arc<RuntimeFacts>> {
         self.runtimes.get(Some(runtime)).map(|known| Arc::clone(&known.facts))
     }

@@ -1,18 +1,14 @@
 //! News of accounts of which other trees of the user tell while a tree is open.
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
+use crate::message::link::Link;
 use crate::message::{Message, TreeState};
-use crate::tree_context::TreeContext;
 
 /// Tells the supervisor of all that other trees tell, until its tree is over.
-pub(super) fn follow(
-    tree: &TreeContext,
-    sender: &mpsc::UnboundedSender<Message>,
-    mut state: watch::Receiver<TreeState>,
-) {
-    let Some(board) = &tree.account_board else { return };
-    let (mut told, sender) = (board.follow(), sender.downgrade());
+pub(super) fn follow(link: &Link, mut state: watch::Receiver<TreeState>) {
+    let Some(board) = &link.tree.account_board else { return };
+    let (mut told, sender) = (board.follow(), link.sender.downgrade());
     let is_over = |state: &TreeState| matches!(state, TreeState::Ended | TreeState::Broken(_));
     #[expect(
         clippy::disallowed_methods,

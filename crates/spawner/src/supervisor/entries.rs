@@ -141,6 +141,11 @@ impl Entries {
         self.0.get(run.get())?.as_deref()
     }
 
+    /// Returns the attempt of a run that runs.
+    pub(super) fn attempt(&self, run: RunIndex) -> Option<&Attempt> {
+        self.get(run)?.attempt.as_deref()
+    }
+
     pub(super) fn get_mut(&mut self, run: RunIndex) -> Option<&mut Entry> {
         self.0.get_mut(run.get())?.as_deref_mut()
     }

@@ -115,10 +115,7 @@ impl Supervisor {
             return self.step(Input::MemorySeen { seen });
         }
         let runs = self.runs.which(|entry| entry.attempt.is_some());
-        let meter = |run: RunIndex| {
-            let attempt = self.runs.get(run)?.attempt.as_ref()?;
-            Some((run, attempt.watch.memory().clone()))
-        };
+        let meter = |run| Some((run, self.runs.attempt(run)?.watch.memory().clone()));
         let meters: Vec<(RunIndex, MemoryMeter)> = runs.into_iter().filter_map(meter).collect();
         let sender = self.sender.clone();
         drop(tokio::task::spawn_blocking(move || {
@@ -127,7 +124,7 @@ impl Supervisor {
             // Read last: what the runs have taken until now is not available any more.
             let seen = host_memory().map(|memory| MemorySeen { memory, runs });
             // The supervisor outlives what it waits for, unless everything is torn down at once.
-            let _ = sender.send(Message::MemorySeen { seen });
+            let _ = sender.send(Message::Input(Input::MemorySeen { seen }));
         }));
     }
 
@@ -282,7 +279,7 @@ impl Supervisor {
                 }
                 Effect::Ended { run, envelope } => {
                     self.tree.answers.recorded(envelope.run_id);
-                    self.tree.kept_values.forget(envelope.run_id);
+                    self.tree.kept_values.lock().remove(&envelope.run_id);
                     self.discard_folder(envelope.run_id);
                     match self.runs.remove(run).map(|entry| entry.follower) {
                         Some(Some(Follower { place, told, .. })) => {
@@ -325,7 +322,7 @@ impl Supervisor {
             }
             Act::Name { run, name, value, reply } => {
                 let kept = KeptValue { value, at };
-                self.tree.kept_values.put(run, name, kept);
+                self.tree.kept_values.lock().entry(run).or_default().insert(name, kept);
                 let _ = reply.send(Ok(kept));
             }
             Act::Answer { reply } => drop(reply.send(Ok(()))),
@@ -412,15 +409,8 @@ impl Supervisor {
         entry.post.open(letters);
         let (cpu, memory) = (watch.meter(), watch.memory().clone());
         let cx = RunContext { host, stop: signal, turns, usage: requests, cpu, memory };
-        let task = Task {
-            tree: Arc::clone(&self.tree),
-            run,
-            id,
-            sender: self.sender.clone(),
-            outcome: None,
-            watch: watch.clone(),
-            output,
-        };
+        let (link, watched) = (self.link(), watch.clone());
+        let task = Task { link, run, id, outcome: None, watch: watched, output };
         let work = task.run(session, prepared, cx);
         let task = AgentTask::spawn(work.instrument(self.spans.attempt(id)));
         let entry = self.runs.get_mut(run).expect("the run vanished during its start");

@@ -74,15 +74,9 @@ impl Supervisor {
                 self.step(Input::RunEvent { run, attempt, event });
             }
             Message::Report { run: id, text, reply } => {
-                let answer = match self.machine.find_running(id) {
-                    Some(run) => {
-                        self.step(Input::Reported { run, text });
-                        Ok(())
-                    }
-                    None => Err(over()),
-                };
+                let run = self.running(id);
                 // The caller may have gone.
-                let _ = reply.send(answer);
+                let _ = reply.send(run.map(|run| self.step(Input::Reported { run, text })));
             }
             Message::Observe { run, task_type, reply } => {
                 let run = self.machine.find_running(run);
@@ -94,8 +88,8 @@ impl Supervisor {
                 let _ = reply.send(next.map(|(_, number)| number));
             }
             Message::Observed { run, number, success, reply } => {
-                let run = self.machine.find_running(run).ok_or_else(over);
-                let open = run.and_then(|run| match self.machine.is_observing(run, number) {
+                let open = self.running(run);
+                let open = open.and_then(|run| match self.machine.is_observing(run, number) {
                     true => Ok(run),
                     false => Err(not_observing(number)),
                 });
@@ -126,7 +120,7 @@ impl Supervisor {
                 self.step(Input::TurnEnded(end));
             }
             Message::Letter { to, from, text, payload, reply } => {
-                let to = self.machine.find(to).ok_or_else(|| unknown(to));
+                let to = self.known(to);
                 match to.and_then(|to| self.machine.may_write(to).map(|()| to)) {
                     Ok(to) => {
                         self.acts.push_back(Act::Letter { to, text, reply });
@@ -138,21 +132,17 @@ impl Supervisor {
                 }
             }
             Message::Keep { run: id, name, value, reply } => {
-                match self.machine.find_running(id) {
-                    Some(run) => {
+                match self.running(id) {
+                    Ok(run) => {
                         let act = Act::Name { run: id, name: Arc::clone(&name), value, reply };
                         self.acts.push_back(act);
                         self.step(Input::Keep { run, name, value });
                     }
                     // The caller may have gone.
-                    None => drop(reply.send(Err(over()))),
+                    Err(refusal) => drop(reply.send(Err(refusal))),
                 }
             }
-            Message::Busy { run, busy } => self.step(Input::Busy { run, busy }),
-            Message::WaitTaken { id } => self.step(Input::WaitTaken { id }),
-            Message::NotBrought { run, children } => {
-                self.step(Input::NotBrought { run, children });
-            }
+            Message::Input(input) => self.step(input),
             Message::WaitDropped { id } => {
                 self.waits.remove(&id);
                 self.step(Input::WaitDropped { id });
@@ -162,9 +152,8 @@ impl Supervisor {
                     self.step(Input::Cancel { run, reach, by });
                 }
             }
-            Message::StopAll { firm } => self.step(Input::StopAll { firm }),
             Message::Raise { run, more, reply } => {
-                let run = self.machine.find(run).ok_or_else(|| unknown(run));
+                let run = self.known(run);
                 match run.and_then(|run| self.machine.may_raise(run, more).map(|()| run)) {
                     Ok(run) => {
                         self.acts.push_back(Act::Answer { reply });
@@ -173,9 +162,6 @@ impl Supervisor {
                     // The caller may have gone.
                     Err(refusal) => drop(reply.send(Err(refusal))),
                 }
-            }
-            Message::KeeperFailed { pid, found, error } => {
-                self.step(Input::KeeperFailed { pid, found, error });
             }
             Message::Pause { paused, reply } => {
                 self.acts.push_back(Act::Answer { reply });
@@ -239,9 +225,6 @@ impl Supervisor {
                 self.probe_turns.insert(account.clone(), turn);
                 self.step(Input::ProbeTurn { account, is_answered });
             }
-            Message::MemorySeen { seen } => self.step(Input::MemorySeen { seen }),
-            Message::Merged { summary } => self.step(Input::Merged { summary }),
-            Message::Close { ending } => self.step(Input::Close { ending }),
             Message::Halt { error } => self.broken(error),
             Message::Abandon => {
                 self.step(Input::StopAll { firm: false });
@@ -253,7 +236,7 @@ impl Supervisor {
                 let asking = found.map(|(index, session)| {
                     let Session { key, agent, depth, delegation, grant, inline_bytes, .. } =
                         session;
-                    let attempt = self.runs.get(index).and_then(|entry| entry.attempt.as_ref());
+                    let attempt = self.runs.attempt(index);
                     let (usage, cpu) = attempt
                         .map(|attempt| (attempt.usage.clone(), attempt.watch.clone()))
                         .unwrap_or_default();
@@ -263,10 +246,9 @@ impl Supervisor {
                 let _ = reply.send(asking);
             }
             Message::Allowance { run, reply } => {
-                let allowance =
-                    self.machine.find(run).and_then(|index| self.machine.allowance(index));
+                let run = self.machine.find(run);
                 // The caller may have gone.
-                let _ = reply.send(allowance);
+                let _ = reply.send(run.and_then(|run| self.machine.allowance(run)));
             }
             Message::Lineage { run, reply } => {
                 let run = self.machine.find(run);
@@ -285,7 +267,7 @@ impl Supervisor {
                 }));
             }
             Message::Signs { reply } => {
-                let seen = |run| self.runs.get(run)?.attempt.as_ref()?.watch.activity().last();
+                let seen = |run| self.runs.attempt(run)?.watch.activity().last();
                 let signs = self.machine.signs();
                 let signs =
                     signs.map(|(run, id, at)| (id, seen(run).map_or(at, |seen| seen.max(at))));
@@ -302,6 +284,17 @@ impl Supervisor {
                 let _ = reply.send(counts);
             }
         }
+    }
+
+    /// Returns the place of a run of the tree.
+    fn known(&self, run: RunId) -> Result<RunIndex, Refusal> {
+        let unknown = || Refusal::invalid("run", format!("the run {run} is none of this tree"));
+        self.machine.find(run).ok_or_else(unknown)
+    }
+
+    /// Returns the place of a run that is at work.
+    fn running(&self, run: RunId) -> Result<RunIndex, Refusal> {
+        self.machine.find_running(run).ok_or_else(over)
     }
 
     /// Lets so many pieces of a request end without success. Those that have done so in an earlier life of the tree count.
@@ -483,10 +476,6 @@ impl Supervisor {
         }
         run
     }
-}
-
-fn unknown(run: RunId) -> Refusal {
-    Refusal::invalid("run", format!("the run {run} is none of this tree"))
 }
 
 fn not_observing(number: u32) -> Refusal {

@@ -5,24 +5,23 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use offshoot_model::{AgentId, Delegated, JsonText, Origin, Refusal, RunId, SpawnRequest, Stream};
+use offshoot_model::{AgentId, Delegated, JsonText, Refusal, RunId, SpawnRequest, Stream};
 use offshoot_runtime::{Host, Output, Ruling, RunEvent, ToolOffer, WaitAnswer, WaitFor};
 use offshoot_store::AttemptOutput;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 
 use super::{Form, keep};
 use crate::announce;
 use crate::attempt_watch::AttemptWatch;
-use crate::machine::{RunIndex, WaitId};
-use crate::message::call::{GiveUp, spawn, tree_over, wait_for};
+use crate::machine::{Input, RunIndex, WaitId};
 use crate::message::hand_on::{Admitted, HandOn};
-use crate::message::{Message, Waited, busy, over};
+use crate::message::link::{GiveUp, Link, tree_over};
+use crate::message::{Message, Waited, over};
 use crate::request::Unresolved;
-use crate::tree_context::TreeContext;
 
 /// The host of one run.
 pub(crate) struct AgentHost {
-    pub(crate) tree: Arc<TreeContext>,
+    pub(crate) link: Link,
     pub(crate) run: RunIndex,
     /// The number of the attempt whose host this is.
     pub(crate) attempt: u32,
@@ -30,7 +29,6 @@ pub(crate) struct AgentHost {
     pub(crate) agent: AgentId,
     /// The number of bytes of a child's result that the run is told.
     pub(crate) inline_bytes: u64,
-    pub(crate) sender: mpsc::UnboundedSender<Message>,
     pub(crate) watch: AttemptWatch,
     /// The keeper of what it says; none where nothing is kept.
     pub(crate) output: Option<AttemptOutput>,
@@ -46,20 +44,19 @@ pub(crate) const TOOL_USES: usize = 128;
 impl AgentHost {
     /// The run, where it hands a task on.
     fn hand_on(&self, choose_only: bool) -> HandOn {
-        let (tree, sender) = (Arc::clone(&self.tree), self.sender.clone());
-        HandOn { tree, sender, caller: self.id, choose_only }
+        HandOn { link: self.link.clone(), caller: self.id, choose_only }
     }
 }
 
 #[deny(clippy::missing_trait_methods, reason = "a run may ask for all that there is")]
 impl Host for AgentHost {
     fn sign(&self) {
-        self.watch.activity().mark(self.tree.clock.now());
+        self.watch.activity().mark(self.link.tree.clock.now());
     }
 
     fn said(&self, stream: Stream, bytes: &[u8]) {
         if let Some(output) = &self.output {
-            output.said(self.tree.clock.now(), stream, bytes);
+            output.said(self.link.tree.clock.now(), stream, bytes);
         }
     }
 
@@ -71,7 +68,7 @@ impl Host for AgentHost {
             | RunEvent::QuotaLeft { .. }
             | RunEvent::BacksOff { .. } => {
                 let is_line = !matches!(event, RunEvent::ToolUsed(_) | RunEvent::ModelChanged(_));
-                let places = if is_line { &self.tree.progress } else { &self.tools };
+                let places = if is_line { &self.link.tree.progress } else { &self.tools };
                 match Arc::clone(places).try_acquire_owned() {
                     Ok(permit) => Some(permit),
                     // The line is dropped, and still counts as a sign of life.
@@ -84,17 +81,17 @@ impl Host for AgentHost {
             | RunEvent::StrayEnded { .. } => None,
         };
         if let (RunEvent::Started(process), Some(ticket_issuer)) =
-            (&event, &self.tree.ticket_issuer)
+            (&event, &self.link.tree.ticket_issuer)
         {
             ticket_issuer.started(self.id, *process);
         }
         // The supervisor outlives its runs; only what a run tells after its end has no receiver.
         let Self { run, attempt, .. } = *self;
-        let _ = self.sender.send(Message::RunEvent { run, attempt, event, permit });
+        let _ = self.link.sender.send(Message::RunEvent { run, attempt, event, permit });
     }
 
     fn memory_short(&self) -> BoxFuture<'static, ()> {
-        let mut memory_short = self.tree.memory_short.subscribe();
+        let mut memory_short = self.link.tree.memory_short.subscribe();
         async move {
             if memory_short.wait_for(|short| *short).await.is_err() {
                 // The tree is over.
@@ -105,18 +102,10 @@ impl Host for AgentHost {
     }
 
     fn spawn(&self, request: SpawnRequest) -> BoxFuture<'static, Result<RunId, Refusal>> {
-        let (tree, sender) = (Arc::clone(&self.tree), self.sender.clone());
-        let (caller, id, agent) = (self.run, self.id, self.agent.clone());
+        let (link, caller, id, agent) = (self.link.clone(), self.run, self.id, self.agent.clone());
         async move {
-            let unresolved = Unresolved {
-                caller,
-                agent: &agent,
-                origin: Origin::Agent,
-                run_spec: tree.run_spec_for(id, request.agent.as_ref().unwrap_or(&agent), None),
-                request,
-                decides: false,
-            };
-            spawn(&sender, unresolved.resolve(&tree).await?).await
+            let asked = Unresolved::of_session(&link.tree, id, caller, &agent, request, None);
+            link.spawn(asked.resolve(&link.tree).await?).await
         }
         .boxed()
     }
@@ -129,19 +118,11 @@ impl Host for AgentHost {
         let hand_on = self.hand_on(choose_only);
         let (caller, agent) = (self.run, self.agent.clone());
         async move {
-            let (tree, sender) = (&hand_on.tree, &hand_on.sender);
+            let HandOn { link, caller: id, .. } = &hand_on;
+            let tree = &link.tree;
             let spawn = async |request: SpawnRequest| {
-                let runs = request.agent.as_ref().unwrap_or(&agent);
-                let run_spec = tree.run_spec_for(hand_on.caller, runs, None);
-                let unresolved = Unresolved {
-                    caller,
-                    agent: &agent,
-                    origin: Origin::Agent,
-                    request,
-                    run_spec,
-                    decides: false,
-                };
-                let run = spawn(sender, unresolved.resolve(tree).await?).await?;
+                let asked = Unresolved::of_session(tree, *id, caller, &agent, request, None);
+                let run = link.spawn(asked.resolve(tree).await?).await?;
                 let admitted = tree.store.admitted(tree.root, run).ok().flatten();
                 let key = admitted.ok_or_else(over)?.key;
                 Ok(Admitted { run, key, lowered: Vec::new() })
@@ -157,19 +138,18 @@ impl Host for AgentHost {
     }
 
     fn wait(&self, wait: WaitFor) -> BoxFuture<'static, Result<WaitAnswer, Refusal>> {
-        let (tree, sender, cpu) = (&self.tree, &self.sender, self.watch.clone());
-        let answer = wait_for(Arc::clone(tree), sender.clone(), self.run, cpu, wait);
+        let answer = self.link.clone().wait(self.run, self.watch.clone(), wait);
         async { answer.await.ok_or_else(tree_over) }.boxed()
     }
 
     fn goes_on(&self) -> BoxFuture<'static, bool> {
         let (reply, answer) = oneshot::channel();
-        let sent = self.sender.send(Message::GoesOn { run: self.run, reply });
+        let sent = self.link.sender.send(Message::GoesOn { run: self.run, reply });
         async move { sent.is_ok() && answer.await.unwrap_or(false) }.boxed()
     }
 
     fn tools(&self) -> BoxFuture<'static, Vec<ToolOffer>> {
-        match &self.tree.ticket_issuer {
+        match &self.link.tree.ticket_issuer {
             Some(issuer) => issuer.tools(self.id),
             None => async { Vec::new() }.boxed(),
         }
@@ -177,7 +157,7 @@ impl Host for AgentHost {
 
     fn call_tool(&self, name: &str, arguments: &str) -> BoxFuture<'static, JsonText> {
         let none = Refusal::invalid("name", format!("there is no tool `{name}`"));
-        let issuer = self.tree.ticket_issuer.as_ref();
+        let issuer = self.link.tree.ticket_issuer.as_ref();
         let called = issuer.map(|issuer| issuer.call_tool(self.id, name, arguments));
         async move {
             let answer = match called {
@@ -194,28 +174,28 @@ impl Host for AgentHost {
         answer: Option<Arc<str>>,
         letters_taken: u32,
     ) -> BoxFuture<'static, Ruling> {
-        let (tree, sender) = (Arc::clone(&self.tree), self.sender.clone());
+        let (link, form) = (self.link.clone(), self.form.clone());
         let (run, limit, cpu) = (self.run, self.inline_bytes, self.watch.clone());
-        let form = self.form.clone();
         async move {
+            let tree = &link.tree;
             let repair = match &form {
                 Some(form) => form.repair(answer.as_ref()).await,
                 None => None,
             };
             // An answer that cannot be kept is missing from the history; the turn is over all the same.
             let answer = match answer {
-                Some(answer) => keep(&tree, Output::Text(answer)).await.unwrap_or_default(),
+                Some(answer) => keep(tree, Output::Text(answer)).await.unwrap_or_default(),
                 None => None,
             };
             let (reply, ruling) = oneshot::channel();
             let id = WaitId(tree.mint());
             let again = repair.is_some();
             let message = Message::TurnEnded { id, run, answer, letters_taken, again, reply };
-            let open = cpu.open(&tree.clock, busy(&sender, run));
-            if sender.send(message).is_err() {
+            let open = cpu.open(&tree.clock, link.busy(run));
+            if link.tell(message).is_err() {
                 return Ruling::End;
             }
-            let guard = GiveUp::new(id, sender.clone());
+            let guard = GiveUp::new(id, link.sender.clone());
             let waited = ruling.await;
             if let Some(open) = open {
                 open.close().await;
@@ -236,7 +216,7 @@ impl Host for AgentHost {
                     let children = announced.not_brought();
                     if !children.is_empty() {
                         // A supervisor that is gone keeps no results.
-                        let _ = sender.send(Message::NotBrought { run, children });
+                        let _ = link.tell(Message::Input(Input::NotBrought { run, children }));
                     }
                     let mark = tree.clock.mint().as_uuid().simple().to_string();
                     let text = announce::results(&announced, pending.len(), &mark[20..]);

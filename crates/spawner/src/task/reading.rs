@@ -78,12 +78,10 @@ impl Wanted {
         }
         let (mut context, now) = (self.context.clone(), tree.clock.now());
         for (name, needed) in &self.needs {
-            let value = match tree.answers.get(*needed)? {
-                Payload::Stored(value) => value,
-                Payload::Text(text) => tree.copies.get(ValueKind::Text, text.as_bytes(), now)?,
-                Payload::Json(json) => {
-                    tree.copies.get(ValueKind::Result, json.as_str().as_bytes(), now)?
-                }
+            let answer = tree.answers.get(*needed)?;
+            let value = match answer.at_hand() {
+                Ok(text) => tree.copies.get(answer.kind(), text.as_bytes(), now)?,
+                Err(value) => *value,
             };
             context.push(ContextEntry { name: Need::variable(name).into(), value });
         }
@@ -135,15 +133,13 @@ fn answers(
                 answer
             }
         };
-        let copy = |kind, text: &str| {
-            let copied = tree.store.put_copy(kind, &text.as_bytes().into())?;
-            tree.copies.made(copied, tree.clock.now());
-            Ok::<_, StoreError>(copied)
-        };
-        let value = match answer {
-            Payload::Stored(value) => value,
-            Payload::Text(text) => copy(ValueKind::Text, &text)?,
-            Payload::Json(json) => copy(ValueKind::Result, json.as_str())?,
+        let value = match answer.at_hand() {
+            Ok(text) => {
+                let copied = tree.store.put_copy(answer.kind(), &text.as_bytes().into())?;
+                tree.copies.made(copied, tree.clock.now());
+                copied
+            }
+            Err(value) => *value,
         };
         context.push(ContextEntry { name: Need::variable(name).into(), value });
     }
@@ -199,13 +195,13 @@ impl Given {
         if context.is_empty() {
             return None;
         }
-        tree.contexts.give(run, context.into());
+        tree.contexts.lock().insert(run, context.into());
         Some(Self { tree: Arc::clone(tree), run })
     }
 }
 
 impl Drop for Given {
     fn drop(&mut self) {
-        self.tree.contexts.forget(self.run);
+        self.tree.contexts.lock().remove(&self.run);
     }
 }

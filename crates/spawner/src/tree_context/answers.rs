@@ -1,9 +1,9 @@
 //! New answers, for runs that need them: nearly every such run starts soon after what it needs has ended.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use offshoot_model::{Envelope, Payload, RunId};
+use parking_lot::Mutex;
 
 /// The most bytes of answers on record that are held: some hundred of the greatest size that stands in the record. All others are read
 /// from there.
@@ -28,13 +28,13 @@ impl Answers {
         if envelope.status.is_success() {
             // A run that said nothing has answered with an empty text.
             let answer = envelope.data.clone().unwrap_or_else(|| Payload::text(""));
-            self.lock().by_run.insert(envelope.run_id, answer);
+            self.0.lock().by_run.insert(envelope.run_id, answer);
         }
     }
 
     /// Takes in that the end of a run is durable.
     pub(crate) fn recorded(&self, run: RunId) {
-        let mut held = self.lock();
+        let mut held = self.0.lock();
         let Some(answer) = held.by_run.get(&run) else { return };
         held.bytes += cost(answer);
         held.recorded.push_back(run);
@@ -48,11 +48,7 @@ impl Answers {
 
     /// Returns the answer of a run, if it is held.
     pub(crate) fn get(&self, run: RunId) -> Option<Payload> {
-        self.lock().by_run.get(&run).cloned()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Held> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().by_run.get(&run).cloned()
     }
 }
 

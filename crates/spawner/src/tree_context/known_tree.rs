@@ -1,9 +1,10 @@
 //! A tree as running agents look at it: read once, and then kept up with its record.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use offshoot_model::{RootId, Tree};
 use offshoot_store::{Store, StoreError};
+use parking_lot::Mutex;
 
 /// The part of the record that was read so far. Empty until it is asked for.
 #[derive(Debug, Default)]
@@ -24,7 +25,7 @@ impl KnownTree {
     ///
     /// Those of the store. What was read until then is kept.
     pub(crate) fn tree(&self, store: &dyn Store, root: RootId) -> Result<Arc<Tree>, StoreError> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         for event in store.events(root, known.last) {
             let event = event?;
             known.last = event.seq;
@@ -54,7 +55,7 @@ mod tests {
         let before = known.tree(&store, root).expect("writing to memory failed");
         store.append(&[event(3)]).await.expect("writing to memory failed");
         known.tree(&store, root).expect("writing to memory failed");
-        assert_eq!(known.0.lock().expect("no holder panics").last, 3);
+        assert_eq!(known.0.lock().last, 3);
         assert_eq!(before.nodes().count(), 0, "what was handed out does not change");
     }
 }

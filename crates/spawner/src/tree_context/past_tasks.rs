@@ -2,11 +2,12 @@
 //!
 //! The record of other trees is read once. What their agents observe afterwards is for the next supervisor.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use offshoot_delegation::{Experience, TreeObservations, TypeSummary};
 use offshoot_model::{RootId, TaskType};
 use offshoot_store::{Store, StoreError};
+use parking_lot::Mutex;
 
 /// Observations, as far as they have been read.
 #[derive(Debug, Default)]
@@ -32,8 +33,7 @@ impl PastTasks {
     ) -> TypeSummary {
         let others = self.others.get_or_init(|| read(&**store, Some(root)));
         // A reader that panicked has not counted twice: each event is counted with its number.
-        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
-        let Own { tree, seen } = &mut *own;
+        let Own { tree, seen } = &mut *self.own.lock();
         if let Err(error) = follow(&**store, root, seen, tree) {
             tracing::warn!(%root, %error, "observations of this tree are read in part");
         }

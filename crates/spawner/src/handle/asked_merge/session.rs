@@ -7,7 +7,6 @@ use futures_util::future::BoxFuture;
 use offshoot_merge::{Asked, Asking, MergeError};
 use offshoot_model::{OutputFormat, Refusal, RunId, WaitMode};
 use offshoot_runtime::WaitFor;
-use offshoot_store::{DataFolder, Store};
 
 use super::{Asker, Outcome, Question, words};
 use crate::handle::agents::Agents;
@@ -15,69 +14,57 @@ use crate::handle::child::{Accepted, ChildRequest};
 
 /// A session: what it asks for are its children.
 pub(in crate::handle) struct Session {
-    agents: Agents,
-    caller: RunId,
-}
-
-impl Session {
-    pub(in crate::handle) fn new(agents: Agents, caller: RunId) -> Self {
-        Self { agents, caller }
-    }
+    pub(in crate::handle) agents: Agents,
+    pub(in crate::handle) caller: RunId,
 }
 
 impl Asker for Session {
-    fn store(&self) -> &Arc<dyn Store> {
-        self.agents.store()
-    }
-
-    fn folder(&self) -> &Arc<DataFolder> {
-        self.agents.folder()
-    }
-
     fn ask<'a>(
         &'a mut self,
         asking: &'a Asking,
         questions: Vec<Question>,
     ) -> BoxFuture<'a, Result<Vec<Outcome>, MergeError>> {
-        Box::pin(by_session(&self.agents, self.caller, asking, questions))
+        Box::pin(self.outcomes(asking, questions))
     }
 }
 
-/// Asks as children of a session, and waits for them.
-async fn by_session(
-    agents: &Agents,
-    caller: RunId,
-    asking: &Asking,
-    questions: Vec<Question>,
-) -> Result<Vec<Outcome>, MergeError> {
-    let child = |question: Question| {
-        let input = Some(question.input.clone());
-        let mut request = question.request(asking);
-        if let Asked::Command(line) = &asking.asked {
-            request.command = Some(words(line));
-            request.ok_exit = Some(Arc::from([0]));
-            request.output = Some(OutputFormat::Text);
+impl Session {
+    /// Asks as children of the session, and waits for them.
+    async fn outcomes(
+        &self,
+        asking: &Asking,
+        questions: Vec<Question>,
+    ) -> Result<Vec<Outcome>, MergeError> {
+        let child = |question: Question| {
+            let input = Some(question.input.clone());
+            let mut request = question.request(asking);
+            if let Asked::Command(line) = &asking.asked {
+                request.command = Some(words(line));
+                request.ok_exit = Some(Arc::from([0]));
+                request.output = Some(OutputFormat::Text);
+            }
+            ChildRequest { input, ..request.into() }
+        };
+        let children: Vec<ChildRequest> = questions.into_iter().map(child).collect();
+        let refused = |refusal: Refusal| MergeError::Elsewhere { message: refusal.message };
+        let Self { agents, caller } = self;
+        let accepted = agents.spawn_many(*caller, children).await.map_err(refused)?;
+        let runs: Vec<RunId> = accepted.iter().flatten().map(|accepted| accepted.run).collect();
+        let mut ended = HashMap::new();
+        if !runs.is_empty() {
+            let wait = WaitFor { runs, mode: WaitMode::All, timeout: None };
+            let answer = agents.wait(*caller, wait).await.map_err(refused)?;
+            ended.extend(answer.ended.into_iter().map(|envelope| (envelope.run_id, envelope)));
         }
-        ChildRequest { input, ..request.into() }
-    };
-    let children: Vec<ChildRequest> = questions.into_iter().map(child).collect();
-    let refused = |refusal: Refusal| MergeError::Elsewhere { message: refusal.message };
-    let accepted = agents.spawn_many(caller, children).await.map_err(refused)?;
-    let runs: Vec<RunId> = accepted.iter().flatten().map(|accepted| accepted.run).collect();
-    let mut ended = HashMap::new();
-    if !runs.is_empty() {
-        let wait = WaitFor { runs, mode: WaitMode::All, timeout: None };
-        let answer = agents.wait(caller, wait).await.map_err(refused)?;
-        ended.extend(answer.ended.into_iter().map(|envelope| (envelope.run_id, envelope)));
+        let outcome = |accepted: Result<Accepted, Refusal>| match accepted {
+            Err(refusal) => Ok(Err(refusal)),
+            Ok(accepted) => {
+                let unread = || MergeError::Elsewhere {
+                    message: format!("the result of the run {} cannot be read", accepted.run),
+                };
+                ended.remove(&accepted.run).map(Ok).ok_or_else(unread)
+            }
+        };
+        accepted.into_iter().map(outcome).collect()
     }
-    let outcome = |accepted: Result<Accepted, Refusal>| match accepted {
-        Err(refusal) => Ok(Err(refusal)),
-        Ok(accepted) => {
-            let unread = || MergeError::Elsewhere {
-                message: format!("the result of the run {} cannot be read", accepted.run),
-            };
-            ended.remove(&accepted.run).map(Ok).ok_or_else(unread)
-        }
-    };
-    accepted.into_iter().map(outcome).collect()
 }

@@ -7,59 +7,66 @@ use std::sync::atomic::Ordering;
 use futures_util::future::BoxFuture;
 use offshoot_merge::{Asked, Asking, MergeError};
 use offshoot_model::{AgentId, ContentHash, EventKind, RootId, error_chain};
-use offshoot_store::{DataFolder, Store, StoreError};
-use tokio::sync::{mpsc, watch};
+use offshoot_store::{Store, StoreError};
+use tokio::sync::watch;
 
 use super::{Fan, FanOut, Piece};
 use crate::blocking::blocking;
 use crate::error::SpawnerError;
 use crate::handle::asked_merge::{Asker, Outcome, Question, words};
-use crate::message::{Message, TreeState};
+use crate::message::TreeState;
+use crate::message::link::Link;
 use crate::run_spec::RunSpec;
 use crate::tree_context::TreeContext;
 
 /// The owner of a tree: what it asks for are pieces of the root.
 pub(super) struct Owner {
-    tree: Arc<TreeContext>,
-    sender: mpsc::UnboundedSender<Message>,
+    link: Link,
     state: watch::Receiver<TreeState>,
     /// Of a tree that was read back: the places of runs that were asked for before. Read with the first question.
     recorded: Option<HashMap<ContentHash, u32>>,
 }
 
 impl Owner {
-    pub(super) fn new(
-        tree: &Arc<TreeContext>,
-        sender: &mpsc::UnboundedSender<Message>,
-        state: &watch::Receiver<TreeState>,
-    ) -> Self {
-        let (tree, sender, state) = (Arc::clone(tree), sender.clone(), state.clone());
-        Self { tree, sender, state, recorded: None }
+    pub(super) fn new(link: &Link, state: &watch::Receiver<TreeState>) -> Self {
+        Self { link: link.clone(), state: state.clone(), recorded: None }
     }
 
+    /// Asks as pieces of the root, each in a place of its own. A run that was asked the same in an earlier life of the tree has its
+    /// place, and answers at once if it is over.
     async fn outcomes(
         &mut self,
         asking: &Asking,
         questions: Vec<Question>,
     ) -> Result<Vec<Outcome>, MergeError> {
-        let Self { tree, sender, state, recorded } = self;
-        if recorded.is_none() {
-            *recorded = Some(recorded_places(tree).await.map_err(broken)?);
+        let tree = &self.link.tree;
+        if self.recorded.is_none() {
+            self.recorded = Some(recorded_places(tree).await.map_err(broken)?);
         }
-        let known = recorded.as_ref().expect("they were read just now");
-        by_owner(tree, sender, state, known, asking, questions).await
+        let known = self.recorded.as_ref().expect("they were read just now");
+        let run_spec = Arc::new(run_spec(asking, tree));
+        let mut places = Vec::with_capacity(questions.len());
+        let mut pieces = Vec::with_capacity(questions.len());
+        for question in questions {
+            let place = known.get(&question.hash).copied();
+            places.push(place.unwrap_or_else(|| tree.mint_places(1)));
+            let input = Some(question.input.clone());
+            let decides = matches!(asking.asked, Asked::Command(_)).then(|| Arc::clone(&run_spec));
+            pieces.push(Piece { input, run_spec: decides, ..question.request(asking).into() });
+        }
+        let total = pieces.len();
+        let order = FanOut { run_spec: Some((*run_spec).clone()), ..FanOut::new(pieces) };
+        let fan = Fan::start(self.link.clone(), self.state.clone(), order, Some(places)).await;
+        let mut fan = fan.map_err(|error| failed(&error))?;
+        let mut outcomes: Vec<Option<Outcome>> = vec![None; total];
+        while let Some(outcome) = fan.next().await.map_err(|error| failed(&error))? {
+            outcomes[outcome.place as usize] = Some(outcome.result);
+        }
+        Ok(outcomes.into_iter().map(|outcome| outcome.expect("each piece is told of")).collect())
     }
 }
 
 impl Asker for Owner {
-    fn store(&self) -> &Arc<dyn Store> {
-        &self.tree.store
-    }
-
-    fn folder(&self) -> &Arc<DataFolder> {
-        &self.tree.folder
-    }
-
     fn ask<'a>(
         &'a mut self,
         asking: &'a Asking,
@@ -78,38 +85,6 @@ pub(super) fn check(asking: &Asking, tree: &TreeContext) -> Result<(), MergeErro
     Err(MergeError::Elsewhere {
         message: format!("{}: there is no agent `{agent}`", asking.name()),
     })
-}
-
-/// Asks as pieces of the root, each in a place of its own. A run that was asked the same in an earlier life of the tree has its
-/// place, and answers at once if it is over.
-async fn by_owner(
-    tree: &Arc<TreeContext>,
-    sender: &mpsc::UnboundedSender<Message>,
-    state: &watch::Receiver<TreeState>,
-    known: &HashMap<ContentHash, u32>,
-    asking: &Asking,
-    questions: Vec<Question>,
-) -> Result<Vec<Outcome>, MergeError> {
-    let run_spec = Arc::new(run_spec(asking, tree));
-    let mut places = Vec::with_capacity(questions.len());
-    let mut pieces = Vec::with_capacity(questions.len());
-    for question in questions {
-        let place = known.get(&question.hash).copied();
-        places.push(place.unwrap_or_else(|| tree.mint_places(1)));
-        let input = Some(question.input.clone());
-        let decides = matches!(asking.asked, Asked::Command(_)).then(|| Arc::clone(&run_spec));
-        pieces.push(Piece { input, run_spec: decides, ..question.request(asking).into() });
-    }
-    let total = pieces.len();
-    let order = FanOut { run_spec: Some((*run_spec).clone()), ..FanOut::new(pieces) };
-    let (sender, state) = (sender.clone(), state.clone());
-    let fan = Fan::start_at(tree, sender, state, order, Some(places)).await;
-    let mut fan = fan.map_err(|error| failed(&error))?;
-    let mut outcomes: Vec<Option<Outcome>> = vec![None; total];
-    while let Some(outcome) = fan.next().await.map_err(|error| failed(&error))? {
-        outcomes[outcome.place as usize] = Some(outcome.result);
-    }
-    Ok(outcomes.into_iter().map(|outcome| outcome.expect("each piece is told of")).collect())
 }
 
 /// Runtime, command and folder of a run that the owner asks for. The command of the tree is that of its pieces, unless their agent

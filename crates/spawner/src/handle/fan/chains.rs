@@ -53,7 +53,7 @@ impl Chains {
             };
             let message =
                 format!("the piece {} reads the answer that it needs, and {wrong}", place + 1);
-            return Err(SpawnerError::Refused(Box::new(Refusal::invalid("needs", message))));
+            return Err(Refusal::invalid("needs", message).into());
         }
         let mut links = vec![Link::default(); pieces.len()];
         let firsts = (0..pieces.len()).filter(|&place| !pieces[place].reads_need);

@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use offshoot_merge::{Listed, OnFailure, Step};
-use offshoot_model::{
-    CancelledBy, Envelope, Payload, Refusal, RefusalCode, RootId, RunId, RunStatus,
-};
+use offshoot_model::{CancelledBy, Envelope, Payload, Refusal, RefusalCode, RunId, RunStatus};
 use offshoot_store::StoreError;
 
 use super::{Fan, FanAnswer, PieceOutcome, Refused};
@@ -21,12 +19,13 @@ use crate::stored_values::{recorded, recorded_all};
 const TOGETHER: usize = 256;
 
 /// The outcome of the pieces that are over.
+#[derive(Default)]
 pub(super) struct Gathered {
     /// Events that were told, and are not counted yet.
     told: VecDeque<FanEvent>,
     /// The number of runs of which nothing was told.
     left: usize,
-    /// The run of each piece that was admitted.
+    /// The run of each piece that was admitted; the root itself for the others.
     runs: Vec<RunId>,
     completed: u32,
     failures: Listed<(Arc<str>, Box<Envelope>)>,
@@ -37,19 +36,9 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// Nothing of an answer of so many pieces, where so many runs are told of.
-    pub(super) fn new(root: RootId, pieces: usize, left: usize) -> Self {
-        Self {
-            told: VecDeque::new(),
-            left,
-            runs: vec![root.run(); pieces],
-            completed: 0,
-            failures: Listed::default(),
-            failed: BTreeMap::new(),
-            refused: Listed::default(),
-            not_admitted: BTreeMap::new(),
-            cut_short: None,
-        }
+    /// Nothing of an answer, where so many runs are told of and the pieces have no runs but these yet.
+    pub(super) fn new(left: usize, runs: Vec<RunId>) -> Self {
+        Self { left, runs, ..Self::default() }
     }
 }
 
@@ -91,8 +80,8 @@ impl Fan {
             FanEvent::Refused { place, refusal } => (*place, false, Err((**refusal).clone())),
             FanEvent::Ended { place, envelope } => (*place, false, Ok((**envelope).clone())),
             FanEvent::Over { place, run, .. } => {
-                let (root, run, store) = (self.root, *run, Arc::clone(&self.store));
-                let read = blocking(move || recorded(&*store, root, run)).await;
+                let (tree, run) = (Arc::clone(&self.link.tree), *run);
+                let read = blocking(move || recorded(&*tree.store, tree.root, run)).await;
                 let envelope = read.map_err(|error| self.unreadable(error))?;
                 (*place, true, Ok(envelope.expect("this supervisor has read that the run ended")))
             }
@@ -103,7 +92,7 @@ impl Fan {
     /// Everything was told.
     pub(super) async fn concluded(self) -> FanAnswer {
         let total = u32::try_from(self.keys.len()).expect("a request has fewer than 2^32 pieces");
-        let Self { mut gathering, given, gathered, root, on_failure, .. } = self;
+        let Self { mut gathering, given, gathered, on_failure, .. } = self;
         let Gathered { runs, completed, failures, failed, .. } = gathered;
         let Gathered { refused, not_admitted, cut_short, .. } = gathered;
         if on_failure == OnFailure::Fail && refused.count() > 0 {
@@ -124,7 +113,7 @@ impl Fan {
             refused: refused.into_places().map(|(_, refused)| refused).collect(),
             not_admitted,
             cut_short,
-            root,
+            root: self.link.tree.root,
             runs: runs.into(),
             on_failure,
         }
@@ -140,10 +129,11 @@ impl Fan {
         if runs.is_empty() {
             return Ok(());
         }
-        let (root, store) = (self.root, Arc::clone(&self.store));
+        let tree = Arc::clone(&self.link.tree);
         let read = move || {
             let (runs, places): (Vec<RunId>, Vec<u64>) = runs.into_iter().unzip();
-            recorded_all(&*store, root, &runs)
+            let root = tree.root;
+            recorded_all(&*tree.store, root, &runs)
                 .zip(places)
                 .map(|(envelope, seq)| envelope?.ok_or(StoreError::Tampered { root, seq }))
                 .collect::<Result<Vec<Envelope>, StoreError>>()
@@ -161,7 +151,7 @@ impl Fan {
 
     /// Ends the record where it could not be read, so that a later supervisor can read it.
     fn unreadable(&self, error: StoreError) -> SpawnerError {
-        let _ = self.sender.send(Message::Halt { error: error.clone() });
+        let _ = self.link.tell(Message::Halt { error: error.clone() });
         SpawnerError::Store(error)
     }
 
@@ -206,10 +196,7 @@ impl Fan {
             }
             Past::Failed(envelope) => {
                 let code = envelope.error.as_ref().map_or("", |error| &error.code);
-                match self.gathered.failed.get_mut(code) {
-                    Some(count) => *count += 1,
-                    None => drop(self.gathered.failed.insert(code.to_owned(), 1)),
-                }
+                *self.gathered.failed.entry(code.to_owned()).or_default() += 1;
                 self.gathered.failures.insert(place, (self.outcome_key(place), envelope.clone()));
                 Some(Err(envelope))
             }
@@ -243,7 +230,7 @@ impl Fan {
         if self.gathered.cut_short.is_none() {
             self.gathered.cut_short = Some(by);
             // A tree that is over has nothing to cancel.
-            let _ = self.sender.send(Message::CancelPieces { fan: self.id, by });
+            let _ = self.link.tell(Message::CancelPieces { fan: self.id, by });
         }
     }
 }

@@ -27,26 +27,21 @@ async fn check(max_concurrent: &str, before: usize, after: usize) {
     let mut spawns = Vec::new();
     for _ in 0..before + after {
         let request = SpawnRequest { task: "hang".into(), ..SpawnRequest::default() };
-        let unresolved = Unresolved {
-            caller: RunIndex::ROOT,
-            agent: &session.tree.agent,
-            origin: Origin::Piece,
-            request,
-            run_spec: Arc::clone(&session.tree.run_spec),
-            decides: false,
-        };
-        let ask = Box::new(unresolved.resolve(&session.tree).await.expect("a request"));
+        let tree = &session.link.tree;
+        let run_spec = Arc::clone(&tree.run_spec);
+        let asked = Unresolved::of_root(&tree.agent, Origin::Piece, request, run_spec);
+        let ask = Box::new(asked.resolve(tree).await.expect("a request"));
         let (reply, _answer) = oneshot::channel();
         spawns.push(Message::Spawn { ask, reply });
     }
     let late = spawns.split_off(before);
     let error = StoreError::NotAFolder { path: "/the/record".into() };
     for message in spawns.into_iter().chain([Message::Halt { error }]).chain(late) {
-        session.sender.send(message).expect("the tree is over");
+        session.link.sender.send(message).expect("the tree is over");
     }
     let error = session.ended().await.expect_err("its record is broken");
     assert!(matches!(error, SpawnerError::Record(_)), "{error}");
-    let over = tokio::time::timeout(Duration::from_secs(3600), session.sender.closed()).await;
+    let over = tokio::time::timeout(Duration::from_secs(3600), session.link.sender.closed()).await;
     assert!(over.is_ok(), "{max_concurrent}, {before}, {after}: its supervisor never ends");
 }
 
@@ -70,7 +65,7 @@ async fn what_is_sent_while_a_supervisor_ends_is_answered() {
     for tree in 0..300 {
         let session = spawner.open(RootSpec::new("all")).await.expect("a root");
         let senders = [(); 3].map(|()| {
-            let sender = session.sender.clone();
+            let sender = session.link.sender.clone();
             std::thread::spawn(move || {
                 let mut last = VecDeque::with_capacity(LAST);
                 loop {

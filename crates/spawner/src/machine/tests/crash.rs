@@ -122,10 +122,10 @@ impl World {
             panic!("a record begins with the admission of its root");
         };
         let mut recall = Recall::new(self.config.clone(), root, admitted, u64::MAX);
-        recall.watch_memory();
-        recall.share_host_slots();
+        recall.machine_mut().watch_memory();
+        recall.machine_mut().share_host_slots();
         if self.limits.shares_probes {
-            recall.share_probes();
+            recall.machine_mut().share_probes();
         }
         for event in self.record.clone() {
             recall.apply(event, self).expect("the record fits together");

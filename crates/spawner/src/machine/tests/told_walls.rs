@@ -51,7 +51,7 @@ fn a_supervisor_that_is_told_of_a_wall_before_it_goes_on_starts_no_run_of_the_ac
     let account = Account::clone(&world.facts.account);
     let until = world.now.plus(Duration::from_secs(60));
     world.ledger.hears_of_wall(&account);
-    world.die_and(|recall| recall.hear_of_wall(account, None, until));
+    world.die_and(|recall| recall.machine_mut().hear_of_wall(account, None, until));
     while world.claim() {}
     assert_eq!((world.times("parked"), world.holding()), (1, Vec::new()));
     world.advance(72_000);
