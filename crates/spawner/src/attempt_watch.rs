@@ -9,6 +9,7 @@
 //! the run does with the answer is not in it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use offshoot_model::Timestamp;
@@ -18,7 +19,6 @@ use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
 use crate::clock::Clock;
-use crate::last_activity::LastActivity;
 use crate::machine::Busy;
 
 /// The watch over one attempt of a run. Cheap to clone.
@@ -27,7 +27,8 @@ pub(crate) struct AttemptWatch(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    activity: LastActivity,
+    /// The moment at which the run was last seen at work, in microseconds; zero before the first.
+    seen: AtomicU64,
     meter: CpuMeter,
     memory: MemoryMeter,
     readings: Mutex<Readings>,
@@ -60,9 +61,15 @@ impl Reading {
 }
 
 impl AttemptWatch {
-    /// The moment at which the run was last seen at work.
-    pub(crate) fn activity(&self) -> &LastActivity {
-        &self.0.activity
+    /// The run is at work at this moment. Marked by its host as often as there is something to see.
+    pub(crate) fn mark(&self, now: Timestamp) {
+        self.0.seen.fetch_max(now.as_micros(), Ordering::Relaxed);
+    }
+
+    /// The moment at which the run was last seen at work, for the supervisor that judges a silence; none where nothing was seen.
+    pub(crate) fn last_seen(&self) -> Option<Timestamp> {
+        let last = Timestamp::from_micros(self.0.seen.load(Ordering::Relaxed));
+        (last > Timestamp::EPOCH).then_some(last)
     }
 
     /// The side of the runtime.

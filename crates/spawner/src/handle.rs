@@ -13,7 +13,7 @@ mod tree_state;
 
 pub use agents::{Agents, SpawnAllowance};
 pub(crate) use asked_merge::HELD_BYTES;
-pub use child::{Accepted, ChildRequest, Sibling};
+pub use child::{ChildRequest, Sibling};
 pub use external_merge::ExternalMerge;
 pub use fan::{Fan, FanAnswer, FanOut, Piece, PieceNeed, PieceOutcome, Refused};
 pub use gathering::Gathering;

@@ -63,7 +63,6 @@ mod excerpt;
 mod handle;
 mod host_slots;
 mod kept_values;
-mod last_activity;
 mod machine;
 mod message;
 mod model_request;
@@ -85,13 +84,13 @@ pub use error::SpawnerError;
 pub use event_stream::{EventStream, LiveEvent, LiveEvents};
 pub use excerpt::Excerpt;
 pub use handle::{
-    Accepted, Agents, ChildRequest, ExternalMerge, Fan, FanAnswer, FanOut, Gathering, Notebook,
-    Piece, PieceNeed, PieceOutcome, Refused, Session, Sibling, SpawnAllowance, Stopper, Trouble,
+    Agents, ChildRequest, ExternalMerge, Fan, FanAnswer, FanOut, Gathering, Notebook, Piece,
+    PieceNeed, PieceOutcome, Refused, Session, Sibling, SpawnAllowance, Stopper, Trouble,
 };
 pub use host_slots::{HostClaim, HostClaims, HostGrant, HostSlots, OnGrant, SlotPool};
 pub use kept_values::KeptValue;
 pub use machine::{NewLimits, NotReopened, RequestVerdict, Unanswered, Unknown, WhatIf};
-pub use message::hand_on::{allowed_agents, choose_among};
+pub use message::hand_on::{Accepted, allowed_agents, choose_among};
 pub use message::{Asking, Counts};
 pub use model_request::{ModelCharge, ModelRequest, RefusedRequest, SeenQuota, WallReset};
 pub use offshoot_policy::memory::HostMemory;

@@ -7,9 +7,9 @@ use offshoot_model::{Cost, MicroUsd, RequestEnding, RunId, Timestamp, Usage};
 
 /// A request to a model that wants to leave.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ModelRequest {
+pub struct ModelRequest<Run = RunId> {
     /// The run that sends it.
-    pub run: RunId,
+    pub run: Run,
     /// The number of the request. No two that are open in a tree have the same.
     pub request: u64,
     /// The model.
@@ -26,9 +26,9 @@ pub struct ModelRequest {
 
 /// The charge of a request that is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ModelCharge {
+pub struct ModelCharge<Run = RunId> {
     /// The run that has sent it.
-    pub run: RunId,
+    pub run: Run,
     /// The number of the request.
     pub request: u64,
     /// The model.
@@ -43,6 +43,22 @@ pub struct ModelCharge {
     pub is_pressure: bool,
     /// True if the answer was cut at a limit that was shortened because the run had too little left.
     pub is_cut: bool,
+}
+
+impl ModelRequest {
+    /// Returns the same request of the run at this place.
+    pub(crate) fn of<Place>(self, run: Place) -> ModelRequest<Place> {
+        let Self { run: _, request, model, tokens, usd, is_last, is_shortened } = self;
+        ModelRequest { run, request, model, tokens, usd, is_last, is_shortened }
+    }
+}
+
+impl ModelCharge {
+    /// Returns the same charge of the run at this place.
+    pub(crate) fn of<Place>(self, run: Place) -> ModelCharge<Place> {
+        let Self { run: _, request, model, ending, usage, cost, is_pressure, is_cut } = self;
+        ModelCharge { run, request, model, ending, usage, cost, is_pressure, is_cut }
+    }
 }
 
 /// A request that the meter has refused.

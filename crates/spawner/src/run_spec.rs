@@ -65,6 +65,14 @@ impl RunSpec {
         }
     }
 
+    /// Returns the same settings in another folder, where one is named.
+    pub(crate) fn moved_to(self: &Arc<Self>, folder: Option<Arc<PathBuf>>) -> Arc<Self> {
+        match folder {
+            Some(working_folder) => Arc::new(Self { working_folder, ..(**self).clone() }),
+            None => Arc::clone(self),
+        }
+    }
+
     /// Returns the settings of one run, which may have asked for others than those of its tree.
     pub(crate) fn asked_by(self: Arc<Self>, request: &SpawnRequest) -> Arc<Self> {
         let SpawnRequest { ok_exit, output, .. } = request;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use offshoot_config::{AgentDefinition, Config, RuntimeFallback};
-use offshoot_model::{Account, AgentId, CostKnowledge, MicroUsd};
+use offshoot_model::{Account, AgentId, CostKnowledge};
 use offshoot_policy::{Fallback, OtherRuntime, RuntimeFacts};
 use offshoot_runtime::{Abilities, EXEC, Runtime};
 
@@ -48,37 +48,20 @@ impl Runtimes {
         }
     }
 
-    /// The meter counts what the runs of this runtime use.
-    pub(crate) fn meters(&mut self, name: &str) {
-        if let Some(Known { facts, .. }) = self.by_name.get_mut(name) {
-            Arc::make_mut(facts).cost = CostKnowledge::Metered;
-        }
+    /// Returns what policy must know of a runtime, to be corrected.
+    pub(crate) fn facts_mut(&mut self, name: &str) -> Option<&mut RuntimeFacts> {
+        self.by_name.get_mut(name).map(|known| Arc::make_mut(&mut known.facts))
     }
 
     /// The meter counts what the runs of this runtime use, which may also ask a model elsewhere. Of a run that has asked nothing through the
     /// meter the cost is not known, unless the configuration says that runs of the runtime cost nothing.
     pub(crate) fn meter_if_asked(&mut self, name: &str, config: &Config) {
-        if let Some(Known { facts, .. }) = self.by_name.get_mut(name) {
+        if let Some(facts) = self.facts_mut(name) {
             let said = config.runtime(name).and_then(|settings| settings.cost.as_ref());
             let costs_nothing = said.is_some_and(|said| said.value == CostKnowledge::None);
             let unasked_cost =
                 if costs_nothing { CostKnowledge::None } else { CostKnowledge::Unknown };
-            let facts = Arc::make_mut(facts);
             (facts.cost, facts.unasked_cost) = (CostKnowledge::Metered, unasked_cost);
-        }
-    }
-
-    /// Bounds what the paid runs of a tree cost together where no budget does.
-    pub(crate) fn bound_by_default(&mut self, name: &str, usd: MicroUsd) {
-        if let Some(Known { facts, .. }) = self.by_name.get_mut(name) {
-            Arc::make_mut(facts).default_usd = Some(usd);
-        }
-    }
-
-    /// The operator says that runs of this runtime cost nothing.
-    pub(crate) fn call_free(&mut self, name: &str) {
-        if let Some(Known { facts, .. }) = self.by_name.get_mut(name) {
-            Arc::make_mut(facts).is_free = true;
         }
     }
 

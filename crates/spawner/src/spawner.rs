@@ -9,7 +9,8 @@ use std::sync::{Arc, OnceLock};
 
 use offshoot_config::Config;
 use offshoot_model::{
-    AgentId, ContextEntry, Isolation, JsonText, MicroUsd, Origin, RootId, SpawnRequest, Tree,
+    AgentId, ContextEntry, CostKnowledge, Isolation, JsonText, MicroUsd, Origin, RootId,
+    SpawnRequest, Tree,
 };
 use offshoot_policy::memory::HostMemory;
 use offshoot_runtime::Runtime;
@@ -264,20 +265,18 @@ impl Begin {
         // Unbounded, because a sender must never wait for the supervisor: a run that is to be stopped would not
         // hear it. What can stand in it is bounded by what lives: a spawn, a wait or an ending for each run.
         let (sender, messages) = mpsc::unbounded_channel();
+        let link = Link { tree, sender };
         let events = broadcast::Sender::new(FOLLOW_BUFFER);
         let follow = events.downgrade();
         let (state, watch) = watch::channel(TreeState::Live);
         let (answer, answered) = mpsc::unbounded_channel();
         let mut supervisor =
-            Supervisor::new(Arc::clone(&tree), machine, messages, sender.clone(), events, state);
-        supervisor.remember(recorded);
-        supervisor.share(host);
+            Supervisor::new(link.clone(), machine, messages, events, state, recorded, host);
         for entering in entering {
             let is_root = entering.run == RunIndex::ROOT;
             supervisor.enter(entering, is_root.then(|| answer.clone()));
         }
-        let span = tracing::error_span!("tree", root = %tree.root);
-        let link = Link { tree, sender };
+        let span = tracing::error_span!("tree", root = %link.tree.root);
         told_walls::follow(&link, watch.clone());
         let task = async move {
             tracing::info!("tree opened");
@@ -389,7 +388,11 @@ impl SpawnerBuilder {
     /// [`Agents::request_asked`](crate::Agents::request_asked) before it leaves, and told as over.
     #[must_use]
     pub fn metered(mut self, runtimes: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
-        runtimes.into_iter().for_each(|name| self.runtimes.meters(name.as_ref()));
+        for name in runtimes {
+            if let Some(facts) = self.runtimes.facts_mut(name.as_ref()) {
+                facts.cost = CostKnowledge::Metered;
+            }
+        }
         self
     }
 
@@ -430,9 +433,15 @@ impl SpawnerBuilder {
         let Self { host_memory, host_slots, metered_if_asked, default_usd, free, .. } = self;
         metered_if_asked.iter().for_each(|name| runtimes.meter_if_asked(name, &config));
         for (name, usd) in default_usd {
-            runtimes.bound_by_default(&name, usd);
+            if let Some(facts) = runtimes.facts_mut(&name) {
+                facts.default_usd = Some(usd);
+            }
         }
-        free.iter().for_each(|name| runtimes.call_free(name));
+        for name in free {
+            if let Some(facts) = runtimes.facts_mut(&name) {
+                facts.is_free = true;
+            }
+        }
         if let Some(key) = account_key {
             runtimes.tell_accounts(&key);
         }

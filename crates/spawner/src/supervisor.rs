@@ -160,13 +160,15 @@ enum Asker {
 impl Supervisor {
     /// A supervisor for a tree whose root was put into the machine by these effects.
     pub(crate) fn new(
-        tree: Arc<TreeContext>,
+        link: Link,
         machine: Machine,
         messages: mpsc::UnboundedReceiver<Message>,
-        sender: mpsc::UnboundedSender<Message>,
         events: broadcast::Sender<News>,
         state: watch::Sender<TreeState>,
+        recorded: RecordedPieces,
+        host: Option<HostShare>,
     ) -> Self {
+        let Link { tree, sender } = link;
         let active = tree.active.share();
         // The last supervisor may have left runs that wait.
         tree.memory_short.send_replace(machine.is_memory_short());
@@ -181,7 +183,7 @@ impl Supervisor {
             waits: HashMap::new(),
             requests: HashMap::new(),
             acts: VecDeque::new(),
-            recorded: RecordedPieces::default(),
+            recorded,
             allowed: HashMap::new(),
             outbox: Outbox::default(),
             unwritten: None,
@@ -192,15 +194,10 @@ impl Supervisor {
             performing: Vec::new(),
             active,
             spans: RunSpans::default(),
-            host: None,
+            host,
             probe_turns: HashMap::new(),
             telling: None,
         }
-    }
-
-    /// Counts the runs of the tree with those of other trees of the user.
-    pub(crate) fn share(&mut self, host: Option<HostShare>) {
-        self.host = host;
     }
 
     /// Lets a run that stands in line already be started like any other. The owner of a root hears its answer.
@@ -213,11 +210,6 @@ impl Supervisor {
         let follower = answer.map(|told| Follower { fan: FanId(0), place: 0, told });
         let entry = Entry::of(launch, 1, follower);
         self.runs.insert(run, entry.with_letters(letters));
-    }
-
-    /// Keeps what the record says of pieces until their owner asks for them.
-    pub(crate) fn remember(&mut self, recorded: RecordedPieces) {
-        self.recorded = recorded;
     }
 
     /// Runs until nothing is alive and everything is told. `opening` are the effects of opening the root.
@@ -315,7 +307,7 @@ impl Supervisor {
     fn time(&mut self) {
         for run in self.machine.wants_signs(self.tree.clock.now()) {
             let attempt = self.runs.attempt(run);
-            if let Some(at) = attempt.and_then(|attempt| attempt.watch.activity().last()) {
+            if let Some(at) = attempt.and_then(|attempt| attempt.watch.last_seen()) {
                 self.step(Input::Sign { run, at });
             }
         }

@@ -173,16 +173,6 @@ impl TreeContext {
         self.minted.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Returns the settings of the children of a run that name none: they work where it works.
-    pub(crate) fn run_spec_below(&self, run: RunId) -> Arc<RunSpec> {
-        match self.workplaces.of(run) {
-            Some(working_folder) => {
-                Arc::new(RunSpec { working_folder, ..(*self.run_spec).clone() })
-            }
-            None => Arc::clone(&self.run_spec),
-        }
-    }
-
     /// Returns the settings of a child of a run that asks for this agent, in this folder where one is named; else in the folder that
     /// the definition of the agent names. Nothing below a run with a folder of its own leaves that.
     pub(crate) fn run_spec_for(
@@ -191,7 +181,8 @@ impl TreeContext {
         agent: &AgentId,
         folder: Option<PathBuf>,
     ) -> Arc<RunSpec> {
-        let run_spec = self.run_spec_below(caller);
+        // Children whose request names no folder work where the run works.
+        let run_spec = self.run_spec.moved_to(self.workplaces.of(caller));
         // A program that asks in its own folder asks for no other one.
         let folder = folder.filter(|folder| *folder != *run_spec.working_folder);
         let own = || {
@@ -200,12 +191,7 @@ impl TreeContext {
             let is_apart = self.workplaces.is_apart(caller);
             (!is_apart).then(|| folder.origin.project().unwrap_or(usual).join(&folder.value))
         };
-        match folder.or_else(own) {
-            Some(folder) => {
-                Arc::new(RunSpec { working_folder: Arc::new(folder), ..(*run_spec).clone() })
-            }
-            None => run_spec,
-        }
+        run_spec.moved_to(folder.or_else(own).map(Arc::new))
     }
 
     /// Places for so many more pieces; answers the first. A later start that asks for the same pieces in the same order

@@ -94,17 +94,6 @@ struct Made {
     over: u32,
 }
 
-/// The part of a run in the folder in which it works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// The run works in a folder of the user.
-    None,
-    /// The run owns the folder.
-    Owner,
-    /// The run works in the folder of another one, which has ended, and is the last that does.
-    Last(RunId),
-}
-
 impl Workplaces {
     /// Returns the folder in which a run works, where it is known to be another one than that of the tree.
     pub(crate) fn of(&self, run: RunId) -> Option<Arc<PathBuf>> {
@@ -138,12 +127,12 @@ impl Workplaces {
         self.0.lock().made.get(&owner).map(|made| made.over)
     }
 
-    /// An attempt of a run is over: nothing of it works any more. An owner has brought the changes back before.
-    pub(crate) fn leave(&self, run: RunId) -> Part {
+    /// An attempt of a run is over: nothing of it works any more. An owner has brought the changes back before. Returns the owner of the
+    /// folder where that is another run, which has ended, and this one was the last that worked there.
+    pub(crate) fn leave(&self, run: RunId) -> Option<RunId> {
         let mut places = self.0.lock();
         places.of.remove(&run);
-        let found = places.made.iter().find(|(_, made)| made.users.contains(&run));
-        let Some((&owner, _)) = found else { return Part::None };
+        let (&owner, _) = places.made.iter().find(|(_, made)| made.users.contains(&run))?;
         let made = places.made.get_mut(&owner).expect("it was found");
         made.users.retain(|user| *user != run);
         made.over += 1;
@@ -152,11 +141,7 @@ impl Workplaces {
             places.made.remove(&owner);
             places.due.insert(run, owner);
         }
-        match owner == run {
-            true => Part::Owner,
-            false if is_empty => Part::Last(owner),
-            false => Part::None,
-        }
+        (is_empty && owner != run).then_some(owner)
     }
 
     /// An earlier supervisor has left the folder of a run, whose changes will be recorded with its end.
@@ -189,17 +174,17 @@ mod tests {
         places.enter(child, &folder("/data/1/below"));
         places.enter(grandchild, &folder("/data/1"));
         assert_eq!(places.of(child), Some(folder("/data/1/below")));
-        assert_eq!(places.leave(child), Part::None);
-        assert_eq!(places.leave(owner), Part::Owner);
+        assert_eq!(places.leave(child), None);
+        assert_eq!(places.leave(owner), None, "it has brought its own back");
         assert_eq!(places.recorded(owner), None, "another works in it");
-        assert_eq!(places.leave(grandchild), Part::Last(owner));
+        assert_eq!(places.leave(grandchild), Some(owner));
         assert_eq!(places.recorded(grandchild), Some(owner));
         assert_eq!(places.recorded(grandchild), None);
         places.own(owner, folder("/data/1"));
-        assert_eq!(places.leave(owner), Part::Owner);
+        assert_eq!(places.leave(owner), None, "it has brought its own back");
         places.keep(owner);
         assert_eq!(places.recorded(owner), None, "its changes are not safe");
         places.enter(child, &folder("/elsewhere"));
-        assert_eq!(places.leave(child), Part::None);
+        assert_eq!(places.leave(child), None);
     }
 }

@@ -41,7 +41,6 @@ const ROOMS: &[Rooms] = &[
             "host_slots",
             "model_request",
             "workspaces",
-            "last_activity",
             "kept_values",
             "root_kind",
             "clock",

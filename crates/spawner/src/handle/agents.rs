@@ -13,19 +13,19 @@ use offshoot_runtime::{WaitAnswer, WaitFor};
 use offshoot_store::{DataFolder, Store, StoreError};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
-use super::child::{Accepted, ChildRequest, Sibling, needed, place_of};
+use super::child::{ChildRequest, Sibling, needed, place_of};
 use crate::announce;
 use crate::blocking::blocking;
 use crate::event_stream::{LiveEvents, News, subscribed};
 use crate::kept_values::KeptValue;
 use crate::machine::{NeededPiece, Reach, RequestVerdict};
-use crate::message::hand_on::{HandOn, allowed_agents};
+use crate::message::hand_on::{Accepted, HandOn, allowed_agents};
 use crate::message::link::Link;
 use crate::message::{Asking, Children, Message, over};
 use crate::model_request::{ModelCharge, ModelRequest, RefusedRequest, SeenQuota};
 use crate::request::{Ask, Unresolved};
 use crate::stored_values::recorded;
-use crate::tree_context::{MergeThreads, TreeContext};
+use crate::tree_context::TreeContext;
 
 /// The longest report. It is a line for people, and stands in the record as it is.
 const REPORT_BYTES: usize = 4096;
@@ -94,11 +94,6 @@ impl Agents {
         let said = self.tree.outputs.said();
         self.tree.outputs.settle().await;
         said
-    }
-
-    /// Returns the threads for external merges.
-    pub(crate) fn merging(&self) -> &MergeThreads {
-        &self.tree.merging
     }
 
     /// Reads the envelope of a run of this tree from the record; none where the run has no end.

@@ -1,25 +1,10 @@
-//! Children that are asked for, and those that were admitted.
+//! Children that are asked for.
 
 use std::path::PathBuf;
 
-use offshoot_model::{
-    InputRange, LoweredLimit, Need, OnNeedFailed, Refusal, RunId, SessionKey, SpawnRequest,
-};
+use offshoot_model::{InputRange, Need, OnNeedFailed, Refusal, SpawnRequest};
 use offshoot_policy::check_label;
 use offshoot_policy::needs::{self, Named};
-
-/// A child that was admitted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Accepted {
-    /// The run.
-    pub run: RunId,
-    /// The session key of the run.
-    pub key: SessionKey,
-    /// The limits of which it got less than was asked for.
-    pub lowered: Vec<LoweredLimit>,
-    /// The terms that are not as those of its parent, a line each.
-    pub changed: Vec<String>,
-}
 
 /// A child that is asked for.
 #[derive(Clone, Debug, Default)]

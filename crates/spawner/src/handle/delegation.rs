@@ -1,10 +1,9 @@
 //! A task that an agent hands on without naming the agent.
 
-use offshoot_model::{Delegated, Refusal, RunId, SpawnRequest};
+use offshoot_model::{Delegated, Refusal, RunId};
 
 use super::agents::Agents;
-use super::child::{Accepted, ChildRequest};
-use crate::message::hand_on::Admitted;
+use super::child::ChildRequest;
 
 impl Agents {
     /// Hands a task on: to the agent that the request names, else to the preferred agent of the caller that the words of the task
@@ -22,11 +21,7 @@ impl Agents {
         choose_only: bool,
     ) -> Result<Delegated, Refusal> {
         let ChildRequest { request, folder, input } = child;
-        let spawn = async |request: SpawnRequest| {
-            let child = ChildRequest { request, folder, input };
-            let Accepted { run, key, lowered, .. } = self.spawn(caller, child).await?;
-            Ok(Admitted { run, key, lowered })
-        };
+        let spawn = |request| self.spawn(caller, ChildRequest { request, folder, input });
         self.hand_on(caller, choose_only)?.delegate(request, spawn).await
     }
 

@@ -41,30 +41,6 @@ impl ExternalMerge {
             Err(_) => Payload::Json(answer),
         }
     }
-
-    /// Begins it for a run of a tree: what the merge asks for, the run asks for.
-    ///
-    /// # Errors
-    ///
-    /// The merge cannot use its parameters, or panicked over them.
-    pub(super) async fn begin(
-        &self,
-        agents: &Agents,
-        caller: RunId,
-    ) -> Result<ExternalMergeJob, MergeFault> {
-        let host = RunHost::new(MergeHost::Run { agents: agents.clone(), caller });
-        ExternalMergeJob::begin(self, Arc::clone(agents.store()), agents.merging().clone(), host)
-            .await
-    }
-
-    /// Begins it outside of any tree.
-    pub(super) async fn begin_outside(
-        &self,
-        store: Arc<dyn Store>,
-    ) -> Result<ExternalMergeJob, MergeFault> {
-        let host = RunHost::new(MergeHost::NoAgents);
-        ExternalMergeJob::begin(self, store, MergeThreads::default(), host).await
-    }
 }
 
 /// Results up to this size are handed over; larger ones stay in their file.
@@ -98,18 +74,22 @@ impl ExternalMergeJob {
             tools: Arc::new(Semaphore::new(0)),
         };
         let (store, threads) = (Arc::clone(&tree.store), tree.merging.clone());
-        let begun = Self::begin(external, store, threads, RunHost::new(MergeHost::Root(root)));
-        begun.await.map_err(failed)
+        Self::begin(external, store, threads, MergeHost::Root(root)).await.map_err(failed)
     }
 
-    async fn begin(
+    /// Begins it with this host.
+    ///
+    /// # Errors
+    ///
+    /// The merge cannot use its parameters, or panicked over them.
+    pub(super) async fn begin(
         ExternalMerge { merge, params }: &ExternalMerge,
         store: Arc<dyn Store>,
         threads: MergeThreads,
-        host: RunHost,
+        host: MergeHost,
     ) -> Result<Self, MergeFault> {
         let (merge, params) = (Arc::clone(merge), params.clone());
-        let job = threads.run(move || merge.begin(&params, host)).await?;
+        let job = threads.run(move || merge.begin(&params, RunHost::new(host))).await?;
         Ok(Self { job: Some(job), store, threads, stands: false, fault: None })
     }
 
@@ -211,7 +191,7 @@ fn value(
 
 /// The host of a merge: what the merge asks for is asked for by a run, through the same admission. Its events are no
 /// progress of any run, and it has no turns.
-enum MergeHost {
+pub(super) enum MergeHost {
     /// Of the root.
     Root(AgentHost),
     /// Of a run below it. A merge that keeps its host does not keep the tree.

@@ -9,8 +9,9 @@ use offshoot_runtime::MergeFault;
 
 use super::agents::Agents;
 use super::asked_merge::{AskedMerge, Session};
-use super::external_merge::{ExternalMerge, ExternalMergeJob};
+use super::external_merge::{ExternalMerge, ExternalMergeJob, MergeHost};
 use crate::stored_values::StoredValues;
+use crate::tree_context::MergeThreads;
 
 /// A merge that takes results in any order, for an answer that keeps the order of the request.
 #[derive(derive_more::Debug)]
@@ -59,9 +60,10 @@ impl Gathering {
         agents: &Agents,
         caller: RunId,
     ) -> Result<Self, MergeFault> {
-        let job = external.begin(agents, caller).await?;
-        let values = StoredValues::new(Arc::clone(agents.store()));
-        Ok(Self::by_job(external, job, on_failure, values))
+        let (store, threads) = (Arc::clone(agents.store()), agents.tree.merging.clone());
+        let host = MergeHost::Run { agents: agents.clone(), caller };
+        let job = ExternalMergeJob::begin(external, Arc::clone(&store), threads, host).await?;
+        Ok(Self::by_job(external, job, on_failure, StoredValues::new(store)))
     }
 
     /// Gathers by an external merge outside of any tree, where the merge cannot ask for agents.
@@ -74,7 +76,8 @@ impl Gathering {
         on_failure: OnFailure,
         values: StoredValues,
     ) -> Result<Self, MergeFault> {
-        let job = external.begin_outside(Arc::clone(values.store())).await?;
+        let (store, threads) = (Arc::clone(values.store()), MergeThreads::default());
+        let job = ExternalMergeJob::begin(external, store, threads, MergeHost::NoAgents).await?;
         Ok(Self::by_job(external, job, on_failure, values))
     }
 

@@ -23,7 +23,7 @@ use offshoot_policy::budget::Unit;
 use super::run::{Live, RunIndex, never_started};
 use super::wall::Parking;
 use super::{Effect, Machine};
-use crate::model_request::WallReset;
+use crate::model_request::{ModelCharge, ModelRequest, WallReset};
 
 /// The code with which the meter refuses a request that has waited for as long as its program may wait.
 const HELD_TOO_LONG: &str = "held_too_long";
@@ -62,44 +62,10 @@ struct Open {
 }
 
 /// A request to a model that wants to leave.
-#[derive(Clone, Debug)]
-pub(crate) struct RequestAsk {
-    /// The run that sends it.
-    pub(crate) run: RunIndex,
-    /// The number of the request.
-    pub(crate) request: u64,
-    /// The model.
-    pub(crate) model: Arc<str>,
-    /// The most tokens that it reads and writes.
-    pub(crate) tokens: u64,
-    /// The most that it costs; none where that is not known.
-    pub(crate) usd: Option<MicroUsd>,
-    /// True if it may wait for more budget, where its run has that.
-    pub(crate) is_last: bool,
-    /// True if the longer answer that it was to have is too much for its run.
-    pub(crate) is_shortened: bool,
-}
+pub(crate) type RequestAsk = ModelRequest<RunIndex>;
 
 /// A request to a model that is over.
-#[derive(Clone, Debug)]
-pub(crate) struct RequestOver {
-    /// The run that has sent it.
-    pub(crate) run: RunIndex,
-    /// The number of the request.
-    pub(crate) request: u64,
-    /// The model.
-    pub(crate) model: Arc<str>,
-    /// The way it ended.
-    pub(crate) ending: RequestEnding,
-    /// The tokens that are charged.
-    pub(crate) usage: Usage,
-    /// The dollars that are charged.
-    pub(crate) cost: Cost,
-    /// True if the provider declined it with the status of one that has too much to do. Where a quota is used up, that was told before.
-    pub(crate) is_pressure: bool,
-    /// True if the answer was cut at a shortened limit.
-    pub(crate) is_cut: bool,
-}
+pub(crate) type RequestOver = ModelCharge<RunIndex>;
 
 /// The answer to a request that wants to leave.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use offshoot_config::Config;
 use offshoot_delegation::{Candidate, Decision, TypeSummary, choose};
 use offshoot_model::{
-    AgentId, AgentSummary, Delegated, Directly, FitScore, LoweredLimit, Refusal, RunId, SessionKey,
+    AgentSummary, Delegated, Directly, FitScore, LoweredLimit, Refusal, RunId, SessionKey,
     SpawnRequest, TaskType,
 };
 use offshoot_policy::{Terms, may_follow};
@@ -15,11 +15,17 @@ use super::{Asking, Message, over};
 use crate::blocking::blocking;
 use crate::tree_context::summary;
 
-/// A child that was admitted for the task.
-pub(crate) struct Admitted {
-    pub(crate) run: RunId,
-    pub(crate) key: SessionKey,
-    pub(crate) lowered: Vec<LoweredLimit>,
+/// A child that was admitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// The run.
+    pub run: RunId,
+    /// The session key of the run.
+    pub key: SessionKey,
+    /// The limits of which it got less than was asked for.
+    pub lowered: Vec<LoweredLimit>,
+    /// The terms that are not as those of its parent, a line each.
+    pub changed: Vec<String>,
 }
 
 /// A session that hands a task on.
@@ -30,12 +36,6 @@ pub(crate) struct HandOn {
     pub(crate) choose_only: bool,
 }
 
-/// The agent that gets a task, or the answer that the session does it itself.
-enum Chosen {
-    Agent { agent: AgentId, scores: Vec<FitScore>, learned: Option<String> },
-    Directly(Delegated),
-}
-
 impl HandOn {
     /// Chooses, and lets `spawn` ask for the child.
     pub(crate) async fn delegate<F>(
@@ -44,24 +44,20 @@ impl HandOn {
         spawn: impl FnOnce(SpawnRequest) -> F,
     ) -> Result<Delegated, Refusal>
     where
-        F: Future<Output = Result<Admitted, Refusal>>,
+        F: Future<Output = Result<Accepted, Refusal>>,
     {
         if request.task.is_empty() {
             return Err(Refusal::invalid("task", "the task is empty"));
         }
         let task_type = request.task_type.clone().filter(|_| !self.choose_only);
         let mut delegated = match self.choose(&request).await? {
-            Chosen::Directly(answer) => answer,
-            Chosen::Agent { agent, scores, learned } if self.choose_only => {
-                Delegated::Chosen { agent, scores, learned }
-            }
-            Chosen::Agent { agent, scores, learned } => {
+            Delegated::Chosen { agent, scores, learned } if !self.choose_only => {
                 request.agent = Some(agent.clone());
                 let of_it = scores.iter().find(|score| score.agent == agent);
                 request.chosen_by =
                     of_it.map_or_else(Arc::default, |score| score.words.clone().into());
                 match spawn(request).await {
-                    Ok(Admitted { run: run_id, key: session_key, lowered }) => {
+                    Ok(Accepted { run: run_id, key: session_key, lowered, .. }) => {
                         Delegated::Accepted { run_id, session_key, agent, lowered, scores, learned }
                     }
                     Err(refusal) => match Directly::of_refusal(refusal.code) {
@@ -70,6 +66,7 @@ impl HandOn {
                     },
                 }
             }
+            answer => answer,
         };
         if let (Delegated::ExecuteDirectly { observation, .. }, Some(task_type)) =
             (&mut delegated, task_type)
@@ -94,16 +91,17 @@ impl HandOn {
         self.link.ask(|reply| Message::Observe { run, task_type, reply }).await
     }
 
-    async fn choose(&self, request: &SpawnRequest) -> Result<Chosen, Refusal> {
+    /// Chooses the agent that gets a task, or says why the session does it itself.
+    async fn choose(&self, request: &SpawnRequest) -> Result<Delegated, Refusal> {
         if let Some(agent) = request.agent.clone() {
-            return Ok(Chosen::Agent { agent, scores: Vec::new(), learned: None });
+            return Ok(Delegated::Chosen { agent, scores: Vec::new(), learned: None });
         }
         let (link, run) = (&self.link, self.caller);
         let asking = self.session().await?;
         let allowance = link.ask(|reply| Message::Allowance { run, reply }).await?;
         let (_, terms) = allowance.ok_or_else(over)?;
         if let Some((reason, message)) = no_child(&asking, &terms) {
-            return Ok(Chosen::Directly(directly(reason, message, Vec::new(), None)));
+            return Ok(directly(reason, message, Vec::new(), None));
         }
         let lineage = link.ask(|reply| Message::Lineage { run, reply }).await?.ok_or_else(over)?;
         let mut agents = allowed_agents(&terms, &link.tree.config);
@@ -118,8 +116,8 @@ impl HandOn {
         let Decision { choice, scores, learned } =
             choose_among(&request.task, &agents, past.as_ref());
         Ok(match choice.agent() {
-            Ok(agent) => Chosen::Agent { agent: agent.clone(), scores, learned },
-            Err((reason, message)) => Chosen::Directly(directly(reason, message, scores, learned)),
+            Ok(agent) => Delegated::Chosen { agent: agent.clone(), scores, learned },
+            Err((reason, message)) => directly(reason, message, scores, learned),
         })
     }
 

@@ -211,9 +211,7 @@ impl AbandonedTree {
         let runs = entering.iter().any(|entering| entering.run == RunIndex::ROOT);
         Ok(Begin { machine, effects, runs, lock, host }.begin(tree, entering, recorded))
     }
-}
 
-impl AbandonedTree {
     /// Ends it: nothing of it is started, and each run that was alive ends as cancelled by the operator. It is over once
     /// [`Session::ended`] answers. Must be called inside a tokio runtime.
     ///
@@ -303,10 +301,7 @@ async fn prepare(
         isolation: particulars.isolation,
         ..SpawnRequest::default()
     };
-    let run_spec = match particulars.folder {
-        Some(working_folder) => Arc::new(RunSpec { working_folder, ..(*tree.run_spec).clone() }),
-        None => Arc::clone(&tree.run_spec),
-    };
+    let run_spec = tree.run_spec.moved_to(particulars.folder);
     let asked = Unresolved::of_root(&agent, origin, request, run_spec);
     let ask = asked.resolve_as(Some(chosen), task, tree)?;
     Ok(Box::new(Prepared { input: input.map(Box::new), continues, ..*ask.prepared() }))

@@ -14,11 +14,11 @@ use super::{Act, Allowed, Asked, Asker, BATCH, Recorded, Supervisor};
 use crate::account_board::{AccountNews, ParkedAccount};
 use crate::host_slots::HostShare;
 use crate::machine::{
-    Effect, Input, Letter, NeededPiece, NewWait, Past, Reach, ReplyId, RequestAsk, RequestOver,
-    RequestVerdict, RunIndex, Session, Spawn, TurnEnd,
+    Effect, Input, Letter, NeededPiece, NewWait, Past, Reach, ReplyId, RequestVerdict, RunIndex,
+    Session, Spawn, TurnEnd,
 };
 use crate::message::{Asking, Children, Counts, FanEvent, FanId, Message, over};
-use crate::model_request::{ModelCharge, ModelRequest, RefusedRequest, SeenQuota};
+use crate::model_request::{RefusedRequest, SeenQuota};
 use crate::request::{Ask, Prepared};
 
 impl Supervisor {
@@ -168,35 +168,19 @@ impl Supervisor {
                 self.step(Input::Pause(paused));
             }
             Message::RequestAsked { asked, reply } => {
-                let ModelRequest { run, request, model, tokens, usd, is_last, is_shortened } =
-                    *asked;
-                match self.machine.find_running(run) {
+                match self.machine.find_running(asked.run) {
                     Some(run) => {
-                        self.requests.insert(request, reply);
-                        let ask =
-                            RequestAsk { run, request, model, tokens, usd, is_last, is_shortened };
-                        self.step(Input::RequestAsked(ask));
+                        self.requests.insert(asked.request, reply);
+                        self.step(Input::RequestAsked(asked.of(run)));
                     }
                     // The caller may have gone.
                     None => drop(reply.send(RequestVerdict::Refused(Box::new(over())))),
                 }
             }
             Message::RequestOver { charge } => {
-                let ModelCharge { run, request, model, ending, usage, cost, is_pressure, is_cut } =
-                    *charge;
-                self.requests.remove(&request);
-                if let Some(run) = self.machine.find(run) {
-                    let over = RequestOver {
-                        run,
-                        request,
-                        model,
-                        ending,
-                        usage,
-                        cost,
-                        is_pressure,
-                        is_cut,
-                    };
-                    self.step(Input::RequestOver(over));
+                self.requests.remove(&charge.request);
+                if let Some(run) = self.machine.find(charge.run) {
+                    self.step(Input::RequestOver(charge.of(run)));
                 }
             }
             Message::RequestRefused { refused } => {
@@ -267,7 +251,7 @@ impl Supervisor {
                 }));
             }
             Message::Signs { reply } => {
-                let seen = |run| self.runs.attempt(run)?.watch.activity().last();
+                let seen = |run| self.runs.attempt(run)?.watch.last_seen();
                 let signs = self.machine.signs();
                 let signs =
                     signs.map(|(run, id, at)| (id, seen(run).map_or(at, |seen| seen.max(at))));

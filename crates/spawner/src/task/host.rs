@@ -14,7 +14,7 @@ use super::{Form, keep};
 use crate::announce;
 use crate::attempt_watch::AttemptWatch;
 use crate::machine::{Input, RunIndex, WaitId};
-use crate::message::hand_on::{Admitted, HandOn};
+use crate::message::hand_on::{Accepted, HandOn};
 use crate::message::link::{GiveUp, Link, tree_over};
 use crate::message::{Message, Waited, over};
 use crate::request::Unresolved;
@@ -51,7 +51,7 @@ impl AgentHost {
 #[deny(clippy::missing_trait_methods, reason = "a run may ask for all that there is")]
 impl Host for AgentHost {
     fn sign(&self) {
-        self.watch.activity().mark(self.link.tree.clock.now());
+        self.watch.mark(self.link.tree.clock.now());
     }
 
     fn said(&self, stream: Stream, bytes: &[u8]) {
@@ -125,7 +125,7 @@ impl Host for AgentHost {
                 let run = link.spawn(asked.resolve(tree).await?).await?;
                 let admitted = tree.store.admitted(tree.root, run).ok().flatten();
                 let key = admitted.ok_or_else(over)?.key;
-                Ok(Admitted { run, key, lowered: Vec::new() })
+                Ok(Accepted { run, key, lowered: Vec::new(), changed: Vec::new() })
             };
             hand_on.delegate(request, spawn).await
         }

@@ -7,9 +7,8 @@ use offshoot_model::{Changes, Isolation, Reason, RunId};
 
 use crate::machine::Outcome;
 use crate::request::Prepared;
-use crate::run_spec::RunSpec;
 use crate::tree_context::TreeContext;
-use crate::workspaces::{Part, WorkspaceOrder, Workspaces};
+use crate::workspaces::{WorkspaceOrder, Workspaces};
 
 /// Has a run work in a folder of its own, where it is to have one.
 pub(super) async fn take(
@@ -31,8 +30,7 @@ pub(super) async fn take(
         workspaces.make(order).await.map_err(|message| Reason::Isolation { message })?;
     let made = Arc::new(made);
     tree.workplaces.own(run, Arc::clone(&made));
-    let spec = RunSpec { working_folder: made, ..(*prepared.run_spec).clone() };
-    prepared.run_spec = Arc::new(spec);
+    prepared.run_spec = prepared.run_spec.moved_to(Some(made));
     Ok(())
 }
 
@@ -46,8 +44,8 @@ pub(super) async fn bring_back(tree: &TreeContext, run: RunId, mut outcome: Outc
             gathered
         }
         None => match tree.workplaces.leave(run) {
-            Part::Last(owner) => workspaces.gather(owner, true).await,
-            Part::None | Part::Owner => return outcome,
+            Some(owner) => workspaces.gather(owner, true).await,
+            None => return outcome,
         },
     };
     match gathered {

@@ -54,11 +54,7 @@ impl Answers {
 
 /// The bytes of an answer in memory, and about those of its place here.
 fn cost(answer: &Payload) -> u64 {
-    let text = match answer {
-        Payload::Text(_) | Payload::Json(_) => answer.size(),
-        Payload::Stored(_) => 0,
-    };
-    text + 128
+    answer.at_hand().map_or(0, str::len) as u64 + 128
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ use offshoot_runtime::WaitFor;
 
 use super::{Asker, Outcome, Question, words};
 use crate::handle::agents::Agents;
-use crate::handle::child::{Accepted, ChildRequest};
+use crate::handle::child::ChildRequest;
+use crate::message::hand_on::Accepted;
 
 /// A session: what it asks for are its children.
 pub(in crate::handle) struct Session {
