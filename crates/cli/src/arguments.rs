@@ -1,107 +1,27 @@
-//! The command line as types: one file for each command.
+//! The command line as types, as far as commands share them. The arguments of one command stand in its file.
 
-mod agents;
-mod apply;
-mod audit;
-mod budget;
-mod cancel;
-mod completions;
-mod config;
-mod context;
-mod delegate;
-mod doctor;
-mod events;
-mod export;
-mod fanout;
 mod format;
 mod global;
-mod history;
-mod init;
-mod keeper;
-mod key;
 mod limits;
-mod list;
-mod logs;
-mod manual;
-mod map;
-mod mcp;
-mod merge;
-mod pause;
-mod plugin;
 mod plugin_path;
-mod prices;
-mod prune;
-mod report;
-mod resume;
-mod run;
-mod send;
-mod show;
-mod spawn;
-mod stats;
-mod tree;
-mod trust;
-mod value;
-mod wait;
-mod watch;
-mod words;
+mod resume_choice;
+pub(crate) mod value;
+pub(crate) mod words;
 mod work;
 
-pub(crate) use agents::{AgentsArguments, AgentsCommand};
-pub(crate) use apply::ApplyArguments;
-pub(crate) use audit::AuditArguments;
-pub(crate) use budget::BudgetArguments;
-pub(crate) use cancel::CancelArguments;
-pub(crate) use completions::CompletionsArguments;
-pub(crate) use config::{ConfigArguments, ConfigCommand, ConfigInitArguments, ResolveArguments};
-pub(crate) use context::{
-    ContextArguments, ContextCommand, ContextGetArguments, ContextInfoArguments,
-    ContextPutArguments,
-};
-pub(crate) use delegate::DelegateArguments;
-pub(crate) use doctor::DoctorArguments;
-pub(crate) use events::EventsArguments;
-pub(crate) use export::{ExportArguments, ExportFormat};
-pub(crate) use fanout::FanoutArguments;
 pub(crate) use format::FormatArgument;
 pub(crate) use global::Global;
-pub(crate) use history::HistoryArguments;
-pub(crate) use init::InitArguments;
-pub(crate) use keeper::KeeperArguments;
-pub(crate) use key::{KeyArguments, KeyCommand};
 pub(crate) use limits::LimitArguments;
-pub(crate) use list::{ListArguments, SortColumn};
-pub(crate) use logs::LogsArguments;
-pub(crate) use manual::ManualArguments;
-pub(crate) use map::MapArguments;
-pub(crate) use mcp::{McpArguments, OnClientGone};
-pub(crate) use merge::MergeArguments;
-pub(crate) use pause::{PauseArguments, UnpauseArguments};
-pub(crate) use plugin::{
-    AddPluginArguments, CheckPluginArguments, Language, ListPluginsArguments, NewPluginArguments,
-    OnePluginArguments, PluginArguments, PluginCommand, PluginSuiteArguments, PluginTrialArguments,
-    RemovePluginArguments, TrustPluginArguments,
-};
 pub(crate) use plugin_path::PluginPathArguments;
-pub(crate) use prices::{PricesArguments, PricesCommand, PricesUpdateArguments};
-pub(crate) use prune::PruneArguments;
-pub(crate) use report::ReportArguments;
-pub(crate) use resume::{ResumeArguments, ResumeChoice};
-pub(crate) use run::RunArguments;
-pub(crate) use send::SendArguments;
-pub(crate) use show::ShowArguments;
-pub(crate) use spawn::SpawnArguments;
-pub(crate) use stats::StatsArguments;
-pub(crate) use tree::TreeArguments;
-pub(crate) use trust::TrustArguments;
+pub(crate) use resume_choice::ResumeChoice;
 pub(crate) use value::{WrongValue, seconds};
-pub(crate) use wait::WaitArguments;
-pub(crate) use watch::WatchArguments;
 pub(crate) use work::{ContextArgument, PieceArguments, WorkArguments};
 
 use std::ffi::OsString;
 
-use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
-use offshoot_display::json::Format;
+use clap::{Arg, CommandFactory, FromArgMatches, Parser};
+
+use crate::command::Command;
 
 /// Run agents that run agents, and hold limits over the whole tree
 ///
@@ -170,80 +90,8 @@ fn with_negative_numbers(command: clap::Command) -> clap::Command {
         .mut_subcommands(with_negative_numbers)
 }
 
-/// The subcommand.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    Run(RunArguments),
-    Map(MapArguments),
-    Fanout(FanoutArguments),
-    Resume(ResumeArguments),
-    Spawn(SpawnArguments),
-    Delegate(DelegateArguments),
-    Wait(WaitArguments),
-    Report(ReportArguments),
-    Send(SendArguments),
-    Cancel(CancelArguments),
-    Pause(PauseArguments),
-    Unpause(UnpauseArguments),
-    Budget(BudgetArguments),
-    Context(ContextArguments),
-    Mcp(McpArguments),
-    Merge(MergeArguments),
-    Apply(ApplyArguments),
-    Tree(TreeArguments),
-    List(ListArguments),
-    Stats(StatsArguments),
-    Show(ShowArguments),
-    Logs(LogsArguments),
-    Export(ExportArguments),
-    Watch(WatchArguments),
-    History(HistoryArguments),
-    Events(EventsArguments),
-    Audit(AuditArguments),
-    Prune(PruneArguments),
-    Doctor(DoctorArguments),
-    Init(InitArguments),
-    Trust(TrustArguments),
-    Plugin(PluginArguments),
-    Agents(AgentsArguments),
-    Prices(PricesArguments),
-    Key(KeyArguments),
-    Config(ConfigArguments),
-    Completions(CompletionsArguments),
-    Manual(ManualArguments),
-    #[command(hide = true)]
-    Keeper(KeeperArguments),
-    #[command(hide = true)]
-    PluginTrial(PluginTrialArguments),
-    #[command(hide = true)]
-    PluginSuite(PluginSuiteArguments),
-}
-
-impl Command {
-    /// Returns the version of the form in which it prints JSON.
-    pub(crate) fn format(&self) -> Format {
-        let of = |argument: &FormatArgument| argument.format;
-        match self {
-            Self::Run(arguments) => of(&arguments.work.format),
-            Self::Map(arguments) => of(&arguments.work.format),
-            Self::Fanout(arguments) => of(&arguments.work.format),
-            Self::Resume(arguments) => of(&arguments.format),
-            Self::Tree(arguments) => of(&arguments.format),
-            Self::List(arguments) => of(&arguments.format),
-            Self::Stats(arguments) => of(&arguments.format),
-            Self::Show(arguments) => of(&arguments.format),
-            Self::History(arguments) => of(&arguments.format),
-            Self::Events(arguments) => of(&arguments.format),
-            Self::Plugin(PluginArguments { command: PluginCommand::Check(arguments) }) => {
-                of(&arguments.format)
-            }
-            _ => Format::default(),
-        }
-    }
-}
-
 /// Returns the help of a flag that names a merge.
-fn strategies(what: &str, of_plugin: &str, rest: &str) -> String {
+pub(crate) fn strategies(what: &str, of_plugin: &str, rest: &str) -> String {
     let asking = offshoot_merge::Asking::NAMES.join(", ");
     let names = offshoot_merge::Strategy::NAMES.join(", ");
     format!(

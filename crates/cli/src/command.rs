@@ -1,4 +1,4 @@
-//! The commands: one file for each, as in [`arguments`](crate::arguments).
+//! The commands: one file for each, with its arguments.
 
 mod agents;
 mod apply;
@@ -43,12 +43,13 @@ pub(crate) use key::malformed as malformed_key;
 
 use std::ffi::OsString;
 
+use clap::Subcommand;
+use offshoot_display::json::Format;
 use offshoot_process::run_keeper;
 
-use crate::arguments::{
-    Arguments, Command, KeeperArguments, PluginCommand, PluginSuiteArguments, PluginTrialArguments,
-    PricesCommand,
-};
+use self::plugin::PluginCommand;
+use self::prices::PricesCommand;
+use crate::arguments::{Arguments, FormatArgument};
 use crate::completion;
 use crate::door::outside_of_commands;
 use crate::environment::Environment;
@@ -59,6 +60,101 @@ use crate::load;
 use crate::log;
 use crate::output::{self, Output};
 use crate::usage;
+
+/// The subcommand.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(run::RunArguments),
+    Map(map::MapArguments),
+    Fanout(fanout::FanoutArguments),
+    Resume(resume::ResumeArguments),
+    Spawn(spawn::SpawnArguments),
+    Delegate(delegate::DelegateArguments),
+    Wait(wait::WaitArguments),
+    Report(report::ReportArguments),
+    Send(send::SendArguments),
+    Cancel(cancel::CancelArguments),
+    /// Start nothing more in a tree for now; what runs goes on
+    ///
+    /// Agents that ask for a child meanwhile are refused, what stands in line stays there, and time limits go on. From a second
+    /// terminal, by the person who opened the tree; `resume` of an interrupted tree begins unpaused.
+    #[command(after_help = "\
+Examples:
+  offshoot pause 0198c7a2-41f3
+  offshoot pause --all")]
+    Pause(pause::Which),
+    /// Let a paused tree go on
+    #[command(after_help = "\
+Examples:
+  offshoot unpause 0198c7a2-41f3")]
+    Unpause(pause::Which),
+    Budget(budget::BudgetArguments),
+    #[command(subcommand)]
+    Context(context::ContextCommand),
+    Mcp(mcp::McpArguments),
+    Merge(merge::MergeArguments),
+    Apply(apply::ApplyArguments),
+    Tree(tree::TreeArguments),
+    List(list::ListArguments),
+    Stats(stats::StatsArguments),
+    Show(show::ShowArguments),
+    Logs(logs::LogsArguments),
+    Export(export::ExportArguments),
+    Watch(watch::WatchArguments),
+    History(history::HistoryArguments),
+    Events(events::EventsArguments),
+    Audit(audit::AuditArguments),
+    Prune(prune::PruneArguments),
+    Doctor(doctor::DoctorArguments),
+    Init(init::InitArguments),
+    Trust(trust::TrustArguments),
+    #[command(subcommand)]
+    Plugin(PluginCommand),
+    #[command(subcommand)]
+    Agents(agents::AgentsCommand),
+    #[command(subcommand)]
+    Prices(PricesCommand),
+    #[command(subcommand)]
+    Key(key::KeyCommand),
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    Completions(completions::CompletionsArguments),
+    Manual(manual::ManualArguments),
+    /// Watch over a supervisor's children until its pipe closes
+    #[command(hide = true)]
+    Keeper {
+        /// Filter of the log, as in OFFSHOOT_LOG: the keeper has no environment
+        #[arg(long, value_name = "DIRECTIVES")]
+        log: Option<String>,
+    },
+    /// `offshoot plugin-trial`: the process in which a library is opened for the first time. Not for people.
+    #[command(hide = true)]
+    PluginTrial,
+    /// `offshoot plugin-suite`: the process in which a plugin is run through the contract. Not for people.
+    #[command(hide = true)]
+    PluginSuite,
+}
+
+impl Command {
+    /// Returns the version of the form in which it prints JSON.
+    pub(crate) fn format(&self) -> Format {
+        let of = |argument: &FormatArgument| argument.format;
+        match self {
+            Self::Run(arguments) => of(&arguments.work.format),
+            Self::Map(arguments) => of(&arguments.work.format),
+            Self::Fanout(arguments) => of(&arguments.work.format),
+            Self::Resume(arguments) => of(&arguments.format),
+            Self::Tree(arguments) => of(&arguments.format),
+            Self::List(arguments) => of(&arguments.format),
+            Self::Stats(arguments) => of(&arguments.format),
+            Self::Show(arguments) => of(&arguments.format),
+            Self::History(arguments) => of(&arguments.format),
+            Self::Events(arguments) => of(&arguments.format),
+            Self::Plugin(PluginCommand::Check(arguments)) => of(&arguments.format),
+            _ => Format::default(),
+        }
+    }
+}
 
 /// Reads the command line, does what it says, and says what went wrong.
 pub(crate) fn run_command_line() -> Exit {
@@ -84,9 +180,7 @@ pub(crate) fn run_command_line() -> Exit {
         let mut environment = Environment::read()?;
         environment.keeper_log = match &command {
             // The keeper keeps nothing open but its three streams.
-            Command::Keeper(KeeperArguments { log }) => {
-                log::start(log.as_deref(), None).map(|_| None)?
-            }
+            Command::Keeper { log } => log::start(log.as_deref(), None).map(|_| None)?,
             _ => log::start_for_command(&global, &environment)?,
         };
         tracing::info!(version = env!("CARGO_PKG_VERSION"), pid = std::process::id(), "command");
@@ -131,17 +225,17 @@ fn run(command: Command, cx: &Invocation) -> Result<Exit, Failure> {
         Command::Tree(arguments) => return tree::run(&arguments, cx),
         Command::Audit(arguments) => return audit::run(&arguments, cx),
         Command::Doctor(arguments) => return doctor::run(&arguments, cx),
-        Command::Key(arguments) => return key::run(arguments.command, cx),
+        Command::Key(command) => return key::run(command, cx),
         Command::Watch(arguments) => return watch::run(&arguments, cx),
         // Commands that are done, or have failed.
         Command::Send(arguments) => send::run(&arguments, cx),
-        Command::Context(arguments) => context::run(&arguments.command, cx),
+        Command::Context(command) => context::run(command, cx),
         Command::History(arguments) => history::run(&arguments, cx),
-        Command::Agents(arguments) => agents::run(&arguments.command, cx),
+        Command::Agents(command) => agents::run(command, cx),
         Command::Report(arguments) => report::run(&arguments, cx),
         Command::Cancel(arguments) => cancel::run(&arguments, cx),
-        Command::Pause(arguments) => pause::run(arguments.which.run.as_deref(), true, cx),
-        Command::Unpause(arguments) => pause::run(arguments.which.run.as_deref(), false, cx),
+        Command::Pause(which) => pause::run(which.run.as_deref(), true, cx),
+        Command::Unpause(which) => pause::run(which.run.as_deref(), false, cx),
         Command::Budget(arguments) => budget::run(&arguments, cx),
         Command::Stats(arguments) => stats::run(&arguments, cx),
         Command::Show(arguments) => show::run(&arguments, cx),
@@ -151,15 +245,15 @@ fn run(command: Command, cx: &Invocation) -> Result<Exit, Failure> {
         Command::Prune(arguments) => prune::run(&arguments, cx),
         Command::Init(arguments) => init::run(&arguments, cx),
         Command::Trust(arguments) => trust::run(&arguments, cx),
-        Command::Plugin(arguments) => plugin::run(arguments.command, cx),
-        Command::PluginTrial(PluginTrialArguments {}) => plugin::trial(cx),
-        Command::PluginSuite(PluginSuiteArguments {}) => plugin::suite(cx),
-        Command::Config(arguments) => config::run(arguments.command, cx),
-        Command::Prices(arguments) => prices::run(&arguments, cx),
+        Command::Plugin(command) => plugin::run(command, cx),
+        Command::PluginTrial => plugin::trial(cx),
+        Command::PluginSuite => plugin::suite(cx),
+        Command::Config(command) => config::run(command, cx),
+        Command::Prices(command) => prices::run(command, cx),
         Command::Completions(arguments) => completions::run(&arguments, cx),
         Command::Manual(arguments) => manual::run(&arguments, cx),
         // The keeper needs a process without further threads and open files, which this one still is.
-        Command::Keeper(KeeperArguments { .. }) => run_keeper(),
+        Command::Keeper { .. } => run_keeper(),
     }?;
     Ok(Exit::Done)
 }
@@ -187,22 +281,20 @@ const fn act_of_the_operator(command: &Command) -> Option<&'static str> {
         Command::Watch(_) => Some("watch"),
         Command::Trust(_) => Some("trust"),
         Command::Cancel(arguments) if arguments.run.is_none() => Some("cancel --all"),
-        Command::Pause(arguments) if arguments.which.run.is_none() => Some("pause --all"),
-        Command::Unpause(arguments) if arguments.which.run.is_none() => Some("unpause --all"),
+        Command::Pause(which) if which.run.is_none() => Some("pause --all"),
+        Command::Unpause(which) if which.run.is_none() => Some("unpause --all"),
         Command::Stats(arguments) if arguments.run.is_none() => Some("stats"),
-        Command::Prices(arguments) => match arguments.command {
-            PricesCommand::Update(_) => Some("prices update"),
-            PricesCommand::Show(_) => None,
-        },
-        Command::Plugin(arguments) => match arguments.command {
-            PluginCommand::Add(_) => Some("plugin add"),
-            PluginCommand::Remove(_) => Some("plugin remove"),
-            PluginCommand::Trust(_) => Some("plugin trust"),
+        Command::Prices(PricesCommand::Update { .. }) => Some("prices update"),
+        Command::Plugin(PluginCommand::Add(_)) => Some("plugin add"),
+        Command::Plugin(PluginCommand::Remove { .. }) => Some("plugin remove"),
+        Command::Plugin(PluginCommand::Trust(_)) => Some("plugin trust"),
+        Command::Prices(PricesCommand::Show { .. })
+        | Command::Plugin(
             PluginCommand::List(_)
             | PluginCommand::Inspect(_)
             | PluginCommand::New(_)
-            | PluginCommand::Check(_) => None,
-        },
+            | PluginCommand::Check(_),
+        ) => None,
         Command::Run(_)
         | Command::Map(_)
         | Command::Fanout(_)
@@ -228,13 +320,13 @@ const fn act_of_the_operator(command: &Command) -> Option<&'static str> {
         | Command::Export(_)
         | Command::Tree(_)
         | Command::Events(_)
-        | Command::PluginTrial(_)
-        | Command::PluginSuite(_)
+        | Command::PluginTrial
+        | Command::PluginSuite
         | Command::Init(_)
         | Command::Key(_)
         | Command::Config(_)
         | Command::Completions(_)
         | Command::Manual(_)
-        | Command::Keeper(_) => None,
+        | Command::Keeper { .. } => None,
     }
 }

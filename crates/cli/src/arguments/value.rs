@@ -40,7 +40,7 @@ impl Display for WrongValue {
 impl Error for WrongValue {}
 
 /// A whole number of a type that options have.
-pub(super) trait Whole: FromStr + PartialOrd + Display + Copy {
+pub(crate) trait Whole: FromStr + PartialOrd + Display + Copy {
     /// The largest one, where a value may be larger by a slip.
     const MOST: Option<Self>;
 }
@@ -60,7 +60,7 @@ whole! {
 }
 
 /// Returns the reader of a whole number that is not below `least`.
-pub(super) fn whole<T: Whole>(
+pub(crate) fn whole<T: Whole>(
     least: T,
     example: &'static str,
 ) -> impl Fn(&str) -> Result<T, WrongValue> + Clone {
@@ -79,7 +79,7 @@ pub(super) fn whole<T: Whole>(
 }
 
 /// Returns the reader of a value that is read from text by its type.
-pub(super) fn value<T: FromStr>(
+pub(crate) fn value<T: FromStr>(
     allowed: &'static str,
     example: &'static str,
 ) -> impl Fn(&str) -> Result<T, WrongValue> + Clone {
@@ -87,14 +87,14 @@ pub(super) fn value<T: FromStr>(
 }
 
 /// Returns the same reader, with the text as it was written in place of what it means.
-pub(super) fn written<T>(
+pub(crate) fn written<T>(
     read: impl Fn(&str) -> Result<T, WrongValue> + Clone,
 ) -> impl Fn(&str) -> Result<String, WrongValue> + Clone {
     move |text| read(text).map(|_| text.to_owned())
 }
 
 /// Reads a number of levels below a root.
-pub(super) fn max_depth(text: &str) -> Result<String, WrongValue> {
+pub(crate) fn max_depth(text: &str) -> Result<String, WrongValue> {
     let depth = text.parse().ok().and_then(MaxDepth::new);
     depth.map(|depth| depth.to_string()).ok_or_else(|| {
         let (least, most) = (MaxDepth::MIN, MaxDepth::MAX);
@@ -103,13 +103,13 @@ pub(super) fn max_depth(text: &str) -> Result<String, WrongValue> {
 }
 
 /// Reads an exit code.
-pub(super) fn exit_code(text: &str) -> Result<i32, WrongValue> {
+pub(crate) fn exit_code(text: &str) -> Result<i32, WrongValue> {
     let allowed = "an exit code from 0 to 255, or several with commas between them";
     text.parse::<u8>().map(i32::from).map_err(|_| WrongValue::new(text, allowed, "0,1"))
 }
 
 /// Reads an amount in dollars.
-pub(super) fn usd(text: &str) -> Result<MicroUsd, WrongValue> {
+pub(crate) fn usd(text: &str) -> Result<MicroUsd, WrongValue> {
     text.parse().map_err(|_| {
         let allowed =
             format_args!("an amount in dollars up to {}, with at most six decimals", MicroUsd::MAX);
@@ -118,13 +118,13 @@ pub(super) fn usd(text: &str) -> Result<MicroUsd, WrongValue> {
 }
 
 /// Reads a duration: `90s`, `1m`, `1h30m`, `2d`, `3w`, or a plain number of seconds such as `0.5`. A day has 24 hours.
-pub(super) fn duration(text: &str) -> Result<Duration, WrongValue> {
+pub(crate) fn duration(text: &str) -> Result<Duration, WrongValue> {
     let allowed = "a duration such as 90s, 1m, 1h30m, 2d, 3w, or 0.5 for half a second";
     parse_duration(text).ok_or_else(|| WrongValue::new(text, allowed, "90s"))
 }
 
 /// Reads a duration whose unit is written out, for what cannot be undone.
-pub(super) fn duration_with_unit(text: &str) -> Result<Duration, WrongValue> {
+pub(crate) fn duration_with_unit(text: &str) -> Result<Duration, WrongValue> {
     let is_number = text.parse::<f64>().is_ok_and(|number| number.is_sign_positive());
     if is_number && parse_duration(&format!("{text}d")).is_some() {
         let allowed = format_args!(
@@ -142,12 +142,12 @@ pub(crate) fn seconds(text: &str) -> Result<u64, WrongValue> {
 }
 
 /// Reads the same, as the text that the configuration takes.
-pub(super) fn seconds_text(text: &str) -> Result<String, WrongValue> {
+pub(crate) fn seconds_text(text: &str) -> Result<String, WrongValue> {
     seconds(text).map(|seconds| seconds.to_string())
 }
 
 /// Reads the time that something has from now on: no time at all would end it at once.
-pub(super) fn seconds_from_now(text: &str) -> Result<u64, WrongValue> {
+pub(crate) fn seconds_from_now(text: &str) -> Result<u64, WrongValue> {
     match seconds(text)? {
         0 => Err(WrongValue::new(text, "a duration that is not 0", "2h")),
         seconds => Ok(seconds),
@@ -155,7 +155,7 @@ pub(super) fn seconds_from_now(text: &str) -> Result<u64, WrongValue> {
 }
 
 /// Reads a pair such as `NAME=FILE`, of which neither part is empty. The file may have any name, the value has one that is UTF-8.
-pub(super) fn named_file(pair: &OsStr) -> Result<(&str, &OsStr), WrongValue> {
+pub(crate) fn named_file(pair: &OsStr) -> Result<(&str, &OsStr), WrongValue> {
     let bytes = pair.as_bytes();
     let at = bytes.iter().position(|byte| *byte == b'=');
     let split = at.map(|at| (&bytes[..at], &bytes[at + 1..]));

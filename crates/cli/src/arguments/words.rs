@@ -7,16 +7,16 @@ use offshoot_model::{Cleanup, RunStatus, ValueKind};
 use offshoot_runtime::OutputFormat;
 
 /// The words for a type: each with its value, and with what the help says of it.
-pub(super) type Words<T> = [(&'static str, T, &'static str)];
+pub(crate) type Words<T> = [(&'static str, T, &'static str)];
 
 /// The treatment of a session once its answer was handed over.
-pub(super) const CLEANUP: &Words<Cleanup> = &[
+pub(crate) const CLEANUP: &Words<Cleanup> = &[
     ("keep", Cleanup::Keep, "The session stays"),
     ("delete", Cleanup::Delete, "The folder is removed, and only --all shows the session"),
 ];
 
 /// The version of the form of JSON.
-pub(super) const FORMAT: &Words<Format> = &[
+pub(crate) const FORMAT: &Words<Format> = &[
     (
         "1",
         Format::V1,
@@ -26,14 +26,14 @@ pub(super) const FORMAT: &Words<Format> = &[
 ];
 
 /// The kind of a value.
-pub(super) const KIND: &Words<ValueKind> = &[
+pub(crate) const KIND: &Words<ValueKind> = &[
     ("text", ValueKind::Text, "UTF-8; the file is the value"),
     ("json", ValueKind::Json, "One JSON value"),
     ("bytes", ValueKind::Bytes, "Anything else"),
 ];
 
 /// The treatment of a piece that did not complete.
-pub(super) const ON_FAILURE: &Words<OnFailure> = &[
+pub(crate) const ON_FAILURE: &Words<OnFailure> = &[
     (
         "fail",
         OnFailure::Fail,
@@ -44,13 +44,13 @@ pub(super) const ON_FAILURE: &Words<OnFailure> = &[
 ];
 
 /// The form of an answer.
-pub(super) const OUTPUT: &Words<OutputFormat> = &[
+pub(crate) const OUTPUT: &Words<OutputFormat> = &[
     ("text", OutputFormat::Text, "As text"),
     ("json", OutputFormat::Json, "As JSON where it is an object or an array"),
 ];
 
 /// The status of a run.
-pub(super) const STATUS: &Words<RunStatus> = &[
+pub(crate) const STATUS: &Words<RunStatus> = &[
     ("queued", RunStatus::Queued, "It waits for a slot"),
     ("starting", RunStatus::Starting, "It holds a slot, and its runtime starts it"),
     ("running", RunStatus::Running, "Its runtime says that it has started"),
@@ -64,7 +64,7 @@ pub(super) const STATUS: &Words<RunStatus> = &[
 ];
 
 /// Returns the parser of a flag whose value is one of these words.
-pub(super) fn one_of<T: Copy + Send + Sync + 'static>(
+pub(crate) fn one_of<T: Copy + Send + Sync + 'static>(
     words: &'static Words<T>,
 ) -> impl TypedValueParser<Value = T> {
     let named = words.iter().map(|(word, _, help)| PossibleValue::new(*word).help(*help));

@@ -154,7 +154,7 @@ pub(crate) struct ContextArgument {
 
 impl ContextArgument {
     /// Returns the reader of a pair.
-    pub(super) fn parser() -> impl TypedValueParser<Value = Self> {
+    pub(crate) fn parser() -> impl TypedValueParser<Value = Self> {
         OsStringValueParser::new().try_map(|pair| {
             let (name, path) = named_file(&pair)?;
             Ok::<_, WrongValue>(Self { name: name.to_owned(), path: path.into() })

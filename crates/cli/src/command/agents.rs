@@ -4,6 +4,7 @@ mod capabilities;
 
 use std::sync::Arc;
 
+use clap::Subcommand;
 use indexmap::IndexMap;
 use offshoot_config::{AgentDefinition, AgentId, Config, Valued};
 use offshoot_door::Status;
@@ -11,12 +12,51 @@ use offshoot_model::AgentSummary;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::arguments::{AgentsCommand, LimitArguments};
+use crate::arguments::LimitArguments;
 use crate::code::NoteCode;
 use crate::door::inside;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::load;
+
+/// Show which agents are defined
+///
+/// In the configuration, and in .offshoot/agents/*.md and .claude/agents/*.md of the project once it is trusted.
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+  offshoot agents list
+  offshoot agents list --capabilities
+  offshoot agents show scout")]
+pub(crate) enum AgentsCommand {
+    /// List the agents, one a line
+    #[command(after_help = "\
+Examples:
+  offshoot agents list
+  Which agent may delegate to which, how deep and with which tools:
+    offshoot agents list --capabilities
+  The cycles that a tree could run through:
+    offshoot agents list --capabilities --json | jq '.cycles[] | select(.allowed) | .path'")]
+    List {
+        /// List below each agent the agents to which it may delegate, then the cycles that delegations can form
+        ///
+        /// Each agent is taken as the root of a tree, and an agent below it, behind an arrow, as a child of that root. The columns
+        /// are the deepest level that a tree below it may reach, the tools that it gets, and the reason for which it is preferred or its description, or the
+        /// setting that forbids it children. Of each delegation that can come back the shortest cycle is listed, and whether the settings allow it.
+        #[arg(long)]
+        capabilities: bool,
+    },
+    /// Show all that is known of one agent, and where each value comes from
+    #[command(after_help = "\
+Examples:
+  offshoot agents show scout
+  offshoot agents show scout --json")]
+    Show {
+        /// The agent
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+}
 
 /// One agent in a list.
 #[serde_with::skip_serializing_none]
@@ -41,22 +81,22 @@ struct Shown {
 }
 
 /// Lists agents, or shows one.
-pub(crate) fn run(command: &AgentsCommand, cx: &Invocation) -> Result<(), Failure> {
+pub(crate) fn run(command: AgentsCommand, cx: &Invocation) -> Result<(), Failure> {
     let config = load::config(cx, &LimitArguments::default())?;
     match command {
-        AgentsCommand::List(arguments) if arguments.capabilities => {
+        AgentsCommand::List { capabilities: true } => {
             for undefined in load::undefined_children(&config, None) {
                 cx.output.warning(NoteCode::ChildNotDefined, undefined.text);
             }
             capabilities::print(&config, cx)
         }
-        AgentsCommand::List(_) => {
+        AgentsCommand::List { capabilities: false } => {
             match inside(cx, async |supervisor| Ok(supervisor.call(Status::default()).await?))? {
                 Some(session) => list_for(&session.agents, cx),
                 None => list(&config, cx),
             }
         }
-        AgentsCommand::Show(arguments) => show(&config, &arguments.id, cx),
+        AgentsCommand::Show { id } => show(&config, &id, cx),
     }
 }
 

@@ -1,5 +1,6 @@
 //! `offshoot apply`.
 
+use clap::Args;
 use offshoot_display::neutral;
 use offshoot_host::{Bring, Brought, PATCH, bring};
 use offshoot_model::{Ending, JsonText, Payload, RootId, RunId};
@@ -7,7 +8,6 @@ use offshoot_store::FoundRun;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::arguments::ApplyArguments;
 use crate::code::{FailureCode, NoteCode};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -15,6 +15,21 @@ use crate::invocation::Invocation;
 use crate::record::{self, Record};
 use crate::work::engine::block_on;
 use crate::work::plan::Plan;
+
+/// Bring the changes of a run, or the branch of many, to the files here
+///
+/// Nothing is staged or committed. All changes are brought, or none: where a file has changes that are not committed, or others
+/// have changed the same lines since, the files are named and nothing is touched.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  offshoot apply last
+  offshoot apply 0198c7 && git diff")]
+pub(crate) struct ApplyArguments {
+    /// A run id, its unique beginning, a session key, a label, `last`, `main` or `@N`
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+}
 
 /// The answer of a merge of patches, as far as it is brought.
 #[derive(Deserialize)]

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::Subcommand;
 use indexmap::IndexMap;
 use offshoot_config::{Config, Valued, init_template, schema};
 use offshoot_host::runtimes::{
@@ -11,13 +12,55 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::init::write_new;
-use crate::arguments::{ConfigCommand, ConfigInitArguments, LimitArguments, ResolveArguments};
+use crate::arguments::LimitArguments;
 use crate::code::{FailureCode, NoteCode};
 use crate::exit::Exit;
 use crate::failure::{Complaint, Failure};
 use crate::invocation::Invocation;
 use crate::load;
-use crate::project::CONFIG_FILES;
+use crate::project::{CONFIG_FILES, PROJECT_FOLDER};
+
+/// Look into the configuration
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Print every value that is set, and where
+    Show,
+    /// Print the limits that hold for an agent, and where each comes from
+    #[command(after_help = "\
+Examples:
+  offshoot config resolve
+  offshoot config resolve --agent reviewer --json")]
+    Resolve {
+        /// The agent
+        #[arg(long, value_name = "ID", default_value = "main")]
+        agent: String,
+
+        #[command(flatten)]
+        limits: Box<LimitArguments>,
+    },
+    /// Say what is wrong with a file, or that nothing is
+    #[command(after_help = "\
+Examples:
+  offshoot config check
+  offshoot config check .offshoot/config.toml")]
+    Check {
+        /// The file, TOML or JSON5 [default: the whole configuration that holds in this folder]
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// Print the JSON Schema of configuration files
+    Schema,
+    /// Write a configuration file (TOML) with every key and its meaning, all commented out
+    #[command(after_help = "\
+Examples:
+  offshoot config init
+  offshoot config init ~/.config/offshoot/config.toml")]
+    Init {
+        /// The file; it must not exist [default: .offshoot/config.toml]
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+}
 
 /// Everything that is set, as JSON.
 #[derive(Serialize)]
@@ -33,10 +76,10 @@ struct Shown {
 pub(crate) fn run(command: ConfigCommand, cx: &Invocation) -> Result<(), Failure> {
     match command {
         ConfigCommand::Show => show(cx),
-        ConfigCommand::Resolve(arguments) => resolve(&arguments, cx),
-        ConfigCommand::Check(arguments) => check(arguments.file.as_deref(), cx),
+        ConfigCommand::Resolve { agent, limits } => resolve(&agent, &limits, cx),
+        ConfigCommand::Check { file } => check(file.as_deref(), cx),
         ConfigCommand::Schema => cx.output.json(&schema()),
-        ConfigCommand::Init(arguments) => init(&arguments, cx),
+        ConfigCommand::Init { file } => init(file, cx),
     }
 }
 
@@ -57,9 +100,9 @@ fn show(cx: &Invocation) -> Result<(), Failure> {
     })
 }
 
-fn resolve(arguments: &ResolveArguments, cx: &Invocation) -> Result<(), Failure> {
-    let config = load::config(cx, &arguments.limits)?;
-    let agent = load::agent(&config, &arguments.agent)?;
+fn resolve(agent: &str, limits: &LimitArguments, cx: &Invocation) -> Result<(), Failure> {
+    let config = load::config(cx, limits)?;
+    let agent = load::agent(&config, agent)?;
     let values = config.resolve(&agent).chain(config.host_values()).collect();
     cx.output.result(&values, || cx.output.values("", &values))
 }
@@ -164,9 +207,9 @@ fn foreign_settings(config: &Config) -> impl Iterator<Item = String> {
 }
 
 /// `config init`: writes a file to begin with.
-fn init(arguments: &ConfigInitArguments, cx: &Invocation) -> Result<(), Failure> {
-    let default = || Path::new(".offshoot").join(CONFIG_FILES[0]);
-    let path = arguments.file.clone().unwrap_or_else(default);
+fn init(named: Option<PathBuf>, cx: &Invocation) -> Result<(), Failure> {
+    let is_default = named.is_none();
+    let path = named.unwrap_or_else(|| Path::new(PROJECT_FOLDER).join(CONFIG_FILES[0]));
     if !write_new(&path, &init_template(), cx)? {
         return Err(Failure::input(
             FailureCode::FileIsThere,
@@ -175,7 +218,7 @@ fn init(arguments: &ConfigInitArguments, cx: &Invocation) -> Result<(), Failure>
         .hint("name another file, or remove this one"));
     }
     cx.output.line(path.display())?;
-    if arguments.file.is_none() {
+    if is_default {
         cx.output.hint(NoteCode::TrustNeeded, "it takes effect after `offshoot trust`");
     }
     Ok(())

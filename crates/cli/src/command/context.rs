@@ -2,25 +2,93 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Subcommand;
 use data_encoding::BASE64;
 use offshoot_display::neutral::line;
 use offshoot_display::number::bytes;
 use offshoot_door::{
     Client, ContextGet, ContextInfo, ContextPut, ContextRead, Value, Variable, Variables,
 };
-use offshoot_model::{PathText, plain};
+use offshoot_model::{PathText, ValueKind, plain};
 
-use crate::arguments::{
-    ContextCommand, ContextGetArguments, ContextInfoArguments, ContextPutArguments,
-};
+use crate::arguments::value::whole;
+use crate::arguments::words::{KIND, one_of};
 use crate::code::{FailureCode, NoteCode};
 use crate::door::visit;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::work::engine::block_on;
+
+/// Keep and read values, from inside an agent
+///
+/// A value has a name of the session's own. Children are given it with `spawn --give`; the result of a child is the value
+/// `sub-result-RUN`.
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+    \"$OFFSHOOT\" context put notes notes.txt
+    \"$OFFSHOOT\" context get notes --grep TODO")]
+pub(crate) enum ContextCommand {
+    /// Print a value, a part of it, or some of its lines
+    #[command(after_help = "\
+Examples:
+    \"$OFFSHOOT\" context get notes
+    \"$OFFSHOOT\" context get log --offset 1000 --length 200
+    \"$OFFSHOOT\" context get log --grep 'ERROR|WARN' --context-lines 2")]
+    Get {
+        /// The name of the value
+        #[arg(value_name = "NAME")]
+        name: String,
+
+        /// From this byte
+        #[arg(long, value_name = "BYTE", value_parser = whole(0_u64, "4096"))]
+        offset: Option<u64>,
+
+        /// At most so many bytes
+        #[arg(long, value_name = "BYTES", value_parser = whole(0_u64, "4096"))]
+        length: Option<u64>,
+
+        /// Only the lines in which this regular expression is found, with their numbers
+        #[arg(long, value_name = "PATTERN")]
+        grep: Option<String>,
+
+        /// With --grep: so many lines around each
+        #[arg(long, value_name = "N", value_parser = whole(0_u32, "2"), requires = "grep")]
+        context_lines: Option<u32>,
+    },
+    /// Keep a file or standard input under a name
+    #[command(after_help = "\
+Examples:
+    \"$OFFSHOOT\" context put notes notes.txt
+    git diff | \"$OFFSHOOT\" context put diff
+    \"$OFFSHOOT\" context put plan --kind json plan.json")]
+    Put {
+        /// The name to keep it under: any text up to 200 characters
+        #[arg(value_name = "NAME")]
+        name: String,
+
+        /// The file; - is standard input
+        #[arg(value_name = "FILE", default_value = "-")]
+        file: PathBuf,
+
+        /// The kind of the value [default: text where it is UTF-8, else bytes]
+        #[arg(long, value_name = "KIND", value_parser = one_of(KIND))]
+        kind: Option<ValueKind>,
+    },
+    /// Say what a value is, or list all
+    #[command(after_help = "\
+Examples:
+    \"$OFFSHOOT\" context info
+    \"$OFFSHOOT\" context info notes --json")]
+    Info {
+        /// The name of the value [default: all that the session has put or was given]
+        #[arg(value_name = "NAME")]
+        name: Option<String>,
+    },
+}
 
 /// More than this of standard input passes through a file: a line at the door has its limits.
 const IN_LINE: u64 = 256 * 1024;
@@ -29,41 +97,34 @@ const IN_LINE: u64 = 256 * 1024;
 const PART: u64 = 256 * 1024;
 
 /// Keeps, reads or describes values.
-pub(crate) fn run(command: &ContextCommand, cx: &Invocation) -> Result<(), Failure> {
+pub(crate) fn run(command: ContextCommand, cx: &Invocation) -> Result<(), Failure> {
     block_on(async {
         let supervisor = visit(cx).await?;
         match command {
-            ContextCommand::Get(arguments) => get(&supervisor, arguments, cx).await,
-            ContextCommand::Put(arguments) => put(&supervisor, arguments, cx).await,
-            ContextCommand::Info(arguments) => info(&supervisor, arguments, cx).await,
+            ContextCommand::Get { name, offset, length, grep, context_lines } => {
+                let part = ContextGet { name, offset, length, grep, context_lines };
+                get(&supervisor, part, cx).await
+            }
+            ContextCommand::Put { name, file, kind } => {
+                put(&supervisor, &name, &file, kind, cx).await
+            }
+            ContextCommand::Info { name } => info(&supervisor, name, cx).await,
         }
     })
 }
 
 /// `context get`: prints a value, or a part of it.
-async fn get(
-    supervisor: &Client,
-    arguments: &ContextGetArguments,
-    cx: &Invocation,
-) -> Result<(), Failure> {
-    let ContextGetArguments { name, offset, length, grep, context_lines } = arguments;
-    let get = ContextGet {
-        name: name.clone(),
-        offset: *offset,
-        length: *length,
-        grep: grep.clone(),
-        context_lines: *context_lines,
-    };
-    let read: ContextRead = supervisor.call(get).await?;
+async fn get(supervisor: &Client, part: ContextGet, cx: &Invocation) -> Result<(), Failure> {
+    let read = supervisor.call(part.clone()).await?;
     if cx.output.wants_json() {
         return cx.output.json(&read);
     }
     if let Value::Path(PathText(path)) = &read.value {
-        return print_file(supervisor, name, path, cx).await;
+        return print_file(supervisor, &part.name, path, cx).await;
     }
     print(&read.value, cx)?;
     if let Some(next) = read.next
-        && length.is_none()
+        && part.length.is_none()
     {
         cx.output.note(NoteCode::MoreToRead, format_args!("there is more: --offset {next}"));
     }
@@ -115,7 +176,7 @@ pub(super) async fn print_file(
 }
 
 /// Returns the bytes of a value of the session.
-pub(super) async fn whole(supervisor: &Client, name: &str) -> Result<Vec<u8>, Failure> {
+pub(super) async fn read_whole(supervisor: &Client, name: &str) -> Result<Vec<u8>, Failure> {
     let whole = ContextGet { name: name.to_owned(), ..ContextGet::default() };
     let read: ContextRead = supervisor.call(whole).await?;
     let Value::Path(PathText(path)) = &read.value else { return bytes_of(&read.value) };
@@ -145,11 +206,11 @@ fn part(name: &str, offset: u64) -> ContextGet {
 
 async fn put(
     supervisor: &Client,
-    arguments: &ContextPutArguments,
+    name: &str,
+    file: &Path,
+    kind: Option<ValueKind>,
     cx: &Invocation,
 ) -> Result<(), Failure> {
-    let ContextPutArguments { name, file, kind } = arguments;
-    let kind = *kind;
     let put = match file == Path::new("-") {
         false => supervisor.put_file(name, kind, &cx.absolute(file)).await,
         true => match standard_input()? {
@@ -165,16 +226,12 @@ async fn put(
     cx.output.result(&variable, || Ok(()))
 }
 
-async fn info(
-    supervisor: &Client,
-    arguments: &ContextInfoArguments,
-    cx: &Invocation,
-) -> Result<(), Failure> {
-    let info = ContextInfo { name: arguments.name.clone() };
-    let Variables { variables } = supervisor.call(info).await?;
+async fn info(supervisor: &Client, name: Option<String>, cx: &Invocation) -> Result<(), Failure> {
+    let is_named = name.is_some();
+    let Variables { variables } = supervisor.call(ContextInfo { name }).await?;
     if cx.output.wants_json() {
-        return match (&arguments.name, &variables[..]) {
-            (Some(_), [variable]) => cx.output.json(variable),
+        return match &variables[..] {
+            [variable] if is_named => cx.output.json(variable),
             _ => cx.output.json(&variables),
         };
     }

@@ -6,6 +6,7 @@ mod prove;
 use std::io;
 use std::path::PathBuf;
 
+use clap::Args;
 use offshoot_config::MeterMode;
 use offshoot_display::number;
 use offshoot_door::{Registry, Supervisor};
@@ -17,12 +18,35 @@ use offshoot_process::{
 use offshoot_spawner::{Clock, ParkedAccount, SystemClock};
 use serde::Serialize;
 
-use crate::arguments::{DoctorArguments, LimitArguments};
+use crate::arguments::LimitArguments;
 use crate::code::NoteCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::load;
+
+/// Check that running trees can be cleaned up, or that limits hold
+///
+/// Shows what is found on this computer: programs of agents with their versions and logins, the data folder, descriptors, memory, and what
+/// trees of this user take of the limits of the section `host`. No key is read.
+///
+/// Shows also, for each supervisor of this user that runs, its keeper: the process that ends its agents if it is killed; and whether its
+/// agents are in a control group; with --json that alone. Ends with 1 where a keeper is stopped or missing.
+///
+/// With --prove it tries the limits of the configuration that holds here, one by one: built-in agents ask for more than each limit
+/// allows, and the table shows what they got. Limits over all trees of this user are tried apart from the trees that run.
+/// No program and no model is started; it takes a few seconds. Ends with 1 where a limit does not hold.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  offshoot doctor
+  offshoot doctor --prove
+  offshoot doctor --prove --config strict.toml --json")]
+pub(crate) struct DoctorArguments {
+    /// Try each limit of the configuration with built-in agents
+    #[arg(long)]
+    pub(crate) prove: bool,
+}
 
 /// The page for programs: what is found on the computer, and the supervisors of this user.
 #[derive(Serialize)]

@@ -4,14 +4,39 @@ use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::sync::Arc;
 
+use clap::Args;
 use offshoot_display::Style;
 use offshoot_model::{Event, EventKind, Grant, RunId};
 
-use crate::arguments::EventsArguments;
+use crate::arguments::FormatArgument;
 use crate::code::NoteCode;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::Record;
+
+/// Print what happened in a tree, in order
+///
+/// With --json one event a line, in a form that stays: docs/events.schema.json describes it. New kinds and fields may
+/// be added; pass over what you do not know.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  offshoot events
+  offshoot events 0198c7a2-41f3 --follow
+  offshoot events last --json | jq -c .kind.type")]
+pub(crate) struct EventsArguments {
+    /// Any run of the tree: a run id, its unique beginning, a session key, a label, `last`, `main` or `@N`; of a run below the root its
+    /// subtree
+    #[arg(value_name = "RUN", default_value = "last")]
+    pub(crate) run: String,
+
+    /// Go on with what happens, until the tree is over or its supervisor has gone
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+
+    #[command(flatten)]
+    pub(crate) format: FormatArgument,
+}
 
 /// Prints the events of a run and of what is below it.
 pub(crate) fn run(arguments: &EventsArguments, cx: &Invocation) -> Result<(), Failure> {

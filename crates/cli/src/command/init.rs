@@ -4,14 +4,29 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 use offshoot_config::init_template;
 use serde::Serialize;
 
-use crate::arguments::InitArguments;
 use crate::code::{FailureCode, NoteCode};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::project::{CONFIG_FILES, PROJECT_FOLDER, config_in};
+
+/// Write a configuration and an example agent for the project in this folder
+///
+/// Writes .offshoot/config.toml with every key, commented out, and .offshoot/agents/example.md. A file that is there
+/// already stays as it is. Both take effect after `offshoot trust`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  offshoot init
+  offshoot init --mcp")]
+pub(crate) struct InitArguments {
+    /// Write .mcp.json too: clients such as Claude Code find the server `offshoot mcp` there
+    #[arg(long)]
+    pub(crate) mcp: bool,
+}
 
 /// The example agent, and the entry of the server.
 const EXAMPLE: &str = include_str!("init/example.md.in");

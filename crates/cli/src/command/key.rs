@@ -1,14 +1,56 @@
 //! `offshoot key`.
 
+use clap::Subcommand;
 use offshoot_model::SessionKey;
 use offshoot_session_key::{ParseKeyError, parent_subagent_key, subagent_depth};
 use serde::Serialize;
 
-use crate::arguments::KeyCommand;
 use crate::code::FailureCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+
+/// Look into a session key
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyCommand {
+    /// Say what a key is made of; a malformed key is an error that shows the place
+    #[command(after_help = "\
+Example:
+  offshoot key parse agent:main:subagent:a:sub:b --json")]
+    Parse {
+        /// The session key
+        #[arg(value_name = "KEY", allow_hyphen_values = true)]
+        key: String,
+    },
+    /// Print how deep a session is; 0 also for what is no key
+    #[command(after_help = "\
+Example:
+  offshoot key depth agent:main:subagent:a:sub:b")]
+    Depth {
+        /// The session key
+        #[arg(
+            value_name = "KEY",
+            default_value = "",
+            allow_hyphen_values = true,
+            hide_default_value = true
+        )]
+        key: String,
+    },
+    /// Print the key of the parent; exits 1 where there is none
+    #[command(after_help = "\
+Example:
+  offshoot key parent agent:main:subagent:a:sub:b")]
+    Parent {
+        /// The session key
+        #[arg(
+            value_name = "KEY",
+            default_value = "",
+            allow_hyphen_values = true,
+            hide_default_value = true
+        )]
+        key: String,
+    },
+}
 
 /// A key taken apart.
 #[derive(Serialize)]

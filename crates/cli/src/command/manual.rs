@@ -1,13 +1,25 @@
 //! `offshoot manual`.
 
 use std::fs;
+use std::path::PathBuf;
 
-use clap::CommandFactory;
+use clap::{Args, CommandFactory};
 
-use crate::arguments::{Arguments, ManualArguments};
+use crate::arguments::Arguments;
 use crate::code::{FailureCode, NoteCode};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+
+/// Write the manual pages of all commands
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  offshoot manual ~/.local/share/man/man1")]
+pub(crate) struct ManualArguments {
+    /// The folder to write them into
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+}
 
 /// Writes one page for each command.
 pub(crate) fn run(arguments: &ManualArguments, cx: &Invocation) -> Result<(), Failure> {

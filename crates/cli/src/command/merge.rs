@@ -2,9 +2,10 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use clap::Args;
 use offshoot_door::{Client, Merge, MergeOrder, Merged, RunName, Tree};
 use offshoot_host::Merging;
 use offshoot_merge::{Answer, Asked, Asking, LineError, Lines, OnFailure, Values};
@@ -14,22 +15,64 @@ use offshoot_store::{FoundRun, MemoryStore, Store};
 
 use super::nested::only_of_the_tree;
 use super::wait::print_value;
-use crate::arguments::{LimitArguments, MergeArguments, WorkArguments};
+use crate::arguments::words::{ON_FAILURE, one_of};
+use crate::arguments::{LimitArguments, PluginPathArguments, WorkArguments, strategies};
 use crate::code::{FailureCode, NoteCode};
 use crate::door::inside;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::load;
-use crate::plugins;
 use crate::record::Record;
-use crate::work::earlier;
 use crate::work::engine::{Engine, block_on};
 use crate::work::interrupt::Interrupts;
 use crate::work::outcomes::Outcomes;
 use crate::work::pieces::{self, AnswerRules, PieceRun, merging};
 use crate::work::plan::{EarlierResult, Plan};
-use crate::work::preflight;
+use crate::work::{earlier, preflight};
+use crate::{load, plugins};
+
+/// Make one answer of many results
+///
+/// Results are JSON lines, each `{"key": …, "value": …}`, or stored results of runs. Inside an agent these are runs below
+/// it, and the answer is kept as a value of its own, by the name that --json tells. A merge that asks an agent or a program opens a
+/// tree of its own outside of agents, which `resume` goes on with; it takes the stored results of runs. `patch` is a merge of
+/// `offshoot fanout` and `offshoot map` alone.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  printf '%s\\n' '{\"key\":\"a\",\"value\":2}' '{\"key\":\"b\",\"value\":3}' | offshoot merge --strategy sum
+  offshoot merge --strategy structured results.jsonl
+  offshoot merge --strategy sum --children 0198c7
+  offshoot merge --strategy summarize-with=writer --children 0198c7 --budget-usd 2
+  offshoot merge --strategy 'command:sort -u' --children last
+    \"$OFFSHOOT\" wait >/dev/null; \"$OFFSHOOT\" merge --strategy sum")]
+pub(crate) struct MergeArguments {
+    #[arg(help = strategies("How", "or a plugin's merge", ""))]
+    #[arg(long, value_name = "STRATEGY", default_value = "concatenate")]
+    pub(crate) strategy: String,
+
+    /// A file of results; - is standard input [default: standard input; inside an agent, all its children that have ended]
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// The stored result of RUN instead: a run id, its unique beginning, a session key, a label, `last`, `main` or `@N`; may be given more than once
+    #[arg(long, value_name = "RUN", conflicts_with = "file")]
+    pub(crate) result: Vec<String>,
+
+    /// Inside an agent: what a run that did not complete means [default: fail]
+    #[arg(long, value_name = "POLICY", value_parser = one_of(ON_FAILURE))]
+    pub(crate) on_failure: Option<OnFailure>,
+
+    /// The stored results of everything that completed directly below RUN instead
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "result"])]
+    pub(crate) children: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) plugins: PluginPathArguments,
+
+    #[command(flatten)]
+    pub(crate) limits: LimitArguments,
+}
 
 /// The name of standard input among files.
 const STDIN: &str = "-";

@@ -17,12 +17,11 @@ use offshoot_split::{self as split, InputFile};
 
 use self::many::Order;
 use self::shares::share;
-use super::map::{misplaced_command, no_task};
+use super::fanout::FanoutArguments;
+use super::map::{MapArguments, misplaced_command, no_task};
+use super::run::RunArguments;
 use super::spawn::{child, hand_in};
-use crate::arguments::{
-    ContextArgument, FanoutArguments, MapArguments, PluginPathArguments, RunArguments,
-    WorkArguments,
-};
+use crate::arguments::{ContextArgument, PluginPathArguments, WorkArguments};
 use crate::code::FailureCode;
 use crate::door::{inside, is_inside};
 use crate::exit::Exit;

@@ -1,5 +1,6 @@
 //! `offshoot pause` and `offshoot unpause`.
 
+use clap::Args;
 use offshoot_display::number;
 use offshoot_door::{Client, Pause};
 use offshoot_model::Timestamp;
@@ -10,6 +11,18 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::record::Record;
 use crate::work::engine::block_on;
+
+/// The tree that is meant, or all; of `pause` and of `unpause`.
+#[derive(Debug, Args)]
+pub(crate) struct Which {
+    /// Any run of the tree: a run id, its unique beginning, a session key, a label, `last`, `main` or `@N`
+    #[arg(value_name = "RUN", required_unless_present = "all")]
+    pub(crate) run: Option<String>,
+
+    /// Every tree of this user; with --data-dir those of that folder
+    #[arg(long, conflicts_with = "run")]
+    pub(crate) all: bool,
+}
 
 /// Stops admission and starts in the tree of a run, or in every tree where none is named, or lets them go on; says what that
 /// changed.

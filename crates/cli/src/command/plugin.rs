@@ -11,29 +11,103 @@ mod trust;
 use std::io::Read;
 use std::path::Path;
 
+use clap::{Args, Subcommand};
+use offshoot_host::Plugins;
 use offshoot_plugin_host::{Candidate, Checked, PACKAGE_FILE, PlaceOrigin};
 
-use crate::arguments::{LimitArguments, PluginCommand, PluginPathArguments};
+use crate::arguments::{LimitArguments, PluginPathArguments};
 use crate::code::FailureCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::load;
 use crate::plugins;
-use offshoot_host::Plugins;
 
 pub(super) use check::suite;
+
+/// List, create, check and install plugins
+///
+/// A plugin is a folder with a plugin.toml and a library that offers runtimes or merges. It runs with all your rights:
+/// nothing here is a sandbox.
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+  offshoot plugin new --runtime upper
+  offshoot plugin check ./upper --hanging-task wait
+  offshoot plugin add ./upper
+  offshoot run --runtime upper hello")]
+pub(crate) enum PluginCommand {
+    /// List the plugins that there are, and which of them are shadowed or not trusted; nothing is loaded
+    #[command(after_help = "\
+Examples:
+  offshoot plugin list
+  offshoot plugin list --plugin-path ./plugins --json")]
+    List(PluginPathArguments),
+    /// Open a plugin in a process of its own, and print what it says of itself
+    #[command(after_help = "\
+Examples:
+  offshoot plugin inspect upper
+  offshoot plugin inspect target/release/libupper.so --json")]
+    Inspect(OnePluginArguments),
+    /// Make a new plugin: a crate that builds, with a test and a README, or a program
+    #[command(
+        override_usage = "offshoot plugin new <--runtime <NAME>|--merge <NAME>> [OPTIONS]",
+        after_help = "\
+Examples:
+  offshoot plugin new --runtime upper --language python
+  offshoot plugin new --merge longest --sdk ~/src/offshoot/crates/plugin-sdk"
+    )]
+    New(new::NewPluginArguments),
+    /// Run a plugin through everything that the contract asks, in a process of its own
+    #[command(after_help = "\
+Examples:
+  offshoot plugin check upper
+  offshoot plugin check ./upper")]
+    Check(check::CheckPluginArguments),
+    /// Let a plugin of a project take effect, as it is now
+    #[command(after_help = "\
+Examples:
+  offshoot plugin trust upper
+  offshoot plugin trust upper --remove")]
+    Trust(trust::TrustPluginArguments),
+    /// Take a plugin into your own folder of plugins
+    #[command(after_help = "\
+Examples:
+  offshoot plugin add ./upper
+  offshoot plugin add ./upper --replace")]
+    Add(add::AddPluginArguments),
+    /// Remove a plugin from your own folder of plugins
+    #[command(after_help = "\
+Example:
+  offshoot plugin remove upper")]
+    Remove {
+        /// The name of the plugin
+        #[arg(value_name = "NAME")]
+        plugin: String,
+    },
+}
+
+/// The plugin that a command is about.
+#[derive(Debug, Args)]
+pub(crate) struct OnePluginArguments {
+    /// The name of a plugin, its folder, or the file of a library
+    #[arg(value_name = "PLUGIN")]
+    pub(crate) plugin: String,
+
+    #[command(flatten)]
+    pub(crate) path: PluginPathArguments,
+}
 
 /// Does what is asked about plugins.
 pub(super) fn run(command: PluginCommand, cx: &Invocation) -> Result<(), Failure> {
     match command {
-        PluginCommand::List(arguments) => list::run(&arguments, cx),
+        PluginCommand::List(path) => list::run(&path, cx),
         PluginCommand::Inspect(arguments) => inspect::run(&arguments, cx),
         PluginCommand::New(arguments) => new::run(&arguments, cx),
         PluginCommand::Check(arguments) => check::run(&arguments, cx),
         PluginCommand::Trust(arguments) => trust::run(&arguments, cx),
         PluginCommand::Add(arguments) => add::run(&arguments, cx),
-        PluginCommand::Remove(arguments) => remove::run(&arguments, cx),
+        PluginCommand::Remove { plugin } => remove::run(&plugin, cx),
     }
 }
 

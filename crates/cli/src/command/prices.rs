@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use clap::Subcommand;
 use indexmap::IndexMap;
 use offshoot_config::{Config, Valued};
 use serde::Serialize;
@@ -11,11 +12,59 @@ use serde_json::Value;
 use tempfile::NamedTempFile;
 use toml::Table;
 
-use crate::arguments::{LimitArguments, PricesArguments, PricesCommand, PricesUpdateArguments};
+use crate::arguments::LimitArguments;
 use crate::code::{FailureCode, NoteCode};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::load;
+
+/// Show the prices of models, or take them over from a file
+///
+/// Budgets in dollars and shown costs are relative to these prices. They stand in tables [prices.MODEL] of the
+/// configuration.
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+  offshoot prices show
+  offshoot prices show claude-sonnet-5-5
+  offshoot prices update prices-2026-11.toml --dry-run")]
+pub(crate) enum PricesCommand {
+    /// List the models that have a price, one a line; of one model print every value, and where it stands
+    #[command(after_help = "\
+Examples:
+  offshoot prices show
+  offshoot prices show claude-sonnet-5-5
+  Models whose prices have no date:
+    offshoot prices show --json | jq -r 'to_entries[] | select(.value.date == null) | .key'")]
+    Show {
+        /// The model, as its table is called
+        #[arg(value_name = "MODEL")]
+        model: Option<String>,
+    },
+    /// Take the prices of a file over into prices.toml beside your own configuration
+    #[command(after_help = "\
+A file has a table for each model, in dollars for a million tokens:
+
+  [prices.claude-sonnet-5-5]
+  inputPerMillion = 3.0
+  outputPerMillion = 15.0
+  date = 2026-11-01
+
+Example:
+  offshoot prices update prices-2026-11.toml")]
+    Update {
+        /// A TOML file that holds tables [prices.MODEL] and nothing else
+        ///
+        /// The table of a model takes the place of the one that was taken over before, unless its date is earlier. Models that the
+        /// file does not name keep their prices. What config.toml says of a model stands above both.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+
+        /// Say what would change, and write nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
 
 /// The first lines of the file that `update` writes.
 const HEADER: &str = "\
@@ -57,10 +106,10 @@ enum Change {
 }
 
 /// Shows prices, or takes them over.
-pub(crate) fn run(arguments: &PricesArguments, cx: &Invocation) -> Result<(), Failure> {
-    match &arguments.command {
-        PricesCommand::Show(arguments) => show(arguments.model.as_deref(), cx),
-        PricesCommand::Update(arguments) => update(arguments, cx),
+pub(crate) fn run(command: PricesCommand, cx: &Invocation) -> Result<(), Failure> {
+    match command {
+        PricesCommand::Show { model } => show(model.as_deref(), cx),
+        PricesCommand::Update { file, dry_run } => update(&file, dry_run, cx),
     }
 }
 
@@ -129,8 +178,7 @@ fn unknown(model: &str, prices: &Prices) -> Failure {
     Failure::input(FailureCode::NoPrice, message).hint(hint)
 }
 
-fn update(arguments: &PricesUpdateArguments, cx: &Invocation) -> Result<(), Failure> {
-    let PricesUpdateArguments { file, dry_run } = arguments;
+fn update(file: &Path, dry_run: bool, cx: &Invocation) -> Result<(), Failure> {
     let of_file = read(file, cx)?;
     let Some(path) = load::prices_file(cx) else {
         let message = "there is no folder for your configuration: HOME is not set";
@@ -164,7 +212,7 @@ fn update(arguments: &PricesUpdateArguments, cx: &Invocation) -> Result<(), Fail
         })
     })?;
     say_what_stands_above(&updated, cx)?;
-    if *dry_run {
+    if dry_run {
         cx.output.note(NoteCode::PricesNotWritten, "nothing was written, because of --dry-run");
     }
     Ok(())

@@ -1,21 +1,43 @@
 //! `offshoot run`.
 
+use clap::Args;
 use offshoot_spawner::RootSpec;
 
 use super::nested;
-use crate::arguments::RunArguments;
+use crate::arguments::WorkArguments;
 use crate::code::FailureCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::work::context;
 use crate::work::dry_run::PlannedAgent;
 use crate::work::engine::{self, Engine};
 use crate::work::interrupt::Interrupts;
 use crate::work::plan::Plan;
-use crate::work::preflight;
-use crate::work::resume;
-use crate::work::single;
+use crate::work::{context, preflight, resume, single};
+
+/// Run one agent and print its answer
+///
+/// The task is the standard input of COMMAND, byte for byte, followed by where to read the context.
+///
+/// COMMAND has PATH, HOME, USER, SHELL, LANG, LC_*, TZ, TERM, TMPDIR, XDG_*, SSL_CERT_*, those of a proxy and OFFSHOOT_* in its environment,
+/// and nothing else of yours: `runtimes.exec.env = ["NAME"]` in the configuration passes on more.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  offshoot run 'summarize the plan' --context plan=plan.md -- my-agent
+  offshoot run --timeout 60 --json 'hello' -- tr a-z A-Z")]
+pub(crate) struct RunArguments {
+    /// The task of the agent
+    #[arg(value_name = "TASK")]
+    pub(crate) task: String,
+
+    #[command(flatten)]
+    pub(crate) work: WorkArguments,
+
+    /// The program to run, with its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
 
 /// Runs one agent and prints its answer.
 pub(crate) fn run(arguments: &RunArguments, cx: &Invocation) -> Result<Exit, Failure> {

@@ -5,6 +5,7 @@ mod at_work;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use clap::Args;
 use offshoot_display::json::Document;
 use offshoot_display::{Show, Style};
 use offshoot_model::{
@@ -15,13 +16,38 @@ use offshoot_model::{
 use offshoot_store::{FoundRun, open_without_links};
 use serde::Serialize;
 
-use crate::arguments::ShowArguments;
+use crate::arguments::FormatArgument;
 use crate::code::{FailureCode, NoteCode};
 use crate::failure::Failure;
 use crate::held_run::HeldRun;
 use crate::invocation::Invocation;
 use crate::record::{self, Record};
 use crate::work::engine::block_on;
+
+/// Show one run: what it was asked, how it ended, what it answered
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  offshoot show 0198c7
+  offshoot show 0198c7 --json
+  offshoot show 0198c7 --answer > answer.txt
+  offshoot show 0198c7 --patch | git apply --stat")]
+pub(crate) struct ShowArguments {
+    /// A run id, its unique beginning, a session key, a label, `last`, `main` or `@N`
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+
+    /// Print the answer alone, as it is
+    #[arg(long)]
+    pub(crate) answer: bool,
+
+    /// Print the changes that it made in a folder of its own, as a patch
+    #[arg(long, conflicts_with = "answer")]
+    pub(crate) patch: bool,
+
+    #[command(flatten)]
+    pub(crate) format: FormatArgument,
+}
 
 /// All that is known of a run: the fields of its envelope, and what it was asked.
 #[derive(Serialize)]

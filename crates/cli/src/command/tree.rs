@@ -1,5 +1,6 @@
 //! `offshoot tree`.
 
+use clap::Args;
 use offshoot_display::json::Document;
 use offshoot_display::{FAILURES, Shows, Style, TreeText, beginnings};
 use offshoot_door::{RunName, Tree as AskedTree, WireTreeNode};
@@ -7,7 +8,8 @@ use offshoot_model::{Node, RootId, Tree, TreeNode};
 use offshoot_spawner::{Clock, SystemClock};
 use serde_json::Value;
 
-use crate::arguments::TreeArguments;
+use crate::arguments::FormatArgument;
+use crate::arguments::value::whole;
 use crate::code::NoteCode;
 use crate::door::{inside, pictured, silences};
 use crate::exit::Exit;
@@ -16,6 +18,41 @@ use crate::invocation::Invocation;
 use crate::record::Record;
 use crate::wording;
 use crate::work::engine::block_on;
+
+/// Show runs as a tree
+///
+/// Of children that are done, or have not begun, only the first ones have a line; the others are counted.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  offshoot tree
+  What failed in the newest tree, and below which run:
+    offshoot tree last --failed
+  offshoot tree 0198c7a2-41f3 --json")]
+pub(crate) struct TreeArguments {
+    /// A run with what is below it [default: all trees]; a run id, its unique beginning, a session key, a label, `last`, `main` or `@N`
+    #[arg(value_name = "RUN")]
+    pub(crate) run: Option<String>,
+
+    /// Show every run, also where many are alike or deleted, and trees that are archived
+    #[arg(long)]
+    pub(crate) all: bool,
+
+    /// Show what did not complete, with its line of parents
+    #[arg(long, conflicts_with = "all")]
+    pub(crate) failed: bool,
+
+    /// Show N levels below the top
+    #[arg(long, value_name = "N", value_parser = whole(0_u32, "2"))]
+    pub(crate) depth: Option<u32>,
+
+    /// Show at most N runs below the tops, first those that did not complete or still run [default: 200; with --all no limit]
+    #[arg(long, value_name = "N", value_parser = whole(0_usize, "100"), conflicts_with = "all")]
+    pub(crate) limit: Option<usize>,
+
+    #[command(flatten)]
+    pub(crate) format: FormatArgument,
+}
 
 /// The runs below the tops that are shown unless more are asked for.
 const LIMIT: usize = 200;

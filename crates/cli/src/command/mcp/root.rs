@@ -17,8 +17,7 @@ use offshoot_model::{Ending, Reason};
 use offshoot_spawner::{RootKind, RootSpec};
 use tokio::sync::{mpsc, oneshot};
 
-use super::ended;
-use crate::arguments::{McpArguments, OnClientGone};
+use super::{McpArguments, OnClientGone, ended};
 use crate::code::NoteCode;
 use crate::exit::{self, Exit};
 use crate::failure::Failure;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::arguments::PieceArguments;
 use crate::code::FailureCode;
-use crate::command::context::whole;
+use crate::command::context::read_whole;
 use crate::command::wait::print_whole;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -190,7 +190,7 @@ async fn whole_data(
         )
         .hint(format_args!("`context get {name}` prints its bytes"))
     };
-    let bytes = whole(supervisor, name).await?;
+    let bytes = read_whole(supervisor, name).await?;
     let text = String::from_utf8(bytes).map_err(|error| wrong(&error))?;
     let is_json = part(envelope)
         .is_some_and(|part| matches!(part.r#ref.kind, ValueKind::Json | ValueKind::Result));

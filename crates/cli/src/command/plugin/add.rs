@@ -3,18 +3,31 @@
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use offshoot_plugin_host::{Candidate, Checked, Extent, PACKAGE_FILE, PlaceOrigin};
 use rustix::io::Errno;
 use serde::Serialize;
 
-use crate::arguments::{AddPluginArguments, PluginPathArguments};
+use crate::arguments::PluginPathArguments;
 use crate::code::FailureCode;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::plugins::{real, user_folder};
 use crate::trusted::Trusted;
+
+/// `offshoot plugin add`.
+#[derive(Debug, Args)]
+pub(crate) struct AddPluginArguments {
+    /// The folder of the plugin
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+
+    /// Take the place of a plugin of the same name
+    #[arg(long)]
+    pub(crate) replace: bool,
+}
 
 /// A plugin that has just been taken in.
 #[derive(Serialize)]

@@ -1,17 +1,40 @@
 //! `offshoot plugin check`.
 
+use clap::Args;
 use offshoot_display::json::Document;
+use offshoot_host::Plugins;
 use offshoot_model::JsonText;
 use offshoot_plugin_host::{Checked, Extent, Finding, Suite, Verdict};
 
-use super::{Meant, standard_input};
-use crate::arguments::CheckPluginArguments;
+use super::{Meant, OnePluginArguments, standard_input};
+use crate::arguments::FormatArgument;
 use crate::code::FailureCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::output::harmless;
-use offshoot_host::Plugins;
+
+/// `offshoot plugin check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckPluginArguments {
+    #[command(flatten)]
+    pub(crate) one: OnePluginArguments,
+
+    /// A task that the runtime completes by itself
+    #[arg(long, value_name = "TEXT", default_value = "hello")]
+    pub(crate) task: String,
+
+    /// A task that the runtime does not end before it is stopped; without one, stopping is not checked
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) hanging_task: Option<String>,
+
+    /// A task with which the runtime asks for a child, waits for it and completes; without one, children are not checked
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) asking_task: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) format: FormatArgument,
+}
 
 /// Runs a plugin through the contract, in a process of its own.
 pub(super) fn run(arguments: &CheckPluginArguments, cx: &Invocation) -> Result<(), Failure> {

@@ -7,8 +7,7 @@ use offshoot_plugin_host::{Described, Extent, Manifest, RuntimeEntry};
 use offshoot_runtime::Abilities;
 use serde::Serialize;
 
-use super::Meant;
-use crate::arguments::OnePluginArguments;
+use super::{Meant, OnePluginArguments};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::output::harmless;

@@ -6,7 +6,7 @@ use offshoot_model::path_text;
 use offshoot_plugin_host::{Candidate, PlaceOrigin, PluginError, PluginName};
 use serde::Serialize;
 
-use crate::arguments::ListPluginsArguments;
+use crate::arguments::PluginPathArguments;
 use crate::code::NoteCode;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -44,8 +44,8 @@ enum PluginState {
 }
 
 /// Lists what there is. Nothing is loaded.
-pub(super) fn run(arguments: &ListPluginsArguments, cx: &Invocation) -> Result<(), Failure> {
-    let plugins = super::plugins(&arguments.path, cx)?;
+pub(super) fn run(path: &PluginPathArguments, cx: &Invocation) -> Result<(), Failure> {
+    let plugins = super::plugins(path, cx)?;
     let all = plugins.search().all().map_err(|error| Failure::of(Exit::NoRuntime, &error))?;
     let found = all.into_iter().map(|candidate| judge(candidate, cx));
     let found = found.collect::<Result<Vec<ListedPlugin>, Failure>>()?;

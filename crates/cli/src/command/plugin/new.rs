@@ -3,14 +3,49 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use clap::{Args, ValueEnum};
 use offshoot_plugin_host::{PACKAGE_FILE, PluginName, abi_version, target};
 use serde::Serialize;
 
-use crate::arguments::{Language, NewPluginArguments};
 use crate::code::{FailureCode, NoteCode};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+
+/// `offshoot plugin new`.
+#[derive(Debug, Args)]
+pub(crate) struct NewPluginArguments {
+    /// A runtime of this name, in a folder of this name
+    #[arg(long, value_name = "NAME", required_unless_present = "merge", conflicts_with = "merge")]
+    pub(crate) runtime: Option<String>,
+
+    /// A merge of this name, in a folder of this name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) merge: Option<String>,
+
+    /// The language: a library or a program in Rust, or a program in Python, TypeScript or JavaScript without dependencies
+    #[arg(long, value_name = "LANGUAGE", value_enum, default_value = "rust")]
+    pub(crate) language: Language,
+
+    /// The source folder of the SDK [default: that from which this command was built]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) sdk: Option<PathBuf>,
+}
+
+/// The language of a new plugin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Language {
+    /// A library over the SDK.
+    Rust,
+    /// A program over the SDK.
+    RustProcess,
+    /// A program for Python 3.
+    Python,
+    /// A program for node, with types.
+    Typescript,
+    /// A program for node.
+    Javascript,
+}
 
 /// The SDK of the checkout that this command was built from; none where it was built from a package.
 const BUILT_FROM: Option<&str> = option_env!("OFFSHOOT_BUILT_BESIDE_SDK");

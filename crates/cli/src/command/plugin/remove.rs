@@ -4,7 +4,7 @@ use std::fs;
 
 use offshoot_plugin_host::{PACKAGE_FILE, PluginName};
 
-use crate::arguments::{PluginPathArguments, RemovePluginArguments};
+use crate::arguments::PluginPathArguments;
 use crate::code::{FailureCode, NoteCode};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -13,9 +13,8 @@ use crate::plugins::{real, user_folder};
 use crate::trusted::Trusted;
 
 /// Removes a plugin from the user's own folder, and from there alone.
-pub(super) fn run(arguments: &RemovePluginArguments, cx: &Invocation) -> Result<(), Failure> {
-    let name = PluginName::parse(&arguments.plugin)
-        .map_err(|error| Failure::of(Exit::BadInput, &error))?;
+pub(super) fn run(name: &str, cx: &Invocation) -> Result<(), Failure> {
+    let name = PluginName::parse(name).map_err(|error| Failure::of(Exit::BadInput, &error))?;
     let folder = user_folder(cx)?.join(name.as_str());
     if !folder.join(PACKAGE_FILE).is_file() {
         let failure = Failure::new(

@@ -2,16 +2,27 @@
 
 use std::path::PathBuf;
 
+use clap::Args;
 use offshoot_model::{ContentHash, path_text};
 use serde::Serialize;
 
-use super::Meant;
-use crate::arguments::TrustPluginArguments;
+use super::{Meant, OnePluginArguments};
 use crate::code::{FailureCode, NoteCode};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::plugins::real;
 use crate::trusted::Trusted;
+
+/// `offshoot plugin trust`.
+#[derive(Debug, Args)]
+pub(crate) struct TrustPluginArguments {
+    #[command(flatten)]
+    pub(crate) one: OnePluginArguments,
+
+    /// Trust it no longer
+    #[arg(long)]
+    pub(crate) remove: bool,
+}
 
 /// A plugin that has just been trusted.
 #[derive(Serialize)]

@@ -1,48 +1,10 @@
-//! `offshoot resume`.
+//! The choice of what runs again of a tree that is over.
 
 use clap::Args;
 use offshoot_model::MicroUsd;
 
-use super::FormatArgument;
 use super::value::{seconds, seconds_from_now, usd, whole};
 use crate::wording::command_line;
-
-/// Go on with a tree that was stopped, or whose supervisor was killed
-///
-/// A run that has an answer is not run again. A map or a fanout that was stopped, by Ctrl-C, `cancel`, a deadline or a budget,
-/// goes on with the pieces that were cancelled or never started, and merges their answers with those it has. With --failed, the
-/// pieces that failed run again instead, and with --failed --cancelled both. Each of these is a new run in the place of the one
-/// before; what was used stays used.
-///
-/// A tree whose supervisor was killed goes on as it was: pieces that were interrupted have another attempt; another run goes on
-/// where its runtime can do that, is run again where `onInterrupt` says so, and is lost otherwise. Only once it is over can what
-/// failed run again.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  offshoot resume
-  offshoot resume 0198c7
-  offshoot resume 0198c7 --failed --dry-run
-  offshoot resume 0198c7 --failed
-  offshoot resume 0198c7 --failed --cancelled --only notes.txt:3
-  offshoot resume 0198c7 --failed --idle-timeout 30m
-  offshoot resume 0198c7 --deadline 2h --budget-usd 5")]
-pub(crate) struct ResumeArguments {
-    /// The tree, by any run of it: a run id, its unique beginning, a session key, a label, `last`, `main` or `@N` [default: the only one that lost its
-    /// supervisor]
-    #[arg(value_name = "RUN")]
-    pub(crate) run: Option<String>,
-
-    #[command(flatten)]
-    pub(crate) choice: ResumeChoice,
-
-    /// Print which pieces would run, and run nothing
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-
-    #[command(flatten)]
-    pub(crate) format: FormatArgument,
-}
 
 /// The choice of what runs again of a tree that is over, and its new limits.
 #[derive(Debug, Default, PartialEq, Args)]
