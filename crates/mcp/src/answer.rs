@@ -14,16 +14,6 @@ pub(crate) enum CallFailure {
     Failed { message: String, hint: Option<String> },
 }
 
-/// A failure, in the shape of a refusal.
-#[derive(Serialize)]
-struct FailedWords<'a> {
-    status: &'static str,
-    code: &'static str,
-    message: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<&'a str>,
-}
-
 /// A result as structured content, and the same as text for clients that know only that.
 pub(crate) fn answer(result: Result<JsonText, CallFailure>) -> CallToolResult {
     match result {
@@ -53,9 +43,14 @@ impl CallFailure {
     pub(crate) fn json(&self) -> JsonText {
         match self {
             Self::Refused(refused) => json(refused),
+            // In the shape of a refusal.
             Self::Failed { message, hint } => {
-                let (status, code, hint) = ("error", "failed", hint.as_deref());
-                json(&FailedWords { status, code, message, hint })
+                let mut failed =
+                    serde_json::json!({ "status": "error", "code": "failed", "message": message });
+                if let Some(hint) = hint {
+                    failed["hint"] = hint.as_str().into();
+                }
+                json(&failed)
             }
         }
     }

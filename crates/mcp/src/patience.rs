@@ -13,13 +13,13 @@ use crate::repeats::Repeats;
 
 /// The time for which one call may block, and its listener.
 pub(crate) struct Patience<'a> {
-    options: Options,
-    repeats: &'a Repeats,
+    pub(crate) options: Options,
+    /// The earlier answers to this client.
+    pub(crate) repeats: &'a Repeats,
     listener: Option<Listener>,
 }
 
 /// The receiver of a call's progress.
-#[derive(Clone)]
 struct Listener {
     peer: Peer<RoleServer>,
     token: ProgressToken,
@@ -39,15 +39,6 @@ impl<'a> Patience<'a> {
     /// The patience of a client that no progress is shown to.
     pub(crate) const fn unheard(options: Options, repeats: &'a Repeats) -> Self {
         Self { options, repeats, listener: None }
-    }
-
-    /// Returns the earlier answers to this client.
-    pub(crate) const fn repeats(&self) -> &Repeats {
-        self.repeats
-    }
-
-    pub(crate) const fn options(&self) -> &Options {
-        &self.options
     }
 
     /// Waits at most as long as asked and as the client is patient.

@@ -36,7 +36,7 @@ pub fn tools_markdown() -> String {
             continue;
         }
         page.push_str("| takes | is | |\n|---|---|---|\n");
-        for Row { path, kind, words } in rows {
+        for [path, kind, words] in rows {
             writeln!(page, "| `{path}` | {kind} | {words} |").expect("a string has room");
         }
         page.push('\n');
@@ -58,22 +58,15 @@ fn for_models() -> impl Iterator<Item = ToolKind> {
     ToolKind::ALL.iter().copied().filter(|tool| tool.is_there(&Options::default()))
 }
 
-/// One argument, or a field of one.
-struct Row {
-    path: String,
-    kind: String,
-    words: String,
-}
-
-/// The fields of an object, each followed by its own.
-fn rows(object: &Value, above: &str) -> Vec<Row> {
+/// The fields of an object, each followed by its own: path, kind and words.
+fn rows(object: &Value, above: &str) -> Vec<[String; 3]> {
     let required = object["required"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut found = Vec::new();
     for (name, field) in object["properties"].as_object().into_iter().flatten() {
         let path = format!("{above}{name}");
         let needed = if required.iter().any(|it| it == name) { ", needed" } else { "" };
         let words = field["description"].as_str().unwrap_or_default().to_owned();
-        found.push(Row { path: path.clone(), kind: kind(field) + needed, words });
+        found.push([path.clone(), kind(field) + needed, words]);
         let (inner, mark) = match field.get("items") {
             // The arguments of one child stand with the tool that starts one.
             Some(items) if items["properties"]["task"].is_object() => continue,

@@ -40,9 +40,7 @@ impl Repeats {
             )
         })
     }
-}
 
-impl Repeats {
     /// Leaves out the results that the client has, unless it has all of them; it has all after this. A session is told of its children by its
     /// supervisor in the same way. The root of a server runs nothing, and the supervisor tells it of all.
     pub(crate) fn leave_out_heard<T>(&self, ended: &mut Vec<T>, run: impl Fn(&T) -> RunId) {

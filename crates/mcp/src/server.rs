@@ -59,9 +59,7 @@ impl ServerHandler for SessionServer {
         cx: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let name = request.name;
-        let tool = ToolKind::ALL
-            .iter()
-            .find(|tool| tool.name() == name && tool.is_there(&self.options))
+        let tool = ToolKind::named(&name, &self.options)
             .ok_or_else(|| ErrorData::invalid_params(format!("there is no tool `{name}`"), None))?;
         let patience = Patience::new(self.options, &self.repeats, &cx);
         let arguments = request.arguments.unwrap_or_default();

@@ -45,8 +45,7 @@ impl SessionTools {
     /// Calls a tool with a JSON object of arguments. Refusals and mistakes are answers too; none where there is no such tool.
     pub async fn call(&self, name: &str, arguments: &str) -> Option<JsonText> {
         let options = Options::default();
-        let tool =
-            ToolKind::ALL.iter().find(|tool| tool.name() == name && tool.is_there(&options))?;
+        let tool = ToolKind::named(name, &options)?;
         let (repeats, arguments) = (Repeats::default(), arguments.trim());
         let text = if arguments.is_empty() { "{}" } else { arguments };
         let answer = match serde_json::from_str(text) {

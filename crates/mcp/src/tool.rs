@@ -31,20 +31,21 @@ use crate::answer::CallFailure;
 use crate::patience::Patience;
 use crate::schema::plain;
 
-/// A tool. Closed: the table and the call meet every case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::VariantArray)]
+/// A tool, by its name. Closed: the table and the call meet every case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::VariantArray, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum ToolKind {
-    Spawn,
-    Delegate,
-    SpawnMany,
-    Wait,
-    Merge,
-    List,
-    History,
-    Send,
-    Cancel,
-    Report,
-    Status,
+    SessionsSpawn,
+    SessionsDelegate,
+    SessionsSpawnMany,
+    SessionsWait,
+    SessionsMerge,
+    SessionsList,
+    SessionsHistory,
+    SessionsSend,
+    SessionsCancel,
+    SessionsReport,
+    SessionsStatus,
     ContextPut,
     ContextInfo,
     ContextRead,
@@ -55,24 +56,13 @@ impl ToolKind {
     /// In the order in which they are listed.
     pub(crate) const ALL: &[Self] = Self::VARIANTS;
 
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Spawn => "sessions_spawn",
-            Self::Delegate => "sessions_delegate",
-            Self::SpawnMany => "sessions_spawn_many",
-            Self::Wait => "sessions_wait",
-            Self::Merge => "sessions_merge",
-            Self::List => "sessions_list",
-            Self::History => "sessions_history",
-            Self::Send => "sessions_send",
-            Self::Cancel => "sessions_cancel",
-            Self::Report => "sessions_report",
-            Self::Status => "sessions_status",
-            Self::ContextPut => "context_put",
-            Self::ContextInfo => "context_info",
-            Self::ContextRead => "context_read",
-            Self::Permission => "permission",
-        }
+    pub(crate) fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// The tool of this name, where it is there.
+    pub(crate) fn named(name: &str, options: &Options) -> Option<Self> {
+        Self::ALL.iter().copied().find(|tool| tool.name() == name && tool.is_there(options))
     }
 
     /// The tools that a session of this status may use. One that is not known yet is a root of its own, which always may have
@@ -88,7 +78,7 @@ impl ToolKind {
         let usable = move |tool: &Self| {
             tool.is_there(&options)
                 && (may_spawn || !tool.needs_children())
-                && (prefers || *tool != Self::Delegate)
+                && (prefers || *tool != Self::SessionsDelegate)
         };
         Self::ALL.iter().copied().filter(usable)
     }
@@ -101,10 +91,10 @@ impl ToolKind {
     /// True if the tool is of no use to a session that can have no children.
     pub(crate) const fn needs_children(self) -> bool {
         match self {
-            Self::Spawn | Self::Delegate | Self::SpawnMany | Self::Wait => true,
-            Self::Merge | Self::List => true,
-            Self::History | Self::Send | Self::Cancel => true,
-            Self::Report | Self::Status => false,
+            Self::SessionsSpawn | Self::SessionsDelegate | Self::SessionsSpawnMany => true,
+            Self::SessionsWait | Self::SessionsMerge | Self::SessionsList => true,
+            Self::SessionsHistory | Self::SessionsSend | Self::SessionsCancel => true,
+            Self::SessionsReport | Self::SessionsStatus => false,
             Self::ContextPut | Self::ContextInfo | Self::ContextRead | Self::Permission => false,
         }
     }
@@ -114,27 +104,28 @@ impl ToolKind {
     /// own, and under the permissions of the program that runs it.
     const fn only_reads(self) -> bool {
         match self {
-            Self::Spawn | Self::Delegate | Self::SpawnMany | Self::Wait => true,
-            Self::List | Self::History => true,
-            Self::Status | Self::ContextInfo | Self::ContextRead | Self::Permission => true,
-            Self::Merge | Self::Send | Self::Cancel | Self::Report | Self::ContextPut => false,
+            Self::SessionsSpawn | Self::SessionsDelegate | Self::SessionsSpawnMany => true,
+            Self::SessionsWait | Self::SessionsList | Self::SessionsHistory => true,
+            Self::SessionsStatus | Self::ContextInfo | Self::ContextRead | Self::Permission => true,
+            Self::SessionsMerge | Self::SessionsSend | Self::SessionsCancel => false,
+            Self::SessionsReport | Self::ContextPut => false,
         }
     }
 
     /// Name, words, schema, and what clients decide by whether to ask their user.
     pub(crate) fn definition(self) -> Tool {
         let (words, schema) = match self {
-            Self::Spawn => (spawn::WORDS, plain::<spawn::Arguments>()),
-            Self::Delegate => (delegate::WORDS, plain::<delegate::Arguments>()),
-            Self::SpawnMany => (spawn_many::WORDS, plain::<spawn_many::Arguments>()),
-            Self::Wait => (wait::WORDS, plain::<wait::Arguments>()),
-            Self::Merge => (merge::WORDS, plain::<merge::Arguments>()),
-            Self::List => (list::WORDS, plain::<list::Arguments>()),
-            Self::History => (history::WORDS, plain::<history::Arguments>()),
-            Self::Send => (send::WORDS, plain::<send::Arguments>()),
-            Self::Cancel => (cancel::WORDS, plain::<cancel::Arguments>()),
-            Self::Report => (report::WORDS, plain::<report::Arguments>()),
-            Self::Status => (status::WORDS, plain::<status::Arguments>()),
+            Self::SessionsSpawn => (spawn::WORDS, plain::<spawn::Arguments>()),
+            Self::SessionsDelegate => (delegate::WORDS, plain::<delegate::Arguments>()),
+            Self::SessionsSpawnMany => (spawn_many::WORDS, plain::<spawn_many::Arguments>()),
+            Self::SessionsWait => (wait::WORDS, plain::<wait::Arguments>()),
+            Self::SessionsMerge => (merge::WORDS, plain::<merge::Arguments>()),
+            Self::SessionsList => (list::WORDS, plain::<list::Arguments>()),
+            Self::SessionsHistory => (history::WORDS, plain::<history::Arguments>()),
+            Self::SessionsSend => (send::WORDS, plain::<send::Arguments>()),
+            Self::SessionsCancel => (cancel::WORDS, plain::<cancel::Arguments>()),
+            Self::SessionsReport => (report::WORDS, plain::<report::Arguments>()),
+            Self::SessionsStatus => (status::WORDS, plain::<status::Arguments>()),
             Self::ContextPut => (context::PUT_WORDS, plain::<context::PutArguments>()),
             Self::ContextInfo => (context::INFO_WORDS, plain::<context::InfoArguments>()),
             Self::ContextRead => (context::READ_WORDS, plain::<context::ReadArguments>()),
@@ -159,22 +150,22 @@ impl ToolKind {
         patience: &Patience<'_>,
     ) -> Result<JsonText, CallFailure> {
         match self {
-            Self::Spawn => spawn::call(client, parse(arguments)?, patience).await,
-            Self::Delegate => delegate::call(client, parse(arguments)?).await,
-            Self::SpawnMany => spawn_many::call(client, parse(arguments)?, patience).await,
-            Self::Wait => wait::call(client, parse(arguments)?, patience).await,
-            Self::Merge => merge::call(client, parse(arguments)?).await,
-            Self::List => list::call(client, parse(arguments)?).await,
-            Self::History => history::call(client, parse(arguments)?).await,
-            Self::Send => send::call(client, parse(arguments)?).await,
-            Self::Cancel => cancel::call(client, parse(arguments)?).await,
-            Self::Report => report::call(client, parse(arguments)?).await,
-            Self::Status => status::call(client, parse(arguments)?).await,
+            Self::SessionsSpawn => spawn::call(client, parse(arguments)?, patience).await,
+            Self::SessionsDelegate => delegate::call(client, parse(arguments)?).await,
+            Self::SessionsSpawnMany => spawn_many::call(client, parse(arguments)?, patience).await,
+            Self::SessionsWait => wait::call(client, parse(arguments)?, patience).await,
+            Self::SessionsMerge => merge::call(client, parse(arguments)?).await,
+            Self::SessionsList => list::call(client, parse(arguments)?).await,
+            Self::SessionsHistory => history::call(client, parse(arguments)?).await,
+            Self::SessionsSend => send::call(client, parse(arguments)?).await,
+            Self::SessionsCancel => cancel::call(client, parse(arguments)?).await,
+            Self::SessionsReport => report::call(client, parse(arguments)?).await,
+            Self::SessionsStatus => status::call(client, parse(arguments)?).await,
             Self::ContextPut => context::put(client, parse(arguments)?).await,
             Self::ContextInfo => context::info(client, parse(arguments)?).await,
             Self::ContextRead => context::read(client, parse(arguments)?).await,
             Self::Permission => {
-                let rights_of = patience.options().permission.expect("it is there only with these");
+                let rights_of = patience.options.permission.expect("it is there only with these");
                 permission::call(client, parse(arguments)?, rights_of).await
             }
         }
@@ -323,7 +314,7 @@ mod tests {
         );
         check::<status::Arguments>(r#"{"x":1}"#, "unknown key `x`; known are none");
         check::<spawn::Arguments>(r#"{"wait":true}"#, "the key `task` is missing");
-        let spawn = ToolKind::Spawn.definition().schema_as_json_value();
+        let spawn = ToolKind::SessionsSpawn.definition().schema_as_json_value();
         assert_eq!(spawn["required"], serde_json::json!(["task"]));
     }
 }

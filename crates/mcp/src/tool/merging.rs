@@ -15,8 +15,9 @@ pub(super) struct Merging {
 }
 
 /// The treatment of results that did not complete.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, strum::Display)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub(super) enum OnFailure {
     /// Failed results are named, and the other results are kept.
     Fail,
@@ -30,11 +31,7 @@ impl Merging {
     /// As the door is asked for it.
     pub(super) fn order(self) -> MergeOrder {
         let Self { strategy, on_failure } = self;
-        let on_failure = on_failure.map(|word| match word {
-            OnFailure::Fail => "fail".to_owned(),
-            OnFailure::Skip => "skip".to_owned(),
-            OnFailure::Include => "include".to_owned(),
-        });
+        let on_failure = on_failure.map(|word| word.to_string());
         MergeOrder { strategy, on_failure, ..MergeOrder::default() }
     }
 }

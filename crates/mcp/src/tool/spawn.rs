@@ -47,19 +47,12 @@ pub(super) async fn call(
 ) -> Result<JsonText, CallFailure> {
     let Arguments { child, wait } = arguments;
     let Spawned { run_id, session_key, lowered, changed } = client.call(child.request()?).await?;
-    if !wait {
-        return Ok(json(&Answer {
-            status: "accepted",
-            run_id,
-            session_key,
-            lowered,
-            changed,
-            outcome: None,
-        }));
+    let (mut status, mut outcome) = ("accepted", None);
+    if wait {
+        let wait = Wait { runs: vec![run_id.into()], ..Wait::default() };
+        outcome = patience.wait(client, wait, None).await?.ended.pop();
+        status = if outcome.is_some() { "ended" } else { "pending" };
     }
-    let wait = Wait { runs: vec![run_id.into()], ..Wait::default() };
-    let outcome = patience.wait(client, wait, None).await?.ended.pop();
-    let status = if outcome.is_some() { "ended" } else { "pending" };
     Ok(json(&Answer { status, run_id, session_key, lowered, changed, outcome }))
 }
 

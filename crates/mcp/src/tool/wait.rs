@@ -54,31 +54,24 @@ pub(super) async fn call(
     };
     let mut answer = answer(mode, patience.wait(client, wait.clone(), timeout_seconds).await?);
     let open = !answer.pending.is_empty();
-    if open && answer.status == "ended" && patience.repeats().would_repeat(&json(&answer)) {
+    if open && answer.status == "ended" && patience.repeats.would_repeat(&json(&answer)) {
         // One of them ended before, and that was told: this waits for the next.
-        let next = Wait { runs: names(&answer.pending), merge: None, ..wait.clone() };
+        let runs = answer.pending.iter().copied().map(RunName::from).collect();
+        let next = Wait { runs, merge: None, ..wait.clone() };
         patience.wait(client, next, timeout_seconds).await?;
         answer = self::answer(mode, patience.wait(client, wait, Some(0)).await?);
     }
-    answer.note = patience.repeats().told(json(&answer));
+    answer.note = patience.repeats.told(json(&answer));
     if is_unnamed {
-        patience.repeats().leave_out_heard(&mut answer.ended, |envelope| envelope.run_id);
+        patience.repeats.leave_out_heard(&mut answer.ended, |envelope| envelope.run_id);
     }
     Ok(json(&answer))
 }
 
+/// The answer; `ended`, unless the wait goes on.
 fn answer(mode: WaitMode, waited: Waited) -> Answer {
-    let status = status(mode, &waited);
     let Waited { ended, pending, merged } = waited;
+    let has_come = pending.is_empty() || mode == WaitMode::Any && !ended.is_empty();
+    let status = if has_come { "ended" } else { "pending" };
     Answer { status, ended, pending, merged, note: None }
-}
-
-fn names(runs: &[RunId]) -> Vec<RunName> {
-    runs.iter().map(|run| RunName(run.to_string())).collect()
-}
-
-/// Returns `ended`, or whether the wait goes on.
-fn status(mode: WaitMode, waited: &Waited) -> &'static str {
-    let come = waited.pending.is_empty() || mode == WaitMode::Any && !waited.ended.is_empty();
-    if come { "ended" } else { "pending" }
 }
