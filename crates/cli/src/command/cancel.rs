@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use clap::Args;
 use offshoot_display::number::count;
-use offshoot_door::{Cancel, Client, RunName};
+use offshoot_door::{Cancel, RunName};
 use offshoot_model::{EventKind, Node, RootId, RunId, Tree};
 
 use crate::code::{FailureCode, NoteCode};
@@ -66,7 +66,7 @@ fn running(run: &str, alive: Option<Alive>, only: bool, cx: &Invocation) -> Resu
     block_on(async {
         let (supervisor, run) = reach(run, cx).await?;
         // Also where nothing is left to ask: the last attempt of a run whose time is over may not be its last.
-        end(&supervisor, RunName(run), only).await?;
+        supervisor.call(Cancel { run: RunName(run), only }).await?;
         match alive {
             Some(Alive { open: 1, stopping: 1 }) => {
                 let text = "nothing changed: the run is already asked to end";
@@ -108,12 +108,6 @@ fn abandoned(found: &Found, only: bool, cx: &Invocation) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Asks a supervisor to end a run, and what is below it unless it is to be spared.
-pub(super) async fn end(supervisor: &Client, run: RunName, only: bool) -> Result<(), Failure> {
-    supervisor.call(Cancel { run, only }).await?;
-    Ok(())
-}
-
 /// Says what that changes, where so many runs are not over.
 pub(super) fn asked(alive: u64) -> String {
     match alive {
@@ -127,7 +121,7 @@ fn all(cx: &Invocation) -> Result<(), Failure> {
     block_on(async {
         let (trees, _) = live_trees(cx).await?;
         for LiveTree { supervisor, root, .. } in &trees {
-            end(supervisor, RunName::from(root.run_id), false).await?;
+            supervisor.call(Cancel { run: root.run_id.into(), only: false }).await?;
             cx.output.note(NoteCode::TreeCancelled, format_args!("asked to end: {}", named(root)));
         }
         if trees.is_empty() {

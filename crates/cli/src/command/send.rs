@@ -1,7 +1,7 @@
 //! `offshoot send`.
 
 use clap::Args;
-use offshoot_door::{Client, RunName, Send};
+use offshoot_door::{RunName, Send};
 
 use crate::door::reach;
 use crate::failure::Failure;
@@ -32,13 +32,7 @@ pub(crate) fn run(arguments: &SendArguments, cx: &Invocation) -> Result<(), Fail
     let SendArguments { to, text } = arguments;
     block_on(async {
         let (supervisor, to) = reach(to, cx).await?;
-        write(&supervisor, to, text.clone()).await?;
+        supervisor.call(Send { to: RunName(to), text: text.clone() }).await?;
         Ok(())
     })
-}
-
-/// Has a supervisor write into a session.
-pub(super) async fn write(supervisor: &Client, to: String, text: String) -> Result<(), Failure> {
-    supervisor.call(Send { to: RunName(to), text }).await?;
-    Ok(())
 }

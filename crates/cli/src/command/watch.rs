@@ -8,6 +8,7 @@ mod trees;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use clap::Args;
@@ -184,7 +185,11 @@ async fn show(mut screen: Screen, trees: Arc<Trees>, all: bool) -> Result<Exit, 
                         screen.told(Ok(format!("copied: {text}")));
                     }
                     Some(intent) => {
-                        let act = act::act(intent, &screen, &trees);
+                        let paused_since = match intent {
+                            Intent::Pause { root, .. } => screen.paused(root),
+                            _ => None,
+                        };
+                        let act = act::act(intent, paused_since, Arc::clone(&trees));
                         doing.push(act.map(Done::Acted).boxed_local());
                     }
                 }
@@ -259,6 +264,16 @@ fn every(period: Duration) -> Interval {
     let mut interval = interval(period);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     interval
+}
+
+/// Starts a thread of this name, which ends with the process if not before.
+fn start_thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+    let thread = thread::Builder::new().name(name.to_owned()).spawn(work);
+    thread.map(drop).map_err(|error| {
+        Failure::new(FailureCode::NoThread, Exit::NoRuntime, "cannot start a thread")
+            .hint("the system has too few threads or descriptors left: end other programs, or raise `ulimit -n -u`")
+            .caused_by(Some(&error))
+    })
 }
 
 /// The time for which each run of these trees has been silent. Of a tree whose supervisor does not answer nothing is known.

@@ -2,46 +2,39 @@
 
 use std::sync::Arc;
 
-use futures_util::future::{FutureExt, LocalBoxFuture};
-use offshoot_door::RunName;
-use offshoot_watch::{Intent, Screen};
+use offshoot_door::{Cancel, RunName, Send};
+use offshoot_model::Timestamp;
+use offshoot_watch::Intent;
 
 use super::Trees;
-use crate::command::{budget, cancel, pause, send};
+use crate::command::{budget, cancel, pause};
 use crate::failure::Failure;
 
-/// Does it, and says what it changed.
-pub(super) fn act(
+/// Does it, and says what it changed. A tree that is to be paused or to go on was paused since `paused_since`.
+pub(super) async fn act(
     intent: Intent,
-    screen: &Screen,
-    trees: &Arc<Trees>,
-) -> LocalBoxFuture<'static, Result<String, Failure>> {
-    let trees = Arc::clone(trees);
+    paused_since: Option<Timestamp>,
+    trees: Arc<Trees>,
+) -> Result<String, Failure> {
     match intent {
         Intent::Quit | Intent::Suspend | Intent::Redraw | Intent::Copy(_) => {
             unreachable!("the terminal does that")
         }
-        Intent::Cancel { root, run, alive } => async move {
-            let supervisor = trees.supervisor(root).await?;
-            cancel::end(&supervisor, RunName::from(run), false).await?;
+        Intent::Cancel { root, run, alive } => {
+            let cancel = Cancel { run: RunName::from(run), only: false };
+            trees.supervisor(root).await?.call(cancel).await?;
             Ok(cancel::asked(alive))
         }
-        .boxed_local(),
         Intent::Pause { root, paused } => {
-            let before = screen.paused(root);
-            async move { pause::set(&trees.supervisor(root).await?, paused, before).await }
-                .boxed_local()
+            pause::set(&trees.supervisor(root).await?, paused, paused_since).await
         }
-        Intent::Budget { root, run, add } => async move {
-            let supervisor = trees.supervisor(root).await?;
-            budget::raise(&supervisor, run.to_string(), add).await
+        Intent::Budget { root, run, add } => {
+            budget::raise(&trees.supervisor(root).await?, run.to_string(), add).await
         }
-        .boxed_local(),
-        Intent::Send { root, run, text } => async move {
-            let supervisor = trees.supervisor(root).await?;
-            send::write(&supervisor, run.to_string(), text).await?;
+        Intent::Send { root, run, text } => {
+            let send = Send { to: RunName::from(run), text };
+            trees.supervisor(root).await?.call(send).await?;
             Ok("the letter is written; it is read in the next turn".to_owned())
         }
-        .boxed_local(),
     }
 }

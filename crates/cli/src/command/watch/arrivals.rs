@@ -1,13 +1,12 @@
 //! The trees that supervisors of this user run, whatever their data folder, as they come.
 
 use std::sync::Arc;
-use std::thread;
 
 use offshoot_model::RootId;
 use tokio::sync::mpsc::Sender;
 
-use super::Told;
 use super::trees::Trees;
+use super::{Told, start_thread};
 use crate::code::FailureCode;
 use crate::door::{LiveTree, live_trees, registry};
 use crate::exit::Exit;
@@ -31,15 +30,8 @@ pub(super) fn follow(cx: &Invocation, tx: Sender<Told>) -> Result<(), Failure> {
             .caused_by(Some(&error))
             .hint("the system has too few threads or descriptors left: end other programs, or raise `ulimit -n -u`")
     })?;
-    let tell = move || {
+    start_thread("arrivals", move || {
         while watch.wait().is_ok() && tx.blocking_send(Told::Arrivals).is_ok() {}
-    };
-    let thread = thread::Builder::new().name("arrivals".to_owned()).spawn(tell);
-    thread.map(drop).map_err(|error| {
-        let what = "cannot start a thread";
-        Failure::new(FailureCode::NoThread, Exit::NoRuntime, what)
-            .caused_by(Some(&error))
-            .hint("the system has too few threads or descriptors left: end other programs, or raise `ulimit -n -u`")
     })
 }
 

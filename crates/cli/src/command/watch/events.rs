@@ -1,13 +1,9 @@
 //! The events of a tree, on their way from the record to the screen.
 
-use std::thread;
-
 use offshoot_model::RootId;
 use tokio::sync::mpsc::Sender;
 
-use super::Told;
-use crate::code::FailureCode;
-use crate::exit::Exit;
+use super::{Told, start_thread};
 use crate::failure::Failure;
 use crate::record::Record;
 
@@ -26,12 +22,7 @@ pub(super) fn follow(root: RootId, record: Record, tx: Sender<Told>) -> Result<(
             let _ = tx.blocking_send(Told::Failed(failure));
         }
     };
-    let thread = thread::Builder::new().name("events".to_owned()).spawn(read);
-    thread.map(drop).map_err(|error| {
-        Failure::new(FailureCode::NoThread, Exit::NoRuntime, "cannot start a thread")
-            .hint("the system has too few threads or descriptors left: end other programs, or raise `ulimit -n -u`")
-            .caused_by(Some(&error))
-    })
+    start_thread("events", read)
 }
 
 fn read(root: RootId, record: &Record, tx: &Sender<Told>) -> Result<(), Failure> {

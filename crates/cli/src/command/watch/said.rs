@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::thread;
 
 use offshoot_door::Output;
 use offshoot_model::{RootId, RunId, RunStatus};
@@ -12,10 +11,8 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::watch::Receiver;
 
-use super::Told;
 use super::trees::Trees;
-use crate::code::FailureCode;
-use crate::exit::Exit;
+use super::{Told, start_thread};
 use crate::failure::Failure;
 use crate::record::Record;
 use crate::said::{SaidLine, SaidLines, Text};
@@ -58,12 +55,7 @@ pub(super) fn follow(
             }
         });
     };
-    let thread = thread::Builder::new().name("said".to_owned()).spawn(read);
-    thread.map(drop).map_err(|error| {
-        Failure::new(FailureCode::NoThread, Exit::NoRuntime, "cannot start a thread")
-            .hint("the system has too few threads or descriptors left: end other programs, or raise `ulimit -n -u`")
-            .caused_by(Some(&error))
-    })
+    start_thread("said", read)
 }
 
 /// Tells what a run says, until another one is wanted or nothing more is said.
@@ -104,11 +96,8 @@ async fn one(
         if tx.send(Told::Said(run, news)).await.is_err() || is_over {
             return Ok(());
         }
-        let supervisor = match trees.supervisor(root).await {
-            Ok(supervisor) => supervisor,
-            // It has just gone: the end of its tree is told, and leads here again.
-            Err(_) => return Ok(()),
-        };
+        // Where it has just gone, the end of its tree is told, and leads here again.
+        let Ok(supervisor) = trees.supervisor(root).await else { return Ok(()) };
         tokio::select! {
             _ = wanted.changed() => return Ok(()),
             answer = supervisor.call(Output { after: said, event: NO_EVENT }) => match answer {

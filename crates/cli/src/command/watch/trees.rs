@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use offshoot_door::Client;
 use offshoot_model::RootId;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use crate::door::supervisor_of;
 use crate::failure::Failure;
@@ -29,30 +29,30 @@ impl Trees {
     }
 
     pub(super) fn add(&self, root: RootId, record: Record, supervisor: Option<Client>) {
-        self.known().insert(root, Known { record, supervisor });
+        self.known.lock().insert(root, Known { record, supervisor });
     }
 
     pub(super) fn has(&self, root: RootId) -> bool {
-        self.known().contains_key(&root)
+        self.known.lock().contains_key(&root)
     }
 
     /// The records of all.
     pub(super) fn records(&self) -> Vec<(RootId, Record)> {
-        self.known().iter().map(|(root, known)| (*root, known.record.clone())).collect()
+        self.known.lock().iter().map(|(root, known)| (*root, known.record.clone())).collect()
     }
 
     pub(super) fn record(&self, root: RootId) -> Option<Record> {
-        self.known().get(&root).map(|known| known.record.clone())
+        self.known.lock().get(&root).map(|known| known.record.clone())
     }
 
     /// The supervisor that runs a tree.
     pub(super) async fn supervisor(&self, root: RootId) -> Result<Client, Failure> {
-        let known = self.known().get(&root).and_then(|known| known.supervisor.clone());
+        let known = self.known.lock().get(&root).and_then(|known| known.supervisor.clone());
         if let Some(supervisor) = known {
             return Ok(supervisor);
         }
         let supervisor = supervisor_of(root.run(), &self.cx).await?;
-        if let Some(known) = self.known().get_mut(&root) {
+        if let Some(known) = self.known.lock().get_mut(&root) {
             known.supervisor = Some(supervisor.clone());
         }
         Ok(supervisor)
@@ -60,12 +60,8 @@ impl Trees {
 
     /// Forgets a connection on which no answer came.
     pub(super) fn forget(&self, root: RootId) {
-        if let Some(known) = self.known().get_mut(&root) {
+        if let Some(known) = self.known.lock().get_mut(&root) {
             known.supervisor = None;
         }
-    }
-
-    fn known(&self) -> MutexGuard<'_, HashMap<RootId, Known>> {
-        self.known.lock()
     }
 }
