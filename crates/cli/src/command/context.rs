@@ -1,5 +1,6 @@
 //! `offshoot context`.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -8,9 +9,7 @@ use clap::Subcommand;
 use data_encoding::BASE64;
 use offshoot_display::neutral::line;
 use offshoot_display::number::bytes;
-use offshoot_door::{
-    Client, ContextGet, ContextInfo, ContextPut, ContextRead, Value, Variable, Variables,
-};
+use offshoot_door::{Client, ContextGet, ContextInfo, ContextPut, Value, Variable, Variables};
 use offshoot_model::{PathText, ValueKind, plain};
 
 use crate::arguments::value::whole;
@@ -140,68 +139,85 @@ fn bytes_of(value: &Value) -> Result<Vec<u8>, Failure> {
     match value {
         Value::Text(text) => Ok(text.as_bytes().to_vec()),
         Value::Json(json) => Ok(json.as_str().as_bytes().to_vec()),
-        Value::Base64(text) => BASE64.decode(text.as_bytes()).map_err(|error| {
-            let message = format_args!("the supervisor sent no base64: {error}");
-            Failure::new(FailureCode::BadValueFromSupervisor, Exit::AgentFailed, message)
-                .hint("the supervisor is of another version: use the same one for both")
-        }),
-        Value::File(_) | Value::Path(_) => Err(Failure::new(
-            FailureCode::BadValueFromSupervisor,
-            Exit::AgentFailed,
-            "the supervisor sent a name and no value",
-        )
-        .hint("the supervisor is of another version: use the same one for both")),
+        Value::Base64(text) => BASE64
+            .decode(text.as_bytes())
+            .map_err(|error| bad_value(format_args!("the supervisor sent no base64: {error}"))),
+        Value::File(_) | Value::Path(_) => {
+            Err(bad_value("the supervisor sent a name and no value"))
+        }
     }
 }
 
-/// A large value out of its file; where this process cannot see that, as in a sandbox, in parts from the supervisor.
-pub(super) async fn print_file(
+/// The failure where the supervisor sent a value in a form that is not known here.
+fn bad_value(message: impl Display) -> Failure {
+    Failure::new(FailureCode::BadValueFromSupervisor, Exit::AgentFailed, message)
+        .hint("the supervisor is of another version: use the same one for both")
+}
+
+/// Prints a value of the session as it is, followed by this.
+pub(super) async fn print_whole(
+    supervisor: &Client,
+    name: String,
+    end: &str,
+    cx: &Invocation,
+) -> Result<(), Failure> {
+    let whole = ContextGet { name: name.clone(), ..ContextGet::default() };
+    match supervisor.call(whole).await?.value {
+        Value::Path(PathText(path)) => print_file(supervisor, &name, &path, cx).await?,
+        Value::Base64(_) | Value::File(_) => {
+            return Err(bad_value("the supervisor sent bytes where a file was expected"));
+        }
+        text => print(&text, cx)?,
+    }
+    cx.output.bytes(end.as_bytes())
+}
+
+async fn print_file(
     supervisor: &Client,
     name: &str,
     path: &Path,
     cx: &Invocation,
 ) -> Result<(), Failure> {
-    match File::open(path) {
-        Ok(mut file) => return cx.output.stream(|out| io::copy(&mut file, out).map(drop)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(Failure::file(FailureCode::CannotRead, "read", path, &error)),
-    }
-    let mut offset = Some(0);
-    while let Some(from) = offset {
-        let part: ContextRead = supervisor.call(part(name, from)).await?;
-        print(&part.value, cx)?;
-        offset = part.next;
-    }
-    Ok(())
+    let print = |from: &mut dyn Read| cx.output.stream(|out| io::copy(from, out).map(drop));
+    read_file(supervisor, name, path, print).await
 }
 
 /// Returns the bytes of a value of the session.
 pub(super) async fn read_whole(supervisor: &Client, name: &str) -> Result<Vec<u8>, Failure> {
     let whole = ContextGet { name: name.to_owned(), ..ContextGet::default() };
-    let read: ContextRead = supervisor.call(whole).await?;
+    let read = supervisor.call(whole).await?;
     let Value::Path(PathText(path)) = &read.value else { return bytes_of(&read.value) };
-    match std::fs::read(path) {
-        Ok(bytes) => return Ok(bytes),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(Failure::file(FailureCode::CannotRead, "read", path, &error)),
-    }
-    let (mut bytes, mut offset) = (Vec::new(), Some(0));
-    while let Some(from) = offset {
-        let part: ContextRead = supervisor.call(part(name, from)).await?;
-        bytes.extend(bytes_of(&part.value)?);
-        offset = part.next;
-    }
+    let mut bytes = Vec::new();
+    let keep = |from: &mut dyn Read| {
+        from.read_to_end(&mut bytes)
+            .map(drop)
+            .map_err(|error| Failure::file(FailureCode::CannotRead, "read", path, &error))
+    };
+    read_file(supervisor, name, path, keep).await?;
     Ok(bytes)
 }
 
-/// The request for a part of a value that cannot be read out of its file.
-fn part(name: &str, offset: u64) -> ContextGet {
-    ContextGet {
-        name: name.to_owned(),
-        offset: Some(offset),
-        length: Some(PART),
-        ..ContextGet::default()
+/// Reads a large value out of its file; where this process cannot see that, as in a sandbox, in parts from the supervisor.
+async fn read_file(
+    supervisor: &Client,
+    name: &str,
+    path: &Path,
+    mut take: impl FnMut(&mut dyn Read) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    match File::open(path) {
+        Ok(mut file) => return take(&mut file),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(Failure::file(FailureCode::CannotRead, "read", path, &error)),
     }
+    let mut offset = Some(0);
+    while offset.is_some() {
+        let (name, length) = (name.to_owned(), Some(PART));
+        let part = ContextGet { name, offset, length, ..ContextGet::default() };
+        let part = supervisor.call(part).await?;
+        take(&mut bytes_of(&part.value)?.as_slice())?;
+        offset = part.next;
+    }
+    Ok(())
 }
 
 async fn put(

@@ -13,8 +13,8 @@ use offshoot_model::Ending;
 use offshoot_spawner::{Gathering, StoredValues};
 use offshoot_store::{FoundRun, MemoryStore, Store};
 
+use super::context::print_whole;
 use super::nested::only_of_the_tree;
-use super::wait::print_value;
 use crate::arguments::words::{ON_FAILURE, one_of};
 use crate::arguments::{LimitArguments, PluginPathArguments, WorkArguments, strategies};
 use crate::code::{FailureCode, NoteCode};
@@ -214,7 +214,7 @@ pub(super) async fn print_text(
     let text = merged.data.as_ref().and_then(|data| serde_json::from_str(data.as_str()).ok());
     match (text, &merged.name, &merged.data) {
         (Some::<String>(text), _, _) => cx.output.line(text),
-        (None, Some(name), _) => print_value(supervisor, name.clone(), cx).await,
+        (None, Some(name), _) => print_whole(supervisor, name.clone(), "\n", cx).await,
         (None, None, Some(data)) => cx.output.line(data.as_str()),
         (None, None, None) => Ok(()),
     }

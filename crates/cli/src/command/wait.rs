@@ -4,18 +4,16 @@ use std::time::Duration;
 
 use clap::Args;
 use offshoot_display::neutral;
-use offshoot_door::{
-    Client, ContextGet, MergeOrder, RunName, Tree, Value, Wait, WaitMode, Waited, WireEnvelope,
-};
+use offshoot_door::{Client, MergeOrder, RunName, Tree, Wait, WaitMode, Waited, WireEnvelope};
 use offshoot_merge::OnFailure;
-use offshoot_model::{EnvelopeError, PathText, RunId, first_failure};
+use offshoot_model::{EnvelopeError, RunId, first_failure};
 
-use super::context::print_file;
+use super::context::print_whole;
 use super::merge::print_merged;
 use crate::arguments::strategies;
 use crate::arguments::value::duration;
 use crate::arguments::words::{ON_FAILURE, one_of};
-use crate::code::{FailureCode, NoteCode};
+use crate::code::NoteCode;
 use crate::door::visit;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -171,39 +169,5 @@ async fn print_answer(
         return cx.output.line(text);
     }
     let Some(name) = outcome.name.clone() else { return cx.output.line(data.as_str()) };
-    print_value(supervisor, name, cx).await
-}
-
-/// A value of the session as it is, out of its file where it is large.
-pub(super) async fn print_value(
-    supervisor: &Client,
-    name: String,
-    cx: &Invocation,
-) -> Result<(), Failure> {
     print_whole(supervisor, name, "\n", cx).await
-}
-
-/// The same, followed by this.
-pub(super) async fn print_whole(
-    supervisor: &Client,
-    name: String,
-    end: &str,
-    cx: &Invocation,
-) -> Result<(), Failure> {
-    let whole = ContextGet { name: name.clone(), ..ContextGet::default() };
-    let read = supervisor.call(whole).await?;
-    match read.value {
-        Value::Text(text) => cx.output.bytes((text + end).as_bytes()),
-        Value::Json(json) => cx.output.bytes((json.as_str().to_owned() + end).as_bytes()),
-        Value::Path(PathText(path)) => {
-            print_file(supervisor, &name, &path, cx).await?;
-            cx.output.bytes(end.as_bytes())
-        }
-        Value::Base64(_) | Value::File(_) => Err(Failure::new(
-            FailureCode::BadValueFromSupervisor,
-            Exit::AgentFailed,
-            "the supervisor sent bytes where a file was expected",
-        )
-        .hint("the supervisor is of another version: use the same one for both")),
-    }
 }

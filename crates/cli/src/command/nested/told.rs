@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::arguments::PieceArguments;
 use crate::code::FailureCode;
-use crate::command::context::read_whole;
-use crate::command::wait::print_whole;
+use crate::command::context::{print_whole, read_whole};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -146,10 +145,8 @@ async fn print(
     let Outcome { key, result, .. } = outcome;
     match form {
         Form::Answers(separator) => {
-            let Ok(envelope) = result else { return Ok(()) };
-            if envelope.status.known() != Some(RunStatus::Completed) {
-                return Ok(());
-            }
+            let completed = result.ok().filter(|envelope| envelope.status.is_success());
+            let Some(envelope) = completed else { return Ok(()) };
             if let Some(name) = envelope.name {
                 return print_whole(supervisor, name, separator, cx).await;
             }
@@ -224,7 +221,7 @@ async fn exit_of(supervisor: &Client, envelope: &WireEnvelope) -> Result<(i32, i
     Ok(match reason {
         Some(EndReason { exit_code: Some(code), .. }) => (code, 0),
         Some(EndReason { signal: Some(signal), .. }) => (0, signal),
-        _ if envelope.status.known() == Some(RunStatus::Completed) => (0, 0),
+        _ if envelope.status.is_success() => (0, 0),
         _ => (NO_CODE, 0),
     })
 }
