@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use offshoot_model::{Ending, JsonText, Payload, RootId, RunId, Timestamp, Tree, ValueKind};
+use offshoot_model::{Ending, Event, JsonText, Payload, RootId, RunId, Timestamp, Tree, ValueKind};
 use offshoot_spawner::{Clock, SystemClock};
 use offshoot_store::{DataFolder, FoundRun, RootSummary, SqliteStore, Store, StoreError, Watch};
 
@@ -96,31 +96,43 @@ impl Record {
     /// Returns the ending of a run, once it has ended.
     pub(crate) fn ending(&self, root: RootId, run: RunId) -> Result<Option<Ending>, Failure> {
         self.prove(root)?;
-        self.store.ending(root, run).map_err(Failure::from)
+        Ok(self.store.ending(root, run)?)
     }
 
     /// Adds a whole tree to what was read before. What its supervisor has left open is lost if that is gone.
     pub(crate) fn read(&self, root: RootId, into: &mut Tree) -> Result<(), Failure> {
-        let lost = self.is_abandoned(root)?;
-        read(&*self.store, root, into)?;
-        if lost {
+        if self.replay(root, |event| into.apply(event))? {
             into.lose(root);
         }
         Ok(())
     }
 
-    /// Reads all trees, or those that are not archived, and names those that cannot be read whole; what can be read of them is there
-    /// all the same. How a command that shows them ends.
+    /// Hands over each event of a tree, the oldest first. True if no supervisor holds the tree, which is asked before: one that ends
+    /// meanwhile has written them all.
+    pub(crate) fn replay(
+        &self,
+        root: RootId,
+        mut see: impl FnMut(&Event),
+    ) -> Result<bool, Failure> {
+        let is_abandoned = self.is_abandoned(root)?;
+        for event in self.store.events(root, 0) {
+            see(&event?);
+        }
+        Ok(is_abandoned)
+    }
+
+    /// Reads all trees, and names those that cannot be read whole; what can be read of them is there all the same. Archived ones
+    /// are counted, unless they are wanted too. How a command that shows them ends.
     pub(crate) fn read_all(
         &self,
-        all: bool,
+        archived_too: bool,
         into: &mut Tree,
         cx: &Invocation,
     ) -> Result<Exit, Failure> {
         let (mut exit, mut hidden) = (Exit::Done, 0_u64);
         let now = SystemClock.now();
         for summary in self.summaries()? {
-            if !all && self.is_archived(&summary, now) {
+            if !archived_too && self.is_archived(&summary, now) {
                 hidden += 1;
                 continue;
             }
@@ -166,12 +178,12 @@ impl Record {
     /// True if no supervisor holds this tree. To be asked before its events are read: one that ends meanwhile has written them
     /// all.
     pub(crate) fn is_abandoned(&self, root: RootId) -> Result<bool, Failure> {
-        self.folder.is_held(root).map(|held| !held).map_err(Failure::from)
+        Ok(!self.folder.is_held(root)?)
     }
 
     /// Returns a watch, which wakes its holder when a tree is written.
     pub(crate) fn watch(&self, root: RootId) -> Result<Watch, Failure> {
-        self.folder.watch(root).map_err(Failure::from)
+        Ok(self.folder.watch(root)?)
     }
 
     /// Trees that are not over and that no supervisor holds, the newest first.
@@ -188,22 +200,23 @@ impl Record {
 
     /// All roots, the oldest first.
     pub(crate) fn summaries(&self) -> Result<Vec<RootSummary>, Failure> {
-        self.store.roots().map_err(Failure::from)
+        Ok(self.store.roots()?)
     }
 }
 
 /// A whole tree, as it stands on record.
 pub(crate) fn tree(store: &dyn Store, root: RootId) -> Result<Tree, Failure> {
     let mut tree = Tree::new();
-    read(store, root, &mut tree)?;
+    for event in store.events(root, 0) {
+        tree.apply(&event?);
+    }
     Ok(tree)
 }
 
-fn read(store: &dyn Store, root: RootId, into: &mut Tree) -> Result<(), Failure> {
-    for event in store.events(root, 0) {
-        into.apply(&event?);
-    }
-    Ok(())
+/// The failure where a run has no event on record.
+pub(crate) fn no_record(run: RunId) -> Failure {
+    Failure::input(FailureCode::NoRunRecord, format_args!("run {run} has no record"))
+        .hint("`offshoot list --all` shows what is recorded")
 }
 
 /// The failure where a command needs the end of a run that has none.

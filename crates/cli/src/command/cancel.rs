@@ -169,18 +169,16 @@ struct Found {
 /// Finds a run, and counts the runs that are not over: the run, and with `only` no other, else all below it too.
 fn find(run: &str, only: bool, cx: &Invocation) -> Result<Found, Failure> {
     let (record, found) = Record::open_to_act(cx, run)?;
-    let is_abandoned = record.is_abandoned(found.root)?;
     let (mut tree, mut stopping) = (Tree::new(), HashSet::new());
-    for event in record.store().events(found.root, 0) {
-        let event = event?;
+    let is_abandoned = record.replay(found.root, |event| {
         match event.kind {
             EventKind::Stopping { .. } => drop(stopping.insert(event.run)),
             // Another attempt begins.
             EventKind::Resumed { .. } => drop(stopping.remove(&event.run)),
             _ => {}
         }
-        tree.apply(&event);
-    }
+        tree.apply(event);
+    })?;
     let alive = tree.get(found.run).map_or_else(Alive::default, |node| match only {
         true => itself(node, Alive::default(), &stopping),
         false => below(&tree, node, &stopping),

@@ -21,7 +21,7 @@ use crate::code::FailureCode;
 use crate::door::{reach, silences};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::record::Record;
+use crate::record::{self, Record};
 use crate::said::{SaidLine, SaidLines, Text};
 use crate::work::engine::block_on;
 
@@ -135,10 +135,7 @@ pub(crate) fn run(arguments: &ExportArguments, cx: &Invocation) -> Result<(), Fa
         stats.lose(found.root);
     }
     let stats = stats.page(SystemClock.now());
-    let missing = || {
-        Failure::input(FailureCode::NoRunRecord, format_args!("run {} has no record", found.run))
-            .hint("`offshoot list --all` shows what is recorded")
-    };
+    let missing = || record::no_record(found.run);
     let top = tree.get(found.run).ok_or_else(missing)?;
     let open: Vec<RootId> = tree.open().map(|root| root.root).collect();
     let silences = block_on(silences(&open, cx))?;

@@ -22,7 +22,7 @@ use crate::door::inside;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::record::Record;
+use crate::record::{self, Record};
 use crate::work::engine::{Engine, block_on};
 use crate::work::interrupt::Interrupts;
 use crate::work::outcomes::Outcomes;
@@ -301,10 +301,7 @@ fn earlier_results(
 fn below(record: &Record, text: &str, cx: &Invocation) -> Result<Vec<EarlierResult>, Failure> {
     let found = record.find(text)?;
     let tree = record.tree(found.root)?;
-    let node = tree.get(found.run).ok_or_else(|| {
-        Failure::input(FailureCode::NoRunRecord, format_args!("run {} has no record", found.run))
-            .hint("`offshoot list --all` shows what is recorded")
-    })?;
+    let node = tree.get(found.run).ok_or_else(|| record::no_record(found.run))?;
     let (mut earlier, mut others) = (Vec::new(), 0);
     for child in tree.last_children(node) {
         let (root, run) = (found.root, child.run);

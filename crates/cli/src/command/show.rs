@@ -9,8 +9,8 @@ use clap::Args;
 use offshoot_display::json::Document;
 use offshoot_display::{Show, Style};
 use offshoot_model::{
-    Admitted, AgentId, Changes, ContentHash, Cost, DelegationContext, Ending, EnvelopeError, Grant,
-    InputRange, Node, Origin, Payload, RunId, RunStatus, SessionKey, Timestamp, Usage,
+    AgentId, Changes, ContentHash, Cost, DelegationContext, Ending, EnvelopeError, Grant,
+    InputRange, Node, Origin, Payload, RunId, RunStatus, SessionKey, Timestamp, Tree, Usage,
     bounded_request, rfc3339,
 };
 use offshoot_store::{FoundRun, open_without_links};
@@ -115,10 +115,6 @@ struct Shown {
 /// Shows one run, or its answer alone.
 pub(crate) fn run(arguments: &ShowArguments, cx: &Invocation) -> Result<(), Failure> {
     let (record, found) = Record::open_own(cx, &arguments.run)?;
-    let missing = || {
-        Failure::input(FailureCode::NoRunRecord, format_args!("run {} has no record", found.run))
-            .hint("`offshoot list --all` shows what is recorded")
-    };
     let ending = record.ending(found.root, found.run)?;
     if arguments.answer || arguments.patch {
         let Some(ending) = ending else { return Err(record::not_over(&record, &found)?) };
@@ -131,29 +127,8 @@ pub(crate) fn run(arguments: &ShowArguments, cx: &Invocation) -> Result<(), Fail
         return text(&record, &found, cx);
     }
     let tree = record.tree(found.root)?;
-    let node = tree.get(found.run).ok_or_else(missing)?;
-    let admitted = record.store().admitted(found.root, found.run)?;
-    let children = tree.children(node).map(|child| child.run).collect();
-    let at_work = block_on(at_work::look(&record, node, cx))?;
-    let request = record.store().admitted(found.root, found.root.run())?.ok_or_else(missing)?;
-    let request = match record::at_hand(&**record.store(), &request.task)? {
-        Payload::Text(text) => bounded_request(&text),
-        // A task is text.
-        Payload::Json(_) | Payload::Stored(_) => Arc::default(),
-    };
-    let delegation = DelegationContext::new(tree.trace(node), request);
-    let admitted = admitted.ok_or_else(missing)?;
-    let shown = shown(&record, node, admitted, delegation, ending, children)?;
-    let (subtree_usage, subtree_cost) = tree.subtree(node);
-    let shown = Shown {
-        subtree_usage,
-        subtree_cost,
-        holds: HeldRun::of(&tree, node),
-        silent_ms: at_work.silence.map(|silence| silence.as_millis() as u64),
-        last_lines: at_work.lines,
-        last_said_at: at_work.said_at,
-        ..shown
-    };
+    let node = tree.get(found.run).ok_or_else(|| record::no_record(found.run))?;
+    let shown = shown(&record, &tree, node, ending, cx)?;
     cx.output.document(&shown, Document::Tree)
 }
 
@@ -196,23 +171,33 @@ fn patch(record: &Record, run: RunId, ending: Ending, cx: &Invocation) -> Result
 
 fn shown(
     record: &Record,
+    tree: &Tree,
     node: &Node,
-    admitted: Admitted,
-    delegation: DelegationContext,
     ending: Option<Ending>,
-    children: Vec<RunId>,
+    cx: &Invocation,
 ) -> Result<Shown, Failure> {
     /// A larger answer is named, and printed by `--answer`.
     const INLINE: u64 = 1024 * 1024;
+    let store = &**record.store();
+    let missing = || record::no_record(node.run);
+    let admitted = store.admitted(node.root, node.run)?.ok_or_else(missing)?;
+    let at_work = block_on(at_work::look(record, node, cx))?;
+    let request = store.admitted(node.root, node.root.run())?.ok_or_else(missing)?;
+    let request = match record::at_hand(store, &request.task)? {
+        Payload::Text(text) => bounded_request(&text),
+        // A task is text.
+        Payload::Json(_) | Payload::Stored(_) => Arc::default(),
+    };
     // A run without an ending may be lost all the same.
     let unsaid = || node.reason.clone().map(Ending::of);
     let error = ending.clone().or_else(unsaid).as_ref().and_then(EnvelopeError::of);
     let (data, changes) = ending.map(|ending| (ending.output, ending.changes)).unwrap_or_default();
     let at_hand = |payload: Payload| match payload.size() {
-        0..=INLINE => record::at_hand(&**record.store(), &payload),
+        0..=INLINE => record::at_hand(store, &payload),
         _ => Ok(payload),
     };
     let data = data.map(at_hand).transpose()?;
+    let (subtree_usage, subtree_cost) = tree.subtree(node);
     Ok(Shown {
         status: node.status,
         partial: error.is_some() && data.is_some(),
@@ -226,7 +211,7 @@ fn shown(
         agent: node.agent.clone(),
         label: node.label.clone(),
         depth: node.depth,
-        delegation,
+        delegation: DelegationContext::new(tree.trace(node), request),
         origin: node.origin,
         runtime: admitted.runtime,
         task: Some(at_hand(admitted.task)?),
@@ -236,17 +221,17 @@ fn shown(
         started_at: node.started_at,
         ended_at: node.ended_at,
         execution_time_ms: node.execution_time().map(|time| time.as_millis() as u64),
-        holds: HeldRun::default(),
+        holds: HeldRun::of(tree, node),
         instead: node.instead,
         replaced_by: node.replaced_by,
-        silent_ms: None,
-        last_lines: Vec::new(),
-        last_said_at: None,
+        silent_ms: at_work.silence.map(|silence| silence.as_millis() as u64),
+        last_lines: at_work.lines,
+        last_said_at: at_work.said_at,
         usage: node.usage,
         cost: node.cost,
-        subtree_usage: node.usage,
-        subtree_cost: node.cost,
-        children,
+        subtree_usage,
+        subtree_cost,
+        children: tree.children(node).map(|child| child.run).collect(),
     })
 }
 
@@ -274,11 +259,7 @@ fn piece(range: &InputRange) -> Option<String> {
 
 fn text(record: &Record, found: &FoundRun, cx: &Invocation) -> Result<(), Failure> {
     let mut show = Show::new(found.run, Style::Colour);
-    let lost = record.is_abandoned(found.root)?;
-    for event in record.store().events(found.root, 0) {
-        show.apply(&event?);
-    }
-    if lost {
+    if record.replay(found.root, |event| show.apply(event))? {
         show.lose(found.root);
     }
     if let Some(node) = show.node() {

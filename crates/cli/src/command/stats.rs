@@ -74,14 +74,11 @@ pub(crate) fn run(arguments: &StatsArguments, cx: &Invocation) -> Result<(), Fai
 /// Looks where the time of a tree went, and plays it again with twice and four times the slots.
 fn opportunities(record: &Record, root: RootId) -> Result<Opportunities, Failure> {
     let (mut time_use, mut what_if) = (TimeUse::default(), WhatIf::default());
-    // Asked before the record is read: a supervisor that ends meanwhile has written all by then.
-    let is_held = !record.is_abandoned(root)?;
-    for event in record.store().events(root, 0) {
-        let event = event?;
-        time_use.apply(&event);
-        what_if.apply(&event);
-    }
-    if is_held {
+    let is_abandoned = record.replay(root, |event| {
+        time_use.apply(event);
+        what_if.apply(event);
+    })?;
+    if !is_abandoned {
         time_use.at(SystemClock.now());
     }
     let replayed = |max_concurrent: u32| Replayed {
@@ -132,16 +129,10 @@ fn read(
     mut within: Within,
     stats: &mut Stats,
 ) -> Result<(), Failure> {
-    // Before its events are read: a supervisor that ends meanwhile has written them all.
-    let lost = record.is_abandoned(root)?;
-    for event in record.store().events(root, 0) {
-        let event = event?;
-        if within.takes(&event) {
-            stats.apply(&event);
-        } else {
-            stats.see(&event);
-        }
-    }
+    let lost = record.replay(root, |event| match within.takes(event) {
+        true => stats.apply(event),
+        false => stats.see(event),
+    })?;
     if lost {
         stats.lose(root);
     }
