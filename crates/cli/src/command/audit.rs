@@ -13,6 +13,7 @@ use offshoot_display::number::{busy, count};
 use offshoot_model::{ContentHash, Event, RootId, Rules, error_chain};
 use offshoot_store::ChainHead;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::arguments::value::value;
 use crate::code::FailureCode;
@@ -109,15 +110,6 @@ struct Chain {
     signed_by: Option<String>,
 }
 
-/// The last link of a tree, as JSON.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Head {
-    tree: RootId,
-    events: u64,
-    link: ContentHash,
-}
-
 /// Audits the tree of a run.
 pub(crate) fn run(arguments: &AuditArguments, cx: &Invocation) -> Result<Exit, Failure> {
     if arguments.all {
@@ -188,18 +180,9 @@ fn all(cx: &Invocation) -> Result<Exit, Failure> {
             vec![["trees".to_owned(), count(*trees)], ["at once over all".to_owned(), peak]];
         rows.extend(host.accounts.iter().map(account_row));
         cx.output.table(&rows)?;
-        for root in broken {
-            cx.output
-                .line(format_args!("breach: tree {root}: `offshoot audit {root}` says what"))?;
-        }
-        for breach in &host.breaches {
-            cx.output.line(format_args!("breach: {breach}"))?;
-        }
-        cx.output.line(match broken.len() + host.breaches.len() {
-            0 => "no breach".to_owned(),
-            1 => "1 breach".to_owned(),
-            many => format!("{many} breaches"),
-        })
+        let broken =
+            broken.iter().map(|root| format!("tree {root}: `offshoot audit {root}` says what"));
+        print_breaches(broken.chain(host.breaches.iter().map(ToString::to_string)), cx)
     })?;
     Ok(if *holds { Exit::Done } else { Exit::AgentFailed })
 }
@@ -215,15 +198,12 @@ fn account_row(peak: &AccountPeak) -> [String; 2] {
 fn heads(record: Option<&Record>, only: Option<RootId>, cx: &Invocation) -> Result<Exit, Failure> {
     let heads = record.map(|record| record.sqlite().chain_heads(only)).transpose();
     let heads = heads?.unwrap_or_default();
-    if cx.output.wants_json() {
-        let all =
-            heads.iter().map(|head| Head { tree: head.root, events: head.events, link: head.link });
-        cx.output.json(&all.collect::<Vec<_>>())?;
-    } else {
-        for ChainHead { root, events, link } in heads {
-            cx.output.line(format_args!("{root} {events} {link}"))?;
-        }
-    }
+    let json = |ChainHead { root, events, link }: &ChainHead| json!({ "tree": root, "events": events, "link": link });
+    cx.output.result(&heads.iter().map(json).collect::<Vec<_>>(), || {
+        heads.iter().try_for_each(|ChainHead { root, events, link }| {
+            cx.output.line(format_args!("{root} {events} {link}"))
+        })
+    })?;
     Ok(Exit::Done)
 }
 
@@ -334,13 +314,17 @@ fn print(audited: &Audited, root: RootId, cx: &Invocation) -> Result<(), Failure
         row("not recorded", (*what).to_owned());
     }
     cx.output.table(&rows)?;
-    for complaint in chain.error.iter().chain(unreadable) {
-        cx.output.line(format_args!("breach: {complaint}"))?;
-    }
-    for breach in &findings.breaches {
+    let complaints = chain.error.iter().chain(unreadable).cloned();
+    print_breaches(complaints.chain(findings.breaches.iter().map(ToString::to_string)), cx)
+}
+
+/// Prints each breach, and how many there are.
+fn print_breaches(breaches: impl Iterator<Item = String>, cx: &Invocation) -> Result<(), Failure> {
+    let mut many = 0;
+    for breach in breaches {
         cx.output.line(format_args!("breach: {breach}"))?;
+        many += 1;
     }
-    let many = findings.breaches.len() + unreadable.len() + usize::from(chain.error.is_some());
     cx.output.line(match many {
         0 => "no breach".to_owned(),
         1 => "1 breach".to_owned(),

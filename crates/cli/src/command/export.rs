@@ -14,6 +14,7 @@ use offshoot_model::{
 use offshoot_spawner::{Clock, SystemClock};
 use offshoot_store::{FoundRun, OutputReader};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::events::Within;
 use crate::arguments::value::whole;
@@ -82,34 +83,11 @@ struct Exported<'a> {
     silent_ms: BTreeMap<RunId, u64>,
     stats: &'a StatsPage,
     #[serde(skip_serializing_if = "Option::is_none")]
-    task: Option<ExcerptJson<'a>>,
+    task: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    answer: Option<ExcerptJson<'a>>,
-    logs: Vec<LogEndJson<'a>>,
-}
-
-/// The beginning of a text.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ExcerptJson<'a> {
-    text: &'a str,
-    left_out_bytes: u64,
-}
-
-/// The last lines of what a run said.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct LogEndJson<'a> {
-    run_id: RunId,
-    lines: Vec<LineJson<'a>>,
-    left_out_lines: u64,
-}
-
-/// A line, or without a stream the reason why something is missing.
-#[derive(Serialize)]
-struct LineJson<'a> {
-    stream: Option<Stream>,
-    text: &'a str,
+    answer: Option<Value>,
+    /// Of a line without a stream the text is the reason why something is missing.
+    logs: Vec<Value>,
 }
 
 /// Prints a run with everything below it.
@@ -271,15 +249,13 @@ fn shortened(line: SaidLine) -> (Option<Stream>, String) {
 }
 
 fn exported<'a>(export: &'a Export<'_>) -> Exported<'a> {
-    let excerpt = |excerpt: &'a Excerpt| ExcerptJson {
-        text: &excerpt.text,
-        left_out_bytes: excerpt.left_out,
-    };
-    let line = |(stream, text): &'a (Option<Stream>, String)| LineJson { stream: *stream, text };
-    let end = |said: &'a SaidEnd| LogEndJson {
-        run_id: said.run,
-        lines: said.lines.iter().map(line).collect(),
-        left_out_lines: said.left_out,
+    let excerpt =
+        |Excerpt { text, left_out }: &Excerpt| json!({ "text": text, "leftOutBytes": left_out });
+    let line =
+        |(stream, text): &(Option<Stream>, String)| json!({ "stream": stream, "text": text });
+    let end = |SaidEnd { run, lines, left_out }: &SaidEnd| {
+        let lines: Vec<Value> = lines.iter().map(line).collect();
+        json!({ "runId": run, "lines": lines, "leftOutLines": left_out })
     };
     let silent = |(run, silence): (&RunId, &Duration)| (*run, silence.as_millis() as u64);
     Exported {

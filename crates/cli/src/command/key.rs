@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use offshoot_model::SessionKey;
 use offshoot_session_key::{ParseKeyError, parent_subagent_key, subagent_depth};
-use serde::Serialize;
+use serde_json::json;
 
 use crate::code::FailureCode;
 use crate::exit::Exit;
@@ -52,18 +52,6 @@ Example:
     },
 }
 
-/// A key taken apart.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Parsed<'a> {
-    key: &'a str,
-    agent_id: &'a str,
-    kind: &'a str,
-    depth: usize,
-    parent: Option<SessionKey>,
-    is_subagent: bool,
-}
-
 /// Answers about one key.
 pub(crate) fn run(command: KeyCommand, cx: &Invocation) -> Result<Exit, Failure> {
     match command {
@@ -77,19 +65,16 @@ pub(crate) fn run(command: KeyCommand, cx: &Invocation) -> Result<Exit, Failure>
 
 fn parse(key: &str, cx: &Invocation) -> Result<(), Failure> {
     let key = SessionKey::parse(key).map_err(|error| malformed(&error))?;
-    let parsed = Parsed {
-        key: key.as_str(),
-        agent_id: key.agent_str(),
-        kind: key.kind().as_str(),
-        depth: key.depth(),
-        parent: key.parent(),
-        is_subagent: key.is_subagent(),
-    };
+    let (agent, kind, depth) = (key.agent_str(), key.kind().as_str(), key.depth());
+    let parent = key.parent();
+    let parsed = json!({
+        "key": key, "agentId": agent, "kind": kind, "depth": depth, "parent": parent,
+        "isSubagent": key.is_subagent(),
+    });
     cx.output.result(&parsed, || {
-        let parent = parsed.parent.as_ref().map_or("none", SessionKey::as_str);
+        let parent = parent.as_ref().map_or("none", SessionKey::as_str);
         cx.output.line(format_args!(
-            "key     {}\nagent   {}\nkind    {}\ndepth   {}\nparent  {parent}",
-            parsed.key, parsed.agent_id, parsed.kind, parsed.depth
+            "key     {key}\nagent   {agent}\nkind    {kind}\ndepth   {depth}\nparent  {parent}"
         ))
     })
 }

@@ -11,11 +11,12 @@ use offshoot_display::json::{Document, Format};
 use offshoot_display::{List, Style, beginnings};
 use offshoot_door::{List as AskedList, WireTreeNode};
 use offshoot_model::{
-    AgentId, Cost, MicroUsd, Node, Reason, RootId, RunId, RunStatus, SessionKey, Subtrees,
-    Timestamp, Tree, Usage,
+    AgentId, Cost, MicroUsd, Node, RootId, RunId, RunStatus, SessionKey, Subtrees, Timestamp, Tree,
+    Usage,
 };
 use offshoot_spawner::{Clock, SystemClock};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::arguments::FormatArgument;
 use crate::arguments::value::{duration, whole};
@@ -94,14 +95,6 @@ pub(crate) enum SortColumn {
     Silent,
 }
 
-/// The reason of an end, in the two versions of the form.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum ListedReason {
-    Words(String),
-    Reason(Reason),
-}
-
 /// One run, in a line.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -112,10 +105,10 @@ struct Listed {
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<Arc<str>>,
     status: RunStatus,
-    /// The reason why it did not complete.
+    /// The reason why it did not complete; in version 1 of the form in words.
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<ListedReason>,
-    /// The same in words; version 1 of the form has them as the reason.
+    reason: Option<Value>,
+    /// The same in words, where these are not the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
     #[serde(flatten)]
@@ -286,8 +279,8 @@ fn list(
         label: node.label.clone(),
         status: node.status,
         reason: reason.map(|reason| match format {
-            Format::V1 => ListedReason::Words(reason.to_string()),
-            Format::V2 => ListedReason::Reason(reason.clone()),
+            Format::V1 => reason.to_string().into(),
+            Format::V2 => serde_json::to_value(reason).expect("a reason is plain data"),
         }),
         why: reason.filter(|_| format == Format::V2).map(ToString::to_string),
         holds: HeldRun::of(tree, node),

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use offshoot_model::{ContentHash, JsonText};
-use offshoot_plugin_host::{Described, Extent, Manifest, RuntimeEntry};
+use offshoot_plugin_host::{Described, Extent, Manifest, MergeEntry, RuntimeEntry};
 use offshoot_runtime::Abilities;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::{Meant, OnePluginArguments};
 use crate::failure::Failure;
@@ -23,26 +24,10 @@ struct Shown<'a> {
     abi: String,
     library: &'a Path,
     digest: ContentHash,
-    runtimes: Vec<ShownRuntime<'a>>,
-    merges: Vec<ShownMerge<'a>>,
+    /// With the rights that each can take away; null where any.
+    runtimes: Vec<Value>,
+    merges: Vec<Value>,
     config_schema: Option<&'a JsonText>,
-}
-
-#[derive(Serialize)]
-struct ShownRuntime<'a> {
-    name: &'a str,
-    description: &'a str,
-    cost: &'a str,
-    turns: bool,
-    resumes: bool,
-    /// The rights that it can take away; null where any.
-    enforces: Option<Vec<&'a str>>,
-}
-
-#[derive(Serialize)]
-struct ShownMerge<'a> {
-    name: &'a str,
-    description: &'a str,
 }
 
 /// Opens it in a process of its own and prints what it says.
@@ -52,6 +37,14 @@ pub(super) fn run(arguments: &OnePluginArguments, cx: &Invocation) -> Result<(),
     let Described { manifest, abi } = plugins.describe(&checked, &Extent::default())?;
     let Manifest { name, version, description, license, config_schema, runtimes, merges, .. } =
         &manifest;
+    let runtime = |RuntimeEntry { name, description, abilities, .. }: &RuntimeEntry| {
+        let Abilities { cost, turns, resumes, enforces } = abilities;
+        json!({
+            "name": name, "description": description, "cost": cost.as_ref(),
+            "turns": turns, "resumes": resumes, "enforces": enforces,
+        })
+    };
+    let merge = |MergeEntry { name, description, .. }: &MergeEntry| json!({ "name": name, "description": description });
     let shown = Shown {
         name,
         version,
@@ -61,16 +54,13 @@ pub(super) fn run(arguments: &OnePluginArguments, cx: &Invocation) -> Result<(),
         library: checked.path(),
         digest: checked.digest(),
         runtimes: runtimes.iter().map(runtime).collect(),
-        merges: merges
-            .iter()
-            .map(|merge| ShownMerge { name: &merge.name, description: &merge.description })
-            .collect(),
+        merges: merges.iter().map(merge).collect(),
         config_schema: config_schema.as_ref(),
     };
-    cx.output.result(&shown, || print(&shown, cx))
+    cx.output.result(&shown, || print(&shown, &manifest, cx))
 }
 
-fn print(shown: &Shown<'_>, cx: &Invocation) -> Result<(), Failure> {
+fn print(shown: &Shown<'_>, manifest: &Manifest, cx: &Invocation) -> Result<(), Failure> {
     cx.output.line(harmless(&format!("{} {}", shown.name, shown.version)))?;
     if !shown.description.is_empty() {
         cx.output.line(harmless(shown.description))?;
@@ -81,30 +71,18 @@ fn print(shown: &Shown<'_>, cx: &Invocation) -> Result<(), Failure> {
         ["  library".to_owned(), shown.library.display().to_string()],
         ["  digest".to_owned(), shown.digest.to_string()],
     ];
-    for runtime in &shown.runtimes {
-        let ShownRuntime { name, description, cost, turns, resumes, .. } = runtime;
-        let mut can = vec![format!("cost {cost}")];
+    for RuntimeEntry { name, description, abilities, .. } in &manifest.runtimes {
+        let Abilities { cost, turns, resumes, .. } = abilities;
+        let mut can = vec![format!("cost {}", cost.as_ref())];
         can.extend(turns.then(|| "takes further turns".to_owned()));
         can.extend(resumes.then(|| "resumes".to_owned()));
         rows.push([format!("  runtime {name}"), format!("{description} ({})", can.join(", "))]);
     }
-    for ShownMerge { name, description } in &shown.merges {
-        rows.push([format!("  merge {name}"), (*description).to_owned()]);
+    for MergeEntry { name, description, .. } in &manifest.merges {
+        rows.push([format!("  merge {name}"), description.clone()]);
     }
     if let Some(schema) = shown.config_schema {
         rows.push(["  settings".to_owned(), schema.as_str().to_owned()]);
     }
     cx.output.table(&rows)
-}
-
-fn runtime(entry: &RuntimeEntry) -> ShownRuntime<'_> {
-    let Abilities { cost, turns, resumes, enforces } = &entry.abilities;
-    ShownRuntime {
-        name: &entry.name,
-        description: &entry.description,
-        cost: cost.as_ref(),
-        turns: *turns,
-        resumes: *resumes,
-        enforces: enforces.as_ref().map(|rights| rights.iter().map(String::as_str).collect()),
-    }
 }
