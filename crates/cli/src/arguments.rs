@@ -19,7 +19,8 @@ pub(crate) use work::{ContextArgument, PieceArguments, WorkArguments};
 
 use std::ffi::OsString;
 
-use clap::{Arg, CommandFactory, FromArgMatches, Parser};
+use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser};
+use offshoot_display::json::Format;
 
 use crate::command::Command;
 
@@ -69,6 +70,9 @@ pub(crate) struct Arguments {
     pub(crate) global: Global,
     #[command(subcommand)]
     pub(crate) command: Command,
+    /// The version of the form in which JSON is printed.
+    #[arg(skip)]
+    pub(crate) format: Format,
 }
 
 impl Arguments {
@@ -78,8 +82,18 @@ impl Arguments {
     ) -> Result<Self, clap::Error> {
         let mut command = with_negative_numbers(Self::command());
         let matches = command.try_get_matches_from_mut(words)?;
-        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+        let arguments = Self::from_arg_matches(&matches);
+        let arguments = arguments.map_err(|error| error.format(&mut command))?;
+        Ok(Self { format: format_of(&matches), ..arguments })
     }
+}
+
+/// Returns the value of [`FormatArgument`], which some commands have.
+fn format_of(matches: &ArgMatches) -> Format {
+    // The `format` of `export` is of another type.
+    let own = matches.try_get_one("format").ok().flatten().copied();
+    let below = || matches.subcommand().map(|(_, below)| format_of(below));
+    own.or_else(below).unwrap_or_default()
 }
 
 /// Returns the command with options to which a number below zero is a value: what reads the value says what is allowed.
@@ -97,12 +111,6 @@ pub(crate) fn strategies(what: &str, of_plugin: &str, rest: &str) -> String {
     format!(
         "{what}: {names}; by asking: {asking}; {of_plugin}: plugin:NAME, plugin:NAME=PARAMETERS{rest}"
     )
-}
-
-/// The same, with the merge of patches.
-fn strategies_of_pieces(what: &str, of_plugin: &str) -> String {
-    let patch = "; patches of runs with folders of their own: patch, outside of agents";
-    strategies(what, of_plugin, patch)
 }
 
 #[cfg(test)]

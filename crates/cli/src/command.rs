@@ -44,12 +44,11 @@ pub(crate) use key::malformed as malformed_key;
 use std::ffi::OsString;
 
 use clap::Subcommand;
-use offshoot_display::json::Format;
 use offshoot_process::run_keeper;
 
 use self::plugin::PluginCommand;
 use self::prices::PricesCommand;
-use crate::arguments::{Arguments, FormatArgument};
+use crate::arguments::Arguments;
 use crate::completion;
 use crate::door::outside_of_commands;
 use crate::environment::Environment;
@@ -135,27 +134,6 @@ Examples:
     PluginSuite,
 }
 
-impl Command {
-    /// Returns the version of the form in which it prints JSON.
-    pub(crate) fn format(&self) -> Format {
-        let of = |argument: &FormatArgument| argument.format;
-        match self {
-            Self::Run(arguments) => of(&arguments.work.format),
-            Self::Map(arguments) => of(&arguments.work.format),
-            Self::Fanout(arguments) => of(&arguments.work.format),
-            Self::Resume(arguments) => of(&arguments.format),
-            Self::Tree(arguments) => of(&arguments.format),
-            Self::List(arguments) => of(&arguments.format),
-            Self::Stats(arguments) => of(&arguments.format),
-            Self::Show(arguments) => of(&arguments.format),
-            Self::History(arguments) => of(&arguments.format),
-            Self::Events(arguments) => of(&arguments.format),
-            Self::Plugin(PluginCommand::Check(arguments)) => of(&arguments.format),
-            _ => Format::default(),
-        }
-    }
-}
-
 /// Reads the command line, does what it says, and says what went wrong.
 pub(crate) fn run_command_line() -> Exit {
     if asks_for_version(std::env::args_os().skip(1)) {
@@ -170,11 +148,10 @@ pub(crate) fn run_command_line() -> Exit {
             return Exit::BadInput;
         }
     }
-    let Arguments { global, command } = match Arguments::read_from(std::env::args_os()) {
+    let Arguments { global, command, format } = match Arguments::read_from(std::env::args_os()) {
         Ok(arguments) => arguments,
         Err(error) => return usage::end(error),
     };
-    let format = command.format();
     let output = Output::new(global.loudness(), global.json);
     let run = || {
         let mut environment = Environment::read()?;

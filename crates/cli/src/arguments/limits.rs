@@ -16,7 +16,7 @@ const ENDINGS: &str = "endings with commas between them: exit:CODE, exit, signal
 #[command(next_help_heading = "Limits (they override the configuration, within its bounds)")]
 pub(crate) struct LimitArguments {
     /// Agents that run at once, at all depths, and are not blocked in a wait; the rest queue
-    #[arg(long, short = 'j', visible_alias = "jobs", value_name = "N", value_parser = written(whole(1_u32, "4")))]
+    #[arg(long, short = 'j', visible_alias = "jobs", value_name = "N", value_parser = written(whole(1..=u32::MAX, "4")))]
     pub(crate) max_concurrent: Option<String>,
 
     /// Time that an agent may run, such as 90s, with the CPU time that it uses while it waits; 0 is no limit, and 0.5 counts as 1 s
@@ -37,11 +37,11 @@ pub(crate) struct LimitArguments {
     pub(crate) budget_usd: Option<String>,
 
     /// Tokens the whole tree may use, shared in the same way
-    #[arg(long, value_name = "N", value_parser = written(whole(0_u64, "20000")))]
+    #[arg(long, value_name = "N", value_parser = written(whole(0_u64.., "20000")))]
     pub(crate) budget_tokens: Option<String>,
 
     /// Further attempts of an agent whose runtime had a passing fault, or that ended as --retry-on says
-    #[arg(long, value_name = "N", value_parser = written(whole(0_u32, "2")))]
+    #[arg(long, value_name = "N", value_parser = written(whole(0..=u32::MAX, "2")))]
     pub(crate) retries: Option<String>,
 
     /// Endings after which an agent begins again, such as exit:75,timeout: exit:CODE, exit, signal, timeout, idle
@@ -57,7 +57,7 @@ pub(crate) struct LimitArguments {
     pub(crate) max_depth: Option<String>,
 
     /// Spawns that agents may ask for, over the life of the tree
-    #[arg(long, value_name = "N", value_parser = written(whole(1_u32, "100")))]
+    #[arg(long, value_name = "N", value_parser = written(whole(1..=u32::MAX, "100")))]
     pub(crate) max_spawns: Option<String>,
 
     /// Let agents below the root spawn too

@@ -39,27 +39,34 @@ pub(crate) struct ResumeChoice {
     pub(crate) budget_usd: Option<MicroUsd>,
 
     /// Tokens the whole tree may use, with what it has used; must be given where they were used up
-    #[arg(long, value_name = "N", value_parser = whole(0_u64, "20000"))]
+    #[arg(long, value_name = "N", value_parser = whole(0_u64.., "20000"))]
     pub(crate) budget_tokens: Option<u64>,
 }
 
 impl ResumeChoice {
     /// Returns the options as they are typed, with a space before each.
     pub(crate) fn typed(&self) -> String {
-        let Self { failed, cancelled, only, .. } = self;
-        let Self { deadline, timeout, idle_timeout, budget_usd, budget_tokens, .. } = self;
-        let mut words = Vec::new();
-        words.extend(failed.then(|| " --failed".to_owned()));
-        words.extend(cancelled.then(|| " --cancelled".to_owned()));
-        words.extend(
-            only.as_ref()
-                .map(|only| format!(" --only {}", command_line(std::slice::from_ref(only)))),
-        );
-        words.extend(deadline.map(|seconds| format!(" --deadline {seconds}s")));
-        words.extend(timeout.map(|seconds| format!(" --timeout {seconds}s")));
-        words.extend(idle_timeout.map(|seconds| format!(" --idle-timeout {seconds}s")));
-        words.extend(budget_usd.map(|usd| format!(" --budget-usd {usd}")));
-        words.extend(budget_tokens.map(|tokens| format!(" --budget-tokens {tokens}")));
-        words.concat()
+        let Self {
+            failed,
+            cancelled,
+            only,
+            deadline,
+            timeout,
+            idle_timeout,
+            budget_usd,
+            budget_tokens,
+        } = self;
+        let only = only.as_ref().map(|only| command_line(std::slice::from_ref(only)));
+        let words = [
+            failed.then(|| " --failed".to_owned()),
+            cancelled.then(|| " --cancelled".to_owned()),
+            only.map(|only| format!(" --only {only}")),
+            deadline.map(|seconds| format!(" --deadline {seconds}s")),
+            timeout.map(|seconds| format!(" --timeout {seconds}s")),
+            idle_timeout.map(|seconds| format!(" --idle-timeout {seconds}s")),
+            budget_usd.map(|usd| format!(" --budget-usd {usd}")),
+            budget_tokens.map(|tokens| format!(" --budget-tokens {tokens}")),
+        ];
+        words.into_iter().flatten().collect()
     }
 }

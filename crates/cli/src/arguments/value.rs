@@ -5,6 +5,8 @@
 use std::error::Error;
 use std::ffi::OsStr;
 use std::fmt::{self, Display};
+use std::ops::Bound::Included;
+use std::ops::RangeBounds;
 use std::os::unix::ffi::OsStrExt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -39,41 +41,21 @@ impl Display for WrongValue {
 
 impl Error for WrongValue {}
 
-/// A whole number of a type that options have.
-pub(crate) trait Whole: FromStr + PartialOrd + Display + Copy {
-    /// The largest one, where a value may be larger by a slip.
-    const MOST: Option<Self>;
-}
-
-macro_rules! whole {
-    ($($number:ty: $most:expr;)*) => { $(
-        impl Whole for $number {
-            const MOST: Option<Self> = $most;
-        }
-    )* };
-}
-
-whole! {
-    u32: Some(Self::MAX);
-    u64: None;
-    usize: None;
-}
-
-/// Returns the reader of a whole number that is not below `least`.
-pub(crate) fn whole<T: Whole>(
-    least: T,
+/// Returns the reader of a whole number in a range. One that ends is told with its end: a value may be larger by a slip.
+pub(crate) fn whole<T: FromStr + PartialOrd + Display>(
+    range: impl RangeBounds<T> + Clone,
     example: &'static str,
 ) -> impl Fn(&str) -> Result<T, WrongValue> + Clone {
     move |text| {
-        text.parse().ok().filter(|number| *number >= least).ok_or_else(|| match T::MOST {
-            Some(most) => {
-                let allowed = format_args!("a whole number from {least} to {most}");
-                WrongValue::new(text, allowed, example)
-            }
-            None => {
-                let allowed = format_args!("a whole number of at least {least}");
-                WrongValue::new(text, allowed, example)
-            }
+        text.parse().ok().filter(|number| range.contains(number)).ok_or_else(|| {
+            let allowed = match (range.start_bound(), range.end_bound()) {
+                (Included(least), Included(most)) => {
+                    format!("a whole number from {least} to {most}")
+                }
+                (Included(least), _) => format!("a whole number of at least {least}"),
+                _ => "a whole number".to_owned(),
+            };
+            WrongValue::new(text, allowed, example)
         })
     }
 }
@@ -195,13 +177,13 @@ mod tests {
                 expected.as_ref().map_err(|it| *it)
             );
         };
-        let number = whole::<u32>(1, "3");
+        let number = whole(1..=u32::MAX, "3");
         check(number("7"), Ok(7));
         let all = "allowed is a whole number from 1 to 4294967295";
         for wrong in ["0", "-1", "x", "", "4294967296", "1.5"] {
             check(number(wrong), Err(&format!("found {wrong:?}, {all}")));
         }
-        assert_eq!(written(whole::<u64>(0, "3"))("007"), Ok("007".to_owned()));
+        assert_eq!(written(whole(0_u64.., "3"))("007"), Ok("007".to_owned()));
         assert_eq!(exit_code("255"), Ok(255));
         for wrong in ["256", "-1", "abc", "0;1"] {
             exit_code(wrong).expect_err(wrong);

@@ -11,7 +11,7 @@ use offshoot_runtime::OutputFormat;
 
 use super::value::{WrongValue, exit_code, named_file, seconds, value, whole};
 use super::words::{ON_FAILURE, OUTPUT, one_of};
-use super::{FormatArgument, LimitArguments, PluginPathArguments, strategies_of_pieces};
+use super::{FormatArgument, LimitArguments, PluginPathArguments, strategies};
 
 /// The arguments by which agents are run.
 #[derive(Debug, Default, Args)]
@@ -88,7 +88,11 @@ fn runtimes() -> String {
 /// The arguments for many answers.
 #[derive(Debug, Args)]
 pub(crate) struct PieceArguments {
-    #[arg(help = strategies_of_pieces("How the answers become one", "or a plugin's merge"))]
+    #[arg(help = strategies(
+        "How the answers become one",
+        "or a plugin's merge",
+        "; patches of runs with folders of their own: patch, outside of agents"
+    ))]
     #[arg(long, value_name = "STRATEGY", default_value = "concatenate")]
     pub(crate) merge: String,
 
@@ -106,7 +110,7 @@ pub(crate) struct PieceArguments {
     pub(crate) on_failure: OnFailure,
 
     /// Cancel the rest once more than N pieces have failed
-    #[arg(long, value_name = "N", value_parser = whole(0_u32, "3"))]
+    #[arg(long, value_name = "N", value_parser = whole(0..=u32::MAX, "3"))]
     pub(crate) max_fail: Option<u32>,
 
     /// Text between two answers that are concatenated, in place of a line `---`; with --stream, what follows each, in

@@ -39,7 +39,7 @@ pub(crate) struct BudgetArguments {
     pub(crate) add: Option<MicroUsd>,
 
     /// So many tokens more
-    #[arg(long, value_name = "TOKENS", value_parser = whole(0_u64, "20000"))]
+    #[arg(long, value_name = "TOKENS", value_parser = whole(0_u64.., "20000"))]
     pub(crate) add_tokens: Option<u64>,
 }
 

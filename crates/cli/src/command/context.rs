@@ -43,11 +43,11 @@ Examples:
         name: String,
 
         /// From this byte
-        #[arg(long, value_name = "BYTE", value_parser = whole(0_u64, "4096"))]
+        #[arg(long, value_name = "BYTE", value_parser = whole(0_u64.., "4096"))]
         offset: Option<u64>,
 
         /// At most so many bytes
-        #[arg(long, value_name = "BYTES", value_parser = whole(0_u64, "4096"))]
+        #[arg(long, value_name = "BYTES", value_parser = whole(0_u64.., "4096"))]
         length: Option<u64>,
 
         /// Only the lines in which this regular expression is found, with their numbers
@@ -55,7 +55,7 @@ Examples:
         grep: Option<String>,
 
         /// With --grep: so many lines around each
-        #[arg(long, value_name = "N", value_parser = whole(0_u32, "2"), requires = "grep")]
+        #[arg(long, value_name = "N", value_parser = whole(0..=u32::MAX, "2"), requires = "grep")]
         context_lines: Option<u32>,
     },
     /// Keep a file or standard input under a name

@@ -63,7 +63,7 @@ pub(crate) struct DelegateArguments {
     pub(crate) from: Option<String>,
 
     /// Start nothing: the session is over with a task of a type that it did itself, the observation with this number
-    #[arg(long, value_name = "N", value_parser = whole(1_u32, "1"), conflicts_with_all = ["dry_run", "explain"])]
+    #[arg(long, value_name = "N", value_parser = whole(1..=u32::MAX, "1"), conflicts_with_all = ["dry_run", "explain"])]
     pub(crate) done: Option<u32>,
 
     /// With --done: the task is not done, it failed

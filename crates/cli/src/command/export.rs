@@ -46,7 +46,7 @@ pub(crate) struct ExportArguments {
     pub(crate) format: ExportFormat,
 
     /// A row or node for at most N runs below RUN [default: 1000; mermaid 200]
-    #[arg(long, value_name = "N", value_parser = whole(0_usize, "1000"))]
+    #[arg(long, value_name = "N", value_parser = whole(0_usize.., "1000"))]
     pub(crate) limit: Option<usize>,
 }
 

@@ -27,11 +27,11 @@ pub(crate) struct HistoryArguments {
     pub(crate) run: String,
 
     /// Only what came after this number
-    #[arg(long, value_name = "SEQ", value_parser = whole(0_u64, "12"))]
+    #[arg(long, value_name = "SEQ", value_parser = whole(0_u64.., "12"))]
     pub(crate) after: Option<u64>,
 
     /// Only so many entries
-    #[arg(long, value_name = "N", value_parser = whole(1_u32, "20"))]
+    #[arg(long, value_name = "N", value_parser = whole(1..=u32::MAX, "20"))]
     pub(crate) limit: Option<u32>,
 
     #[command(flatten)]

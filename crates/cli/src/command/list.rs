@@ -66,7 +66,7 @@ pub(crate) struct ListArguments {
     pub(crate) since: Option<Duration>,
 
     /// At most N runs: the first ones with --sort, else the newest
-    #[arg(long, value_name = "N", value_parser = whole(0_usize, "20"))]
+    #[arg(long, value_name = "N", value_parser = whole(0_usize.., "20"))]
     pub(crate) limit: Option<usize>,
 
     /// The order, the largest first [default: as they were admitted]
@@ -163,7 +163,7 @@ pub(crate) fn run(arguments: &ListArguments, cx: &Invocation) -> Result<Exit, Fa
     let silences = block_on(silences(&open, cx))?;
     let nodes = chosen(arguments, top, &tree, &subtrees, now, &silences);
     if cx.output.wants_json() {
-        let format = arguments.format.format;
+        let format = cx.output.format();
         let listed =
             |node: &&Node| list(&tree, &subtrees, node, silences.get(&node.run).copied(), format);
         let listed: Vec<Listed> = nodes.iter().map(listed).collect();

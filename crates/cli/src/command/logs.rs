@@ -55,7 +55,7 @@ pub(crate) struct LogsArguments {
     pub(crate) stderr: bool,
 
     /// The last lines alone, so many
-    #[arg(long, value_name = "N", value_parser = whole(0_usize, "50"))]
+    #[arg(long, value_name = "N", value_parser = whole(0_usize.., "50"))]
     pub(crate) tail: Option<usize>,
 
     /// Lines of the last so much time alone, such as 90s, 10m or 2h

@@ -64,7 +64,7 @@ pub(crate) struct MapArguments {
 
     /// Repeat the first N lines of each file in every piece of it, such as the names of the columns of a table; they are no part
     /// of what is cut, and --split files needs none
-    #[arg(long, value_name = "N", value_parser = whole(1_u64, "1"))]
+    #[arg(long, value_name = "N", value_parser = whole(1_u64.., "1"))]
     pub(crate) header: Option<u64>,
 
     /// The task of each piece; a command finds it in OFFSHOOT_TASK [default: the line of COMMAND]

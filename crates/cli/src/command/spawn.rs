@@ -74,11 +74,11 @@ pub(crate) struct SpawnArguments {
     pub(crate) budget_usd: Option<MicroUsd>,
 
     /// Tokens to reserve for it, in the same way
-    #[arg(long, value_name = "N", value_parser = whole(0_u64, "20000"))]
+    #[arg(long, value_name = "N", value_parser = whole(0_u64.., "20000"))]
     pub(crate) budget_tokens: Option<u64>,
 
     /// The deepest level that anything below it may have, counted from the root of the tree
-    #[arg(long, value_name = "N", value_parser = whole(0_u32, "2"))]
+    #[arg(long, value_name = "N", value_parser = whole(0..=u32::MAX, "2"))]
     pub(crate) max_depth: Option<u32>,
 
     /// The only rights that it has, such as read,search; the session that asks must have each

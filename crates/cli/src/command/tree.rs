@@ -43,11 +43,11 @@ pub(crate) struct TreeArguments {
     pub(crate) failed: bool,
 
     /// Show N levels below the top
-    #[arg(long, value_name = "N", value_parser = whole(0_u32, "2"))]
+    #[arg(long, value_name = "N", value_parser = whole(0..=u32::MAX, "2"))]
     pub(crate) depth: Option<u32>,
 
     /// Show at most N runs below the tops, first those that did not complete or still run [default: 200; with --all no limit]
-    #[arg(long, value_name = "N", value_parser = whole(0_usize, "100"), conflicts_with = "all")]
+    #[arg(long, value_name = "N", value_parser = whole(0_usize.., "100"), conflicts_with = "all")]
     pub(crate) limit: Option<usize>,
 
     #[command(flatten)]
