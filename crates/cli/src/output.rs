@@ -238,8 +238,9 @@ impl Output {
     pub(crate) fn listing<const N: usize>(
         self,
         headings: [&str; N],
-        rows: &[[String; N]],
+        rows: impl Iterator<Item = [String; N]>,
     ) -> Result<(), Failure> {
+        let rows: Vec<_> = rows.collect();
         if rows.is_empty() {
             return Ok(());
         }

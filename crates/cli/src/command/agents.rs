@@ -115,10 +115,8 @@ fn list(config: &Config, cx: &Invocation) -> Result<(), Failure> {
         let runtime = agent.runtime.clone().unwrap_or_default();
         [agent.id.to_string(), runtime, agent.origin.clone(), line]
     };
-    cx.output.result(&agents, || {
-        let headings = ["AGENT", "RUNTIME", "DEFINED IN", "DESCRIPTION"];
-        cx.output.listing(headings, &agents.iter().map(row).collect::<Vec<_>>())
-    })
+    let headings = ["AGENT", "RUNTIME", "DEFINED IN", "DESCRIPTION"];
+    cx.output.result(&agents, || cx.output.listing(headings, agents.iter().map(row)))
 }
 
 /// Lists the agents that the session may start in which the command runs.
@@ -128,10 +126,8 @@ fn list_for(agents: &[AgentSummary], cx: &Invocation) -> Result<(), Failure> {
     };
     let row =
         |agent: &AgentSummary| [agent.id.to_string(), line(&agent.why), line(&agent.description)];
-    cx.output.result(&agents, || {
-        let headings = ["AGENT", "FOR", "DESCRIPTION"];
-        cx.output.listing(headings, &agents.iter().map(row).collect::<Vec<_>>())
-    })
+    let headings = ["AGENT", "FOR", "DESCRIPTION"];
+    cx.output.result(&agents, || cx.output.listing(headings, agents.iter().map(row)))
 }
 
 fn listed(agent: &AgentDefinition) -> Listed {

@@ -7,6 +7,7 @@ use offshoot_display::number::count;
 use offshoot_door::{Cancel, RunName};
 use offshoot_model::{EventKind, Node, RootId, RunId, Tree};
 
+use super::pause::no_tree_runs;
 use crate::code::{FailureCode, NoteCode};
 use crate::door::{LiveTree, live_trees, may_be_below, named, reach};
 use crate::failure::Failure;
@@ -125,12 +126,7 @@ fn all(cx: &Invocation) -> Result<(), Failure> {
             cx.output.note(NoteCode::TreeCancelled, format_args!("asked to end: {}", named(root)));
         }
         if trees.is_empty() {
-            let whose = match cx.global.data_dir {
-                Some(_) => "in this data folder",
-                None => "of this user",
-            };
-            let text = format_args!("nothing changed: no tree {whose} runs");
-            cx.output.note(NoteCode::NoTreeRuns, text);
+            no_tree_runs(cx);
         }
         Ok(())
     })?;

@@ -256,8 +256,7 @@ async fn info(supervisor: &Client, name: Option<String>, cx: &Invocation) -> Res
         let path = path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
         [line(name).into_owned(), kind.to_string(), bytes(*size), path]
     };
-    cx.output
-        .listing(["NAME", "TYPE", "SIZE", "FILE"], &variables.iter().map(row).collect::<Vec<_>>())
+    cx.output.listing(["NAME", "TYPE", "SIZE", "FILE"], variables.iter().map(row))
 }
 
 /// Standard input: what is small in the line itself, the rest in a file.

@@ -78,7 +78,10 @@ pub(crate) struct DelegateArguments {
 pub(crate) fn run(arguments: &DelegateArguments, cx: &Invocation) -> Result<Exit, Failure> {
     let DelegateArguments { explain, dry_run, from, done, failed, child } = arguments;
     if let Some(observation) = *done {
-        return close(Observed { observation, failed: *failed }, cx);
+        return block_on(async {
+            visit(cx).await?.call(Observed { observation, failed: *failed }).await?;
+            Ok(Exit::Done)
+        });
     }
     if child.task.is_empty() {
         return Err(Failure::input(FailureCode::TaskEmpty, "the task is empty")
@@ -99,22 +102,12 @@ pub(crate) fn run(arguments: &DelegateArguments, cx: &Invocation) -> Result<Exit
         let spawn = complete(&supervisor, spawn, &child.context, cx).await?;
         let delegated = supervisor.call(Delegate { spawn, choose_only: false }).await?;
         match delegated {
-            Delegated::Accepted { run_id, agent, lowered, scores, learned, .. } if child.wait => {
-                lowered.iter().for_each(|limit| cx.output.warning(NoteCode::LimitLowered, limit));
-                explain_choice(&scores, learned.as_deref(), *explain, cx);
-                cx.output.note(NoteCode::HandedOn, format_args!("handed on to `{agent}`"));
+            Delegated::Accepted { run_id, .. } if child.wait => {
+                tell(&delegated, *explain, cx);
                 answer_of(&supervisor, run_id, cx).await
             }
             other => print(&other, *explain, cx),
         }
-    })
-}
-
-/// Says that the session is over with a task that it did itself.
-fn close(observed: Observed, cx: &Invocation) -> Result<Exit, Failure> {
-    block_on(async {
-        visit(cx).await?.call(observed).await?;
-        Ok(Exit::Done)
     })
 }
 
@@ -158,7 +151,14 @@ fn choose_for(
 
 /// Prints what became of the task: the id of a run, the name of an agent, or `execute_directly`.
 fn print(delegated: &Delegated, explain: bool, cx: &Invocation) -> Result<Exit, Failure> {
-    let line = match delegated {
+    let line = tell(delegated, explain, cx);
+    cx.output.result(delegated, || cx.output.line(line))?;
+    Ok(Exit::Done)
+}
+
+/// Says beside the result what became of the task, and returns the result.
+fn tell(delegated: &Delegated, explain: bool, cx: &Invocation) -> String {
+    match delegated {
         Delegated::Accepted { run_id, agent, lowered, scores, learned, .. } => {
             lowered.iter().for_each(|limit| cx.output.warning(NoteCode::LimitLowered, limit));
             explain_choice(scores, learned.as_deref(), explain, cx);
@@ -178,9 +178,7 @@ fn print(delegated: &Delegated, explain: bool, cx: &Invocation) -> Result<Exit, 
             }
             "execute_directly".to_owned()
         }
-    };
-    cx.output.result(delegated, || cx.output.line(line))?;
-    Ok(Exit::Done)
+    }
 }
 
 fn explain_choice(scores: &[FitScore], learned: Option<&str>, explain: bool, cx: &Invocation) {

@@ -11,8 +11,7 @@ use offshoot_display::json::{Document, Format};
 use offshoot_display::{List, Style, beginnings};
 use offshoot_door::{List as AskedList, WireTreeNode};
 use offshoot_model::{
-    AgentId, Cost, MicroUsd, Node, RootId, RunId, RunStatus, SessionKey, Subtrees, Timestamp, Tree,
-    Usage,
+    AgentId, Cost, Node, RootId, RunId, RunStatus, SessionKey, Subtrees, Timestamp, Tree, Usage,
 };
 use offshoot_spawner::{Clock, SystemClock};
 use serde::Serialize;
@@ -238,14 +237,12 @@ fn chosen<'a>(
         .filter(|node| agent.as_ref().is_none_or(|agent| node.agent.as_str() == agent))
         .filter(|node| since.is_none_or(|since| now.since(node.admitted_at) <= since))
         .collect();
-    let dollars = |node: &Node| -> MicroUsd {
-        let cost = subtrees.of(node).cost;
-        cost.dollars()
-    };
     match sort {
         None => {}
         Some(SortColumn::Age) => nodes.sort_by_key(|node| node.admitted_at),
-        Some(SortColumn::Cost) => nodes.sort_by_key(|node| Reverse(dollars(node))),
+        Some(SortColumn::Cost) => {
+            nodes.sort_by_key(|node| Reverse(subtrees.of(node).cost.dollars()));
+        }
         Some(SortColumn::Tokens) => {
             nodes.sort_by_key(|node| Reverse(subtrees.of(node).usage.total().charged()));
         }
@@ -303,7 +300,7 @@ fn list(
 /// Prints the session that asks and all that is below it, as the door tells.
 fn print_inside(runs: &[WireTreeNode], cx: &Invocation) -> Result<(), Failure> {
     if !cx.output.wants_json() {
-        return cx.output.listing(LISTED, &runs.iter().map(listed).collect::<Vec<_>>());
+        return cx.output.listing(LISTED, runs.iter().map(listed));
     }
     let with_count = |node: &WireTreeNode| {
         let children = runs.iter().filter(|run| run.parent == Some(node.run_id)).count();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use offshoot_config::{Config, nearest};
+use offshoot_config::nearest;
 use offshoot_process::resolve_program;
 use offshoot_split as split;
 
@@ -18,7 +18,7 @@ use crate::invocation::Invocation;
 use crate::wording;
 use crate::work::dry_run::PlannedAgent;
 use crate::work::engine::{self, Engine};
-use crate::work::input::{self, Cut, Spool};
+use crate::work::input::{self, Spool};
 use crate::work::interrupt::Interrupts;
 use crate::work::outcomes::Outcomes;
 use crate::work::pieces::{self, AnswerRules, PieceRun};
@@ -130,6 +130,12 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
         };
         cx.output.warning(NoteCode::NothingToRun, format_args!("{why}: there is no piece to run"));
     }
+    let plan = Plan {
+        split: Some(how.split.to_string()),
+        header_lines: Some(how.header_lines).filter(|&lines| lines > 0),
+        stages,
+        ..Plan::of("map", &prepared, &config, &work.limits, cx).merging(&terms)
+    };
     if work.dry_run {
         let agents: Vec<PlannedAgent> = cut
             .pieces
@@ -142,19 +148,17 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
                 needs: Vec::new(),
             })
             .collect();
-        let context = context::read(&files)?;
-        let plan =
-            Plan { context, stages, ..plan(&prepared, &config, how, &cut, &terms, work, cx) };
+        let plan = Plan { context: context::read(&files)?, inputs: cut.files, ..plan };
         let agents = stages::planned(agents, &plan);
         return nested::dry_run(&plan, &agents, &task, &config, &prepared, cx);
     }
     let yes = arguments.pieces.yes;
-    consent::ask(cut.pieces.len() * (1 + stages.len()), &prepared, &config, yes, cx)?;
+    consent::ask(cut.pieces.len() * (1 + plan.stages.len()), &prepared, &config, yes, cx)?;
     let outcomes = Outcomes::of(&arguments.pieces, &terms, cx)?;
     let external = terms.merging.load(|name| prepared.plugins.merge(name))?;
     engine::block_on(async {
         let interrupts = Interrupts::listen()?;
-        let engine = Engine::start(config.clone(), &prepared, cx).await?;
+        let engine = Engine::start(config, &prepared, cx).await?;
         let cut = match spool {
             Some(spool) => {
                 let unnamed = spool.path().to_owned();
@@ -163,8 +167,7 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
             None => cut,
         };
         let context = context::store(files, &*engine.store).await?;
-        let plan =
-            Plan { context, stages, ..plan(&prepared, &config, how, &cut, &terms, work, cx) };
+        let plan = Plan { context, inputs: cut.files.clone(), ..plan };
         let order = PieceRun {
             label: work.label.as_deref().map(Into::into),
             pieces: input::pieces(cut, &task, &plan, &prepared.run_spec),
@@ -179,23 +182,6 @@ pub(crate) fn run(arguments: &MapArguments, cx: &Invocation) -> Result<Exit, Fai
         let tree = resume::same(&engine, &order.plan, work, cx).await?;
         pieces::run(&engine, order, tree, interrupts, cx).await
     })
-}
-
-fn plan(
-    prepared: &Prepared,
-    config: &Config,
-    how: split::Cut,
-    cut: &Cut,
-    terms: &AnswerRules,
-    work: &WorkArguments,
-    cx: &Invocation,
-) -> Plan {
-    Plan {
-        split: Some(how.split.to_string()),
-        header_lines: Some(how.header_lines).filter(|&lines| lines > 0),
-        inputs: cut.files.clone(),
-        ..Plan::of("map", prepared, config, &work.limits, cx).merging(terms)
-    }
 }
 
 /// Returns the task of the pieces; their own, or the one of the command line.

@@ -115,10 +115,9 @@ pub(crate) fn run(arguments: &McpArguments, cx: &Invocation) -> Result<Exit, Fai
         return Ok(Exit::Done);
     }
     let permission = arguments.permission_tool.then_some(rights_of as RightsOf);
-    let mut options = Options { permission, ..Options::default() };
-    if let Some(patience) = arguments.patience {
-        options.patience = patience;
-    }
+    let usual = Options::default();
+    let patience = arguments.patience.unwrap_or(usual.patience);
+    let options = Options { permission, patience, ..usual };
     block_on(async {
         let Some(supervisor) = above(cx).await? else {
             return root::serve(arguments, options, cx).await;

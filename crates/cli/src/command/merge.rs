@@ -1,7 +1,7 @@
 //! `offshoot merge`.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -106,11 +106,9 @@ pub(crate) fn run(arguments: &MergeArguments, cx: &Invocation) -> Result<Exit, F
     let values = StoredValues::new(store);
     let answer = block_on(async {
         let gathering = begin(merging, arguments, values.clone(), cx).await?;
-        match (&record, &arguments.children) {
-            (None, _) => {
-                lines(arguments.file.as_deref().unwrap_or(Path::new(STDIN)), gathering).await
-            }
-            (Some(record), _) => {
+        match &record {
+            None => lines(arguments.file.as_deref().unwrap_or(Path::new(STDIN)), gathering).await,
+            Some(record) => {
                 let earlier = earlier_results(record, arguments, cx)?;
                 of_runs(record, &earlier, gathering).await
             }
@@ -228,26 +226,19 @@ pub(crate) fn print(answer: &Answer, values: &dyn Values, cx: &Invocation) -> Re
     })
 }
 
-/// `merge FILE`: opens the file of results.
-async fn lines(file: &Path, gathering: Gathering) -> Result<Answer, Failure> {
-    if file == Path::new(STDIN) {
-        return read(file, BufReader::new(std::io::stdin()), gathering).await;
-    }
-    let open = File::open(file)
-        .map_err(|error| Failure::file(FailureCode::CannotRead, "read", file, &error))?;
-    read(file, BufReader::new(open), gathering).await
-}
-
 /// `merge FILE`: merges the results of a file, line by line.
-async fn read(
-    file: &Path,
-    input: impl BufRead,
-    mut gathering: Gathering,
-) -> Result<Answer, Failure> {
+async fn lines(file: &Path, mut gathering: Gathering) -> Result<Answer, Failure> {
     let is_stdin = file == Path::new(STDIN);
     let name = if is_stdin { "standard input".into() } else { file.to_string_lossy() };
+    let input: Box<dyn Read> = match is_stdin {
+        true => Box::new(std::io::stdin()),
+        false => Box::new(
+            File::open(file)
+                .map_err(|error| Failure::file(FailureCode::CannotRead, "read", file, &error))?,
+        ),
+    };
     let mut count = 0;
-    for line in Lines::new(input) {
+    for line in Lines::new(BufReader::new(input)) {
         let line = line.map_err(|error| match &error {
             LineError::Read { source, .. } => {
                 Failure::file(FailureCode::CannotRead, "read", file, source)

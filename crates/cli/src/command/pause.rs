@@ -49,15 +49,19 @@ fn all(paused: bool, cx: &Invocation) -> Result<(), Failure> {
             cx.output.note(NoteCode::TreePaused, text);
         }
         if trees.is_empty() {
-            let whose = match cx.global.data_dir {
-                Some(_) => "in this data folder",
-                None => "of this user",
-            };
-            let text = format_args!("nothing changed: no tree {whose} runs");
-            cx.output.note(NoteCode::NoTreeRuns, text);
+            no_tree_runs(cx);
         }
         Ok(())
     })
+}
+
+/// Says that a command about all trees has found none.
+pub(super) fn no_tree_runs(cx: &Invocation) {
+    let whose = match cx.global.data_dir {
+        Some(_) => "in this data folder",
+        None => "of this user",
+    };
+    cx.output.note(NoteCode::NoTreeRuns, format_args!("nothing changed: no tree {whose} runs"));
 }
 
 /// `pause RUN` and `unpause RUN`: the tree of one run.

@@ -152,7 +152,7 @@ fn show(model: Option<&str>, cx: &Invocation) -> Result<(), Failure> {
             "DATE",
             "DEFINED IN",
         ];
-        cx.output.listing(headings, &prices.iter().map(row).collect::<Vec<_>>())
+        cx.output.listing(headings, prices.iter().map(row))
     })
 }
 

@@ -124,7 +124,8 @@ fn remove(record: &Record, summary: RootSummary, pruned: &mut Pruned) -> Result<
         }
     };
     if !is_taken {
-        pruned.trees.push(PrunedTree::of(summary));
+        let RootSummary { key: session_key, last_seq: events, last_at, ended, .. } = summary;
+        pruned.trees.push(PrunedTree { root, session_key, events, last_at, ended });
     }
     Ok(())
 }
@@ -175,14 +176,11 @@ fn subtree(tree: &Tree, run: RunId) -> Vec<RunId> {
 
 /// Refuses to delete where this run is not over. `abandoned` is its tree where that has lost its supervisor.
 fn not_over(open: &Node, asked: RunId, abandoned: Option<RootId>) -> Failure {
-    let (open, of) = (
-        open.run,
-        if open.run == asked {
-            ""
-        } else {
-            ", and its tree is deleted whole or by runs that are over"
-        },
-    );
+    let open = open.run;
+    let of = match open == asked {
+        true => "",
+        false => ", and its tree is deleted whole or by runs that are over",
+    };
     let hint = match abandoned {
         Some(root) => format!(
             "its tree has lost its supervisor: `offshoot cancel {root}` ends the tree, and `offshoot resume {root}` goes on with it; `offshoot prune --older-than 1d` deletes such trees as well, a day after their last event"
@@ -202,13 +200,6 @@ impl Pruned {
         let Swept { values, folders, files, bytes, busy } = swept;
         (self.values, self.run_folders, self.files) = (values, folders, files);
         (self.bytes, self.busy) = (bytes, busy);
-    }
-}
-
-impl PrunedTree {
-    fn of(summary: RootSummary) -> Self {
-        let RootSummary { root, key: session_key, last_seq: events, last_at, ended, .. } = summary;
-        Self { root, session_key, events, last_at, ended }
     }
 }
 

@@ -107,19 +107,18 @@ fn show(
         }
         return cx.output.document(&views, Document::Trees);
     }
-    let open: Vec<RootId> = tree.open().map(|root| root.root).collect();
     match (tops.as_slice(), &arguments.run) {
         ([], _) if tree.roots().next().is_some() => {
-            cx.output.note(NoteCode::NothingToShow, "no run matches")
+            cx.output.note(NoteCode::NothingToShow, "no run matches");
+            Ok(())
         }
-        ([], _) => cx.output.note(NoteCode::NothingToShow, wording::nothing_yet(cx)),
-        ([top], Some(_)) => return print(TreeText::of(tree, top), arguments, record, &open, cx),
-        _ => {
-            let text = TreeText { tops, ..TreeText::new(tree) };
-            return print(text, arguments, record, &open, cx);
+        ([], _) => {
+            cx.output.note(NoteCode::NothingToShow, wording::nothing_yet(cx));
+            Ok(())
         }
+        ([top], Some(_)) => print(TreeText::of(tree, top), arguments, record, cx),
+        _ => print(TreeText { tops, ..TreeText::new(tree) }, arguments, record, cx),
     }
-    Ok(())
 }
 
 /// Leaves out what is below a run and deleted. What it used stays in the sums.
@@ -147,13 +146,13 @@ fn print(
     text: TreeText<'_>,
     arguments: &TreeArguments,
     record: Option<&Record>,
-    open: &[RootId],
     cx: &Invocation,
 ) -> Result<(), Failure> {
     let &TreeArguments { run: _, all, failed, depth, limit, .. } = arguments;
     let ids = record.map(|record| record.sqlite().runs()).transpose()?.unwrap_or_default();
     let ids = beginnings(ids.into_iter());
-    let silences = block_on(silences(open, cx))?;
+    let open: Vec<RootId> = text.tree.open().map(|root| root.root).collect();
+    let silences = block_on(silences(&open, cx))?;
     let text = TreeText {
         style: Style::Colour,
         shows: match (all, failed) {

@@ -13,7 +13,7 @@ pub(super) fn print(config: &Config, cx: &Invocation) -> Result<(), Failure> {
     cx.output.result(&capabilities, || {
         let Capabilities { agents, cycles } = &capabilities;
         let headings = ["AGENT", "CHILDREN", "TOOLS", "ABOUT"];
-        cx.output.listing(headings, &agents.iter().flat_map(rows).collect::<Vec<_>>())?;
+        cx.output.listing(headings, agents.iter().flat_map(rows))?;
         if cycles.is_empty() {
             return cx.output.line("no cycles");
         }

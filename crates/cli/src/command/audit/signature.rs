@@ -72,15 +72,12 @@ fn find(text: &str, root: RootId, head: &ChainHead) -> ssh_key::Result<SshSig> {
     let about = format!("{root} {} {} ", head.events, head.link);
     let word = text.lines().rev().find_map(|line| line.strip_prefix(&about));
     let Some(word) = word else { return SshSig::from_pem(text) };
-    let mut pem = String::from("-----BEGIN SSH SIGNATURE-----\n");
-    for (place, letter) in word.trim().chars().enumerate() {
-        if place > 0 && place % PEM_WIDTH == 0 {
-            pem.push('\n');
-        }
-        pem.push(letter);
-    }
-    pem.push_str("\n-----END SSH SIGNATURE-----\n");
-    SshSig::from_pem(pem)
+    let letters: Vec<char> = word.trim().chars().collect();
+    let lines: Vec<String> = letters.chunks(PEM_WIDTH).map(String::from_iter).collect();
+    let lines = lines.join("\n");
+    SshSig::from_pem(format!(
+        "-----BEGIN SSH SIGNATURE-----\n{lines}\n-----END SSH SIGNATURE-----\n"
+    ))
 }
 
 /// Makes sure that a file is a signature of the last link of a tree, by a public key; the fingerprint of that.

@@ -50,37 +50,27 @@ pub(super) fn run(cx: &Invocation) -> Result<Exit, Failure> {
 /// The proof of a limit over all trees.
 fn of_host(proof: HostProof) -> Probe {
     let HostProof { limit, value, origin, with, result } = proof;
-    let untried =
-        |verdict| Tried { asked: "–".to_owned(), got: "–".to_owned(), answer: None, verdict };
-    let Tried { asked, got, answer, verdict } = match result {
+    let untried = |verdict| ("–".to_owned(), "–".to_owned(), None, verdict);
+    let (asked, got, answer, verdict) = match result {
         HostResult::NotSet => untried(Verdict::NotSet),
         HostResult::NotTried { why } => untried(Verdict::NotTried { why }),
-        HostResult::Tried(proof) => Tried::from(proof),
+        HostResult::Tried(proof) => tried(proof),
     };
     Probe { limit, value, origin, with, asked, got, answer, verdict }
 }
 
 /// The proof of the meter, which is no key of the limits: what stands before the provider of a metered runtime.
 fn of_meter(proof: LimitProof) -> Probe {
-    let Tried { asked, got, answer, verdict } = Tried::from(proof);
+    let (asked, got, answer, verdict) = tried(proof);
     let with = vec!["budget.usd=0.1, a provider on this machine".to_owned()];
     Probe { limit: "meter", value: None, origin: None, with, asked, got, answer, verdict }
 }
 
-/// A probe without its limit.
-struct Tried {
-    asked: String,
-    got: String,
-    answer: Option<String>,
-    verdict: Verdict,
-}
-
-impl From<LimitProof> for Tried {
-    fn from(proof: LimitProof) -> Self {
-        let LimitProof { asked, got, answer, broken } = proof;
-        let verdict = broken.map_or(Verdict::Holds, |why| Verdict::Broken { why });
-        Self { asked, got, answer, verdict }
-    }
+/// Returns the amounts that were asked for and given, the answer and the verdict.
+fn tried(proof: LimitProof) -> (String, String, Option<String>, Verdict) {
+    let LimitProof { asked, got, answer, broken } = proof;
+    let verdict = broken.map_or(Verdict::Holds, |why| Verdict::Broken { why });
+    (asked, got, answer, verdict)
 }
 
 fn print(proved: &Proved, cx: &Invocation) -> Result<(), Failure> {

@@ -3,7 +3,6 @@
 use clap::Args;
 use offshoot_display::json::Document;
 use offshoot_host::Plugins;
-use offshoot_model::JsonText;
 use offshoot_plugin_host::{Checked, Extent, Finding, Suite, Verdict};
 
 use super::{Meant, OnePluginArguments, standard_input};
@@ -87,18 +86,14 @@ fn order(
     plugins: &Plugins,
 ) -> Result<Suite, Failure> {
     let manifest = plugins.describe(checked, &Extent::default())?.manifest;
-    let runtimes = manifest.runtimes.into_iter().map(|entry| {
-        let settings = plugins.runtime_settings(&entry.name);
-        (entry.name, settings)
-    });
-    let merges = manifest.merges.into_iter().map(|entry| {
-        let settings = plugins.merge_settings(&entry.name);
-        (entry.name, settings)
-    });
+    let runtimes = manifest.runtimes.into_iter();
+    let merges = manifest.merges.into_iter();
     Ok(Suite {
         config: plugins.settings(checked),
-        runtimes: runtimes.collect::<Vec<(String, JsonText)>>(),
-        merges: merges.collect(),
+        runtimes: runtimes
+            .map(|it| (it.name.clone(), plugins.runtime_settings(&it.name)))
+            .collect(),
+        merges: merges.map(|it| (it.name.clone(), plugins.merge_settings(&it.name))).collect(),
         task: arguments.task.clone(),
         hanging_task: arguments.hanging_task.clone(),
         asking_task: arguments.asking_task.clone(),

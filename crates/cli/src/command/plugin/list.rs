@@ -69,10 +69,8 @@ pub(super) fn run(path: &PluginPathArguments, cx: &Invocation) -> Result<(), Fai
             remark(found),
         ]
     };
-    cx.output.result(&found, || {
-        let headings = ["PLUGIN", "VERSION", "OFFERS", "FOLDER", "REMARK"];
-        cx.output.listing(headings, &found.iter().map(row).collect::<Vec<_>>())
-    })
+    let headings = ["PLUGIN", "VERSION", "OFFERS", "FOLDER", "REMARK"];
+    cx.output.result(&found, || cx.output.listing(headings, found.iter().map(row)))
 }
 
 fn judge(candidate: Candidate, cx: &Invocation) -> Result<ListedPlugin, Failure> {

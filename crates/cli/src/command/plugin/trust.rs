@@ -46,20 +46,15 @@ pub(super) fn run(arguments: &TrustPluginArguments, cx: &Invocation) -> Result<(
     let mut trusted = Trusted::read(&cx.environment)?;
     let folder = real(&candidate.folder);
     if arguments.remove {
-        return match trusted.remove_plugin(&folder)? {
-            true => {
-                cx.output.note(
-                    NoteCode::NoLongerTrusted,
-                    format_args!("no longer trusted: {}", folder.display()),
-                );
-                Ok(())
-            }
-            false => Err(Failure::input(
-                FailureCode::NotTrusted,
-                format_args!("{} is not trusted", folder.display()),
-            )
-            .hint("`offshoot plugin list` shows what is")),
-        };
+        let was_trusted = trusted.remove_plugin(&folder)?;
+        let folder = folder.display();
+        if !was_trusted {
+            let message = format_args!("{folder} is not trusted");
+            return Err(Failure::input(FailureCode::NotTrusted, message)
+                .hint("`offshoot plugin list` shows what is"));
+        }
+        cx.output.note(NoteCode::NoLongerTrusted, format_args!("no longer trusted: {folder}"));
+        return Ok(());
     }
     // Everything but trust has to be in order: a plugin that cannot be used is not trusted.
     let examined = candidate.examine()?;
