@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fmt::{self, Display};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use offshoot_host::{DayError, HostError};
@@ -57,14 +57,19 @@ impl Failure {
     }
 
     /// A file cannot be used.
-    pub(crate) fn file(
-        code: FailureCode,
-        doing: &str,
-        path: &Path,
-        error: &std::io::Error,
-    ) -> Self {
+    pub(crate) fn file(code: FailureCode, doing: &str, path: &Path, error: &io::Error) -> Self {
         Self::input(code, format_args!("cannot {doing} {}: {}", path.display(), plain(error)))
             .maybe_hint(hint_of_file(error.kind()))
+    }
+
+    /// Makes the failure of a file that cannot be read.
+    pub(crate) fn reading(path: &Path) -> impl Fn(io::Error) -> Self {
+        move |error| Failure::file(FailureCode::CannotRead, "read", path, &error)
+    }
+
+    /// Makes the failure of a file that cannot be written.
+    pub(crate) fn writing(path: &Path) -> impl Fn(io::Error) -> Self {
+        move |error| Failure::file(FailureCode::CannotWrite, "write", path, &error)
     }
 
     /// An error of a library, with its chain of causes.

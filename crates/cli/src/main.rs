@@ -27,6 +27,7 @@ mod output;
 mod plugins;
 mod project;
 mod record;
+mod replaced_file;
 mod said;
 mod terminal;
 mod trusted;

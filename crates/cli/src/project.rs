@@ -81,8 +81,7 @@ impl Project {
         let config = self.config()?;
         for file in &self.files {
             let path = self.folder.join(file);
-            let bytes = fs::read(&path)
-                .map_err(|error| Failure::file(FailureCode::CannotRead, "read", &path, &error))?;
+            let bytes = fs::read(&path).map_err(Failure::reading(&path))?;
             hashes.insert(file.clone(), ContentHash::of(&bytes));
             if config == Some(file) || self.definitions().any(|definition| definition == file) {
                 texts.insert(file.clone(), bytes);
@@ -120,8 +119,7 @@ impl Reading {
         let mut lines: String = self.hashes.iter().map(line).collect();
         for file in scripts {
             let path = self.folder.join(file);
-            let content = content(&path)
-                .map_err(|error| Failure::file(FailureCode::CannotRead, "read", &path, &error))?;
+            let content = content(&path).map_err(Failure::reading(&path))?;
             lines.push_str(&format!("script {file:?} {content}\n"));
         }
         Ok(ContentHash::of(lines.as_bytes()))
@@ -231,12 +229,11 @@ fn one_of<P: AsRef<Path>>(found: [Option<P>; 2]) -> Result<Option<P>, Failure> {
 /// Looks at the files of a project, to compare them with those that are trusted.
 fn walk(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
     let absolute = root.join(folder);
-    let failed =
-        |error: &io::Error| Failure::file(FailureCode::CannotRead, "read", &absolute, error);
-    for entry in fs::read_dir(&absolute).map_err(|error| failed(&error))? {
-        let entry = entry.map_err(|error| failed(&error))?;
+    let failed = Failure::reading(&absolute);
+    for entry in fs::read_dir(&absolute).map_err(&failed)? {
+        let entry = entry.map_err(&failed)?;
         let path = folder.join(entry.file_name());
-        let kind = entry.file_type().map_err(|error| failed(&error))?;
+        let kind = entry.file_type().map_err(&failed)?;
         if kind.is_dir() {
             walk(root, &path, files)?;
         } else if root.join(&path).is_dir() {

@@ -5,7 +5,7 @@ use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -17,6 +17,7 @@ use crate::code::FailureCode;
 use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::project::{Project, Reading};
+use crate::replaced_file;
 
 /// The list, as it was read.
 #[derive(Debug)]
@@ -168,19 +169,9 @@ impl Trusted {
         Ok(was_there)
     }
 
-    /// Whole or not at all: beside the old one first, then in its place.
     fn write(&self) -> Result<(), Failure> {
-        let failed =
-            |error: &io::Error| Failure::file(FailureCode::CannotWrite, "write", &self.path, error);
-        let folder = self.path.parent().expect("the path was joined from a folder and a name");
-        fs::create_dir_all(folder).map_err(|error| failed(&error))?;
         let text = serde_json::to_vec_pretty(&self.list).expect("any path has a text");
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| failed(&error))?;
-        file.write_all(&text).map_err(|error| failed(&error))?;
-        // Or a power failure could leave the name with nothing behind it.
-        file.as_file().sync_all().map_err(|error| failed(&error))?;
-        file.persist(&self.path).map_err(|error| failed(&error.error))?;
-        Ok(())
+        replaced_file::replace(&self.path, &text).map_err(Failure::writing(&self.path))
     }
 }
 

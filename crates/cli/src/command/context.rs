@@ -189,9 +189,7 @@ pub(super) async fn read_whole(supervisor: &Client, name: &str) -> Result<Vec<u8
     let Value::Path(PathText(path)) = &read.value else { return bytes_of(&read.value) };
     let mut bytes = Vec::new();
     let keep = |from: &mut dyn Read| {
-        from.read_to_end(&mut bytes)
-            .map(drop)
-            .map_err(|error| Failure::file(FailureCode::CannotRead, "read", path, &error))
+        from.read_to_end(&mut bytes).map(drop).map_err(Failure::reading(path))
     };
     read_file(supervisor, name, path, keep).await?;
     Ok(bytes)

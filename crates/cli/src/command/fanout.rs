@@ -217,8 +217,7 @@ fn tasks(arguments: &FanoutArguments) -> Result<Vec<Task>, Failure> {
             tasks.extend(task_line::read(Path::new("standard input"), io::stdin().lock())?);
         }
         Some(file) => {
-            let open = File::open(file)
-                .map_err(|error| Failure::file(FailureCode::CannotRead, "read", file, &error))?;
+            let open = File::open(file).map_err(Failure::reading(file))?;
             tasks.extend(task_line::read(file, BufReader::new(open))?);
         }
     }

@@ -104,6 +104,6 @@ pub(super) fn write_new(path: &Path, text: &str, cx: &Invocation) -> Result<bool
     match opened.and_then(|mut file| file.write_all(text.as_bytes())) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(Failure::file(FailureCode::CannotWrite, "write", path, &error)),
+        Err(error) => Err(Failure::writing(path)(error)),
     }
 }

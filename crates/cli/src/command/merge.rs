@@ -232,10 +232,7 @@ async fn lines(file: &Path, mut gathering: Gathering) -> Result<Answer, Failure>
     let name = if is_stdin { "standard input".into() } else { file.to_string_lossy() };
     let input: Box<dyn Read> = match is_stdin {
         true => Box::new(std::io::stdin()),
-        false => Box::new(
-            File::open(file)
-                .map_err(|error| Failure::file(FailureCode::CannotRead, "read", file, &error))?,
-        ),
+        false => Box::new(File::open(file).map_err(Failure::reading(file))?),
     };
     let mut count = 0;
     for line in Lines::new(BufReader::new(input)) {

@@ -178,6 +178,6 @@ fn folder(path: &Path) -> Result<Candidate, Failure> {
 fn standard_input() -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = std::io::stdin().read_to_end(&mut bytes);
-    read.map_err(|error| Failure::file(FailureCode::CannotRead, "read", Path::new("-"), &error))?;
+    read.map_err(Failure::reading(Path::new("-")))?;
     Ok(bytes)
 }

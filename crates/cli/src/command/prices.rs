@@ -1,7 +1,6 @@
 //! `offshoot prices`.
 
-use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
@@ -9,7 +8,6 @@ use indexmap::IndexMap;
 use offshoot_config::{Config, Valued};
 use serde::Serialize;
 use serde_json::Value;
-use tempfile::NamedTempFile;
 use toml::Table;
 
 use crate::arguments::LimitArguments;
@@ -17,6 +15,7 @@ use crate::code::{FailureCode, NoteCode};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::load;
+use crate::replaced_file;
 
 /// Show the prices of models, or take them over from a file
 ///
@@ -202,8 +201,7 @@ fn update(file: &Path, dry_run: bool, cx: &Invocation) -> Result<(), Failure> {
     let is_new = |change: &Change| matches!(change, Change::New | Change::Changed { .. });
     let written = !dry_run && models.values().any(is_new);
     if written {
-        write(&path, kept)
-            .map_err(|error| Failure::file(FailureCode::CannotWrite, "write", &path, &error))?;
+        write(&path, kept).map_err(Failure::writing(&path))?;
     }
     let updated = Updated { file: path, written, models };
     cx.output.result(&updated, || {
@@ -284,17 +282,10 @@ fn describe(change: &Change) -> String {
     }
 }
 
-/// Writes the file aside and renames it, so that it is whole or as before.
 fn write(path: &Path, prices: Table) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
     let all = Table::from_iter([(SECTION.to_owned(), toml::Value::Table(prices))]);
     let text = toml::to_string(&all).map_err(io::Error::other)?;
-    let mut file = NamedTempFile::new_in(folder)?;
-    write!(file, "{HEADER}\n{text}")?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
+    replaced_file::replace(path, format!("{HEADER}\n{text}").as_bytes())
 }
 
 /// Names the models of which another file says something else: the update does not change what they cost.

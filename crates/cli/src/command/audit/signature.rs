@@ -87,10 +87,7 @@ pub(super) fn verify(
     signature: &Path,
     key: &Path,
 ) -> Result<String, Failure> {
-    let read = |path: &Path| {
-        fs::read_to_string(path)
-            .map_err(|error| Failure::file(FailureCode::CannotRead, "read", path, &error))
-    };
+    let read = |path: &Path| fs::read_to_string(path).map_err(Failure::reading(path));
     let unreadable = |path: &Path, error: ssh_key::Error| {
         Failure::input(
             FailureCode::SignatureUnreadable,

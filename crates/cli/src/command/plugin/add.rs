@@ -53,18 +53,17 @@ pub(super) fn run(arguments: &AddPluginArguments, cx: &Invocation) -> Result<(),
         )
         .hint("--replace puts this one in its place"));
     }
-    let failed =
-        |error: &io::Error| Failure::file(FailureCode::CannotWrite, "write", &folder, error);
+    let failed = Failure::writing(&folder);
     let mut trusted = Trusted::read(&cx.environment)?;
-    fs::create_dir_all(&home).map_err(|error| failed(&error))?;
+    fs::create_dir_all(&home).map_err(&failed)?;
     let staging = tempfile::Builder::new().prefix(".new-").tempdir_in(&home);
-    let staging = staging.map_err(|error| failed(&error))?;
+    let staging = staging.map_err(&failed)?;
     let staged = staging.path().join(package.name.as_str());
-    copy(&checked, &staged).map_err(|error| failed(&error))?;
+    copy(&checked, &staged).map_err(&failed)?;
     // The plugin takes effect as a whole, after its copy was examined.
     let examined = Candidate::read(staged.clone(), PlaceOrigin::User).examine();
     let digest = examined?.digest();
-    put(&staged, &folder).map_err(|error| failed(&error))?;
+    put(&staged, &folder).map_err(&failed)?;
     trusted.add_plugin(real(&folder), digest)?;
     let (name, version) = (package.name.as_str(), package.version.as_str());
     cx.output.result(&Added { name, version, folder: &folder }, || {

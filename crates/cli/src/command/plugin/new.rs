@@ -165,7 +165,7 @@ pub(super) fn run(arguments: &NewPluginArguments, cx: &Invocation) -> Result<(),
             fs::write(path, text)
         })
     };
-    write().map_err(|error| Failure::file(FailureCode::CannotWrite, "write", &folder, &error))?;
+    write().map_err(Failure::writing(&folder))?;
     let files: Vec<&'static str> = files.into_iter().map(|(path, _)| path).collect();
     cx.output.result(&Made { folder: &folder, files: &files }, || {
         cx.output.line(format_args!("made {}", folder.display()))?;
