@@ -74,14 +74,7 @@ fn offered(command: &str, arg: Arg) -> Arg {
 
 /// Puts together this use of the command. None of its flags is known: the line is not finished.
 fn invocation() -> Option<Invocation> {
-    let global = Global {
-        config: None,
-        data_dir: None,
-        log_file: None,
-        json: false,
-        quiet: true,
-        verbose: 0,
-    };
+    let global = Global { quiet: true, ..Global::default() };
     Some(Invocation::new(global, Environment::read().ok()?))
 }
 

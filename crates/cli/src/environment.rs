@@ -111,28 +111,22 @@ impl Environment {
 
     /// Variables that are settings, name and value.
     pub(crate) fn settings(&self) -> Result<Vec<(String, String)>, Failure> {
-        let named = |(name, _): &&(OsString, OsString)| {
-            let name = name.as_encoded_bytes();
-            name.len() > SETTING_PREFIX.len() && name.starts_with(SETTING_PREFIX.as_bytes())
+        let is_setting = |(name, _): &&(OsString, OsString)| {
+            let rest = name.as_encoded_bytes().strip_prefix(SETTING_PREFIX.as_bytes());
+            rest.is_some_and(|rest| !rest.is_empty())
         };
-        let text = |(name, value): &(OsString, OsString)| {
-            let both = (name.to_str()?.to_owned(), value.to_str()?.to_owned());
-            Some(both)
-        };
-        self.variables
-            .iter()
-            .filter(named)
-            .map(|variable| {
-                text(variable).ok_or_else(|| {
-                    let name = variable.0.display();
-                    Failure::input(
-                        FailureCode::VariableNotUtf8,
-                        format_args!("the variable {name} of the environment is not UTF-8"),
-                    )
-                    .hint(format_args!("write it as UTF-8, or take it away: unset {name}"))
-                })
+        let read = |(name, value): &(OsString, OsString)| {
+            let both = name.to_str().zip(value.to_str());
+            both.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| {
+                let name = name.display();
+                Failure::input(
+                    FailureCode::VariableNotUtf8,
+                    format_args!("the variable {name} of the environment is not UTF-8"),
+                )
+                .hint(format_args!("write it as UTF-8, or take it away: unset {name}"))
             })
-            .collect()
+        };
+        self.variables.iter().filter(is_setting).map(read).collect()
     }
 
     /// A variable that is set to text.

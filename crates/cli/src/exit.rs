@@ -1,12 +1,14 @@
 //! The exit codes of the command, and the one place that ends the process.
 
 /// The exit codes. Scripts rely on them, so a meaning is never given to another number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[repr(u8)]
 pub(crate) enum Exit {
     /// Done, and all completed, or partial success was permitted.
     Done = 0,
     /// An agent failed, timed out, was cancelled or lost.
+    #[strum(serialize = "failed")]
     AgentFailed = 1,
     /// Bad usage, bad configuration, bad input, an invalid request.
     BadInput = 2,
@@ -27,16 +29,8 @@ impl Exit {
     }
 
     /// The word for programs.
-    pub(crate) const fn word(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::AgentFailed => "failed",
-            Self::BadInput => "bad_input",
-            Self::Refused => "refused",
-            Self::Stopped => "stopped",
-            Self::NoRuntime => "no_runtime",
-            Self::Interrupted => "interrupted",
-        }
+    pub(crate) fn word(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -87,20 +87,13 @@ impl Failure {
         let (code, number) = (self.exit.word(), self.exit.code());
         let mut whole = json!({ "status": "error", "code": code, "exitCode": number });
         match self.complaints.as_slice() {
-            [only] => only.write(&mut whole),
+            [only] => only.add_to(whole),
             all => {
                 whole["message"] = self.to_string().into();
-                whole["errors"] = all
-                    .iter()
-                    .map(|complaint| {
-                        let mut one = json!({});
-                        complaint.write(&mut one);
-                        one
-                    })
-                    .collect();
+                whole["errors"] = all.iter().map(|it| it.add_to(json!({}))).collect();
+                whole
             }
         }
-        whole
     }
 
     /// With something to do about it.
@@ -158,7 +151,7 @@ impl Complaint {
     }
 
     /// Adds its fields to an object, those that say something.
-    fn write(&self, object: &mut serde_json::Value) {
+    fn add_to(&self, mut object: serde_json::Value) -> serde_json::Value {
         if let Some(code) = self.code {
             object["messageCode"] = <&str>::from(code).into();
         }
@@ -169,6 +162,7 @@ impl Complaint {
         if let Some(hint) = &self.hint {
             object["hint"] = hint.as_str().into();
         }
+        object
     }
 }
 
@@ -190,7 +184,7 @@ impl From<HostError> for Failure {
     fn from(error: HostError) -> Self {
         let exit = match error {
             HostError::Spawner(error) => return broken(&error),
-            HostError::Plugin(error) => return Self::from(&*error),
+            HostError::Plugin(error) => return Self::from(*error),
             // The list of trust is read by this program: the failure inside is one of its own.
             HostError::Trust(error) => {
                 let failure = error.downcast::<Self>();
@@ -216,17 +210,11 @@ impl From<StoreError> for Failure {
     }
 }
 
+/// A plugin that cannot be used, with everything that is wrong and what to do about it.
 impl From<PluginError> for Failure {
     fn from(error: PluginError) -> Self {
-        Self::from(&error)
-    }
-}
-
-/// A plugin that cannot be used, with everything that is wrong and what to do about it.
-impl From<&PluginError> for Failure {
-    fn from(error: &PluginError) -> Self {
-        let PluginError::Package(problems) = error else {
-            return Self::of(Exit::NoRuntime, error).maybe_hint(error.hint());
+        let PluginError::Package(problems) = &error else {
+            return Self::of(Exit::NoRuntime, &error).maybe_hint(error.hint());
         };
         let complaints = problems.problems().iter().map(|problem| Complaint::told(problem, None));
         Self { exit: Exit::NoRuntime, complaints: complaints.collect(), json: None }

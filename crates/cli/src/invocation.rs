@@ -45,11 +45,7 @@ impl Invocation {
     /// The same, as if started in another folder with this configuration file, unless it was started with one. Data
     /// stays where it is.
     pub(crate) fn in_folder(&self, folder: PathBuf, config: Option<&Path>) -> Self {
-        let mut there = Self {
-            global: self.global.clone(),
-            environment: self.environment.clone(),
-            output: self.output,
-        };
+        let mut there = self.clone();
         there.global.data_dir = Some(self.data_folder());
         there.global.config = match &self.global.config {
             Some(config) => Some(self.absolute(config)),

@@ -111,14 +111,14 @@ pub(crate) fn file(cx: &Invocation, path: &Path) -> Result<Config, Failure> {
     let absolute = cx.absolute(path);
     let known = user_files(cx)?.into_iter().find(|(_, user)| *user == absolute);
     let kind = known.map_or(SourceKind::File, |(kind, _)| kind);
-    Loader::new().file(read(cx, kind, path)?).load().map_err(|errors| wrong(&errors))
+    finish(Loader::new().file(read(cx, kind, path)?))
 }
 
 /// Returns the text of a file in which nothing is wrong, were it one of the user.
 pub(crate) fn user_file(cx: &Invocation, path: &Path) -> Result<String, Failure> {
     let source = read(cx, SourceKind::User, path)?;
     let text = source.text.clone();
-    Loader::new().file(source).load().map_err(|errors| wrong(&errors))?;
+    finish(Loader::new().file(source))?;
     Ok(text)
 }
 

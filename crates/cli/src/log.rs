@@ -97,14 +97,7 @@ pub(crate) fn start(
 }
 
 impl Writer {
-    fn line(&self, line: &[u8]) {
-        match &self.file {
-            None => output::log_line(|stderr| self.write(stderr, line)),
-            Some(file) => self.write(file.as_fd(), line),
-        }
-    }
-
-    fn write(&self, stream: BorrowedFd<'_>, line: &[u8]) {
+    fn write_line(&self, stream: BorrowedFd<'_>, line: &[u8]) {
         let lost = self.lost.load(Ordering::Relaxed);
         let is_written = (self.file.is_some() || has_room(stream, lost == 0))
             && (lost == 0 || self.tell_lost(stream, lost))
@@ -184,19 +177,20 @@ fn write_all(stream: BorrowedFd<'_>, mut text: &[u8]) -> bool {
 }
 
 impl<'a> MakeWriter<'a> for Writer {
-    type Writer = Line<'a>;
+    type Writer = &'a Self;
 
-    fn make_writer(&'a self) -> Line<'a> {
-        Line(self)
+    fn make_writer(&'a self) -> &'a Self {
+        self
     }
 }
 
 /// Takes a whole line at once, as the formatter hands it over.
-struct Line<'a>(&'a Writer);
-
-impl Write for Line<'_> {
+impl Write for &Writer {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.0.line(line);
+        match &self.file {
+            None => output::log_line(|stderr| self.write_line(stderr, line)),
+            Some(file) => self.write_line(file.as_fd(), line),
+        }
         Ok(line.len())
     }
 

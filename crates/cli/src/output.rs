@@ -146,15 +146,15 @@ impl Output {
             ColorChoice::Never => offshoot_display::Style::Plain,
             _ => offshoot_display::Style::Colour,
         };
+        let size = tcgetwinsize(io::stderr());
+        let [rows, columns] = size.map_or([0; 2], |it| [it.ws_row, it.ws_col].map(usize::from));
         let progress = match (self.loudness, io::stderr().is_terminal()) {
             (Loudness::Normal, true) if expected == 1 => {
-                let rows = tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_row));
                 // A row stays free for what is said besides.
                 let rows = if rows == 0 { USUAL_ROWS } else { rows.saturating_sub(1).max(1) };
                 Some(Progress::growing(ProgressDrawTarget::stderr(), rows, style))
             }
             (Loudness::Normal, true) => {
-                let columns = tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
                 let columns = if columns == 0 { USUAL_COLUMNS } else { columns };
                 let target = ProgressDrawTarget::stderr();
                 Some(Progress::on_terminal(target, Some(expected), columns, style))

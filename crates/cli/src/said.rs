@@ -61,13 +61,6 @@ struct State {
 
 const STREAMS: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
 
-impl SaidLine {
-    /// The line above those of this attempt, where it is not the first.
-    pub(crate) fn heading(&self) -> String {
-        format!("── attempt {} ──", self.attempt)
-    }
-}
-
 impl SaidLines {
     /// Takes in that a run was given another attempt, the first time after which and the time at which. Of one that says nothing, there
     /// are no lines by which it could be counted.
@@ -128,7 +121,8 @@ impl SaidLines {
             SaidPart::Gap(bytes) => {
                 state.finish(run, tell);
                 let size = number::bytes(bytes);
-                tell(state.missing(run, format!("{size} are missing here: more than is kept")));
+                let why = format!("{size} are missing here: more than is kept");
+                tell(state.line(run, Text::Missing(why)));
             }
             SaidPart::End => {
                 state.finish(run, tell);
@@ -142,7 +136,7 @@ impl SaidLines {
         let Some(state) = self.runs.get(&run) else { return Vec::new() };
         let open = STREAMS.map(|stream| (stream, &state.open[stream as usize]));
         let lines = open.into_iter().filter(|(_, line)| !line.is_empty());
-        lines.map(|(stream, line)| state.line(run, stream, line.clone())).collect()
+        lines.map(|(stream, line)| state.line(run, Text::Said(stream, line.clone()))).collect()
     }
 
     /// The same as [`cut_off`](Self::cut_off) of a run that has said something. One that stood in line has not.
@@ -160,7 +154,7 @@ impl SaidLines {
         if state.attempt.is_none() {
             state.attempts += 1;
             state.at = left;
-            tell(state.missing(run, CUT_OFF.to_owned()));
+            tell(state.line(run, Text::Missing(CUT_OFF.to_owned())));
         }
         state.cut_off(run, left, tell);
         state.ended = true;
@@ -178,7 +172,7 @@ impl State {
             open.extend_from_slice(part.strip_suffix(b"\n").unwrap_or(part));
             if part.ends_with(b"\n") || open.len() >= LONGEST {
                 let line = std::mem::take(open);
-                tell(self.line(run, stream, line));
+                tell(self.line(run, Text::Said(stream, line)));
             }
         }
     }
@@ -188,7 +182,7 @@ impl State {
         for stream in STREAMS {
             let line = std::mem::take(&mut self.open[stream as usize]);
             if !line.is_empty() {
-                tell(self.line(run, stream, line));
+                tell(self.line(run, Text::Said(stream, line)));
             }
         }
     }
@@ -197,16 +191,12 @@ impl State {
         if self.attempt.is_some() && !self.ended {
             self.finish(run, tell);
             self.at = self.at.max(left);
-            tell(self.missing(run, CUT_OFF.to_owned()));
+            tell(self.line(run, Text::Missing(CUT_OFF.to_owned())));
         }
     }
 
-    fn line(&self, run: RunId, stream: Stream, line: Vec<u8>) -> SaidLine {
-        SaidLine { run, attempt: self.attempts, at: self.at, text: Text::Said(stream, line) }
-    }
-
-    fn missing(&self, run: RunId, why: String) -> SaidLine {
-        SaidLine { run, attempt: self.attempts, at: self.at, text: Text::Missing(why) }
+    fn line(&self, run: RunId, text: Text) -> SaidLine {
+        SaidLine { run, attempt: self.attempts, at: self.at, text }
     }
 }
 

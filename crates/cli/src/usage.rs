@@ -26,48 +26,28 @@ pub(crate) fn end(mut error: clap::Error) -> Exit {
     }
     near_miss::hide(&mut error);
     let near = near_miss::hint(&error);
-    let hint = near.or_else(|| lacks_amount(&error).then_some(AMOUNT_MISSING));
     if near.is_some() {
         // Its guesses go by letters alone, and what is typed may delete something.
         let guesses =
             [ContextKind::Suggested, ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand];
         guesses.into_iter().for_each(|guess| drop(error.remove(guess)));
     }
+    let hint = near.or_else(|| lacks_run(&error).then_some(RUN_MISSING));
     if output.wants_json() {
         let text = error.to_string();
         let text = text.split("\n\n").next().unwrap_or_default().trim();
-        let failure =
-            Failure::input(FailureCode::Usage, text.strip_prefix("error: ").unwrap_or(text));
+        let text = text.strip_prefix("error: ").unwrap_or(text);
+        let failure = Failure::input(FailureCode::Usage, text).maybe_hint(hint);
         // Where the JSON cannot be printed, the exit code still tells that the command failed.
-        output
-            .json(
-                &failure
-                    .maybe_hint(hint.or_else(|| lacks_run(&error).then_some(RUN_MISSING)))
-                    .to_json(),
-            )
-            .ok();
+        let _ = output.json(&failure.to_json());
     }
     output::print_usage(&error);
-    if let Some(hint) = hint {
-        output.hint(NoteCode::NearMiss, hint);
-    } else if lacks_run(&error) {
-        output.hint(NoteCode::NearMiss, RUN_MISSING);
-    }
+    hint.iter().for_each(|hint| output.hint(NoteCode::NearMiss, hint));
     if is_error { Exit::BadInput } else { Exit::Done }
 }
 
 /// The hint where a command is about one run, and none is named.
 const RUN_MISSING: &str = "RUN may be `last`, which is the newest tree, or a label, or `@N` as the last listing printed it";
-
-/// The hint where `budget` is to add nothing.
-const AMOUNT_MISSING: &str = "`--add 5` adds five dollars and `--add-tokens 20000` tokens; `offshoot show RUN` shows what a run has";
-
-/// True where the amounts of `budget` are missing.
-fn lacks_amount(error: &clap::Error) -> bool {
-    let missing = error.get(ContextKind::InvalidArg);
-    error.kind() == ErrorKind::MissingRequiredArgument
-        && matches!(missing, Some(ContextValue::Strings(names)) if names.iter().any(|name| name.starts_with("--add")))
-}
 
 /// True where RUN alone is missing.
 fn lacks_run(error: &clap::Error) -> bool {

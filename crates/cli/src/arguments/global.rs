@@ -7,7 +7,7 @@ use clap::{ArgAction, Args};
 use crate::output::Loudness;
 
 /// Flags that every command takes.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
     /// Read FILE on top of all other configuration files

@@ -363,7 +363,7 @@ impl<'a> Printer<'a> {
             tagged = format!("{tag:width$} | ", width = self.width);
         }
         if self.attempts.insert(line.run, line.attempt).unwrap_or(1) != line.attempt {
-            writeln!(out, "{tagged}{}", line.heading())?;
+            writeln!(out, "{tagged}── attempt {} ──", line.attempt)?;
         }
         out.write_all(tagged.as_bytes())?;
         if self.arguments.timestamps {

@@ -29,7 +29,7 @@ pub(crate) fn listed(node: &WireTreeNode) -> [String; 9] {
         node.age_ms.map(milliseconds).unwrap_or_default(),
         time(node).map(number::duration).unwrap_or_default(),
         node.silent_ms.map(milliseconds).unwrap_or_default(),
-        node.label.as_deref().map(plain).unwrap_or_default(),
+        node.label.as_deref().map(neutral::line).unwrap_or_default().into_owned(),
         reasons.join("; "),
     ]
 }
@@ -87,11 +87,6 @@ fn why(node: &WireTreeNode) -> Option<String> {
 /// From its start to its end, or up to now.
 fn time(node: &WireTreeNode) -> Option<Duration> {
     node.execution_time_ms.or(node.running_ms).map(Duration::from_millis)
-}
-
-/// Makes text of agents fit on one line.
-fn plain(text: &str) -> String {
-    neutral::line(text).into_owned()
 }
 
 #[cfg(test)]
