@@ -89,7 +89,8 @@ pub(crate) const LAYERS: &[Layer] = &[
             "tokens",
         ],
         Async::Yes,
-        Files::No,
+        // `std` has no clock that goes on while the computer sleeps.
+        Files::In(&["clock"]),
     ),
     layer(
         "proof",

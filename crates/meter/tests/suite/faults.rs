@@ -159,7 +159,7 @@ async fn a_refusal_of_the_provider_costs_nothing() {
     assert_eq!((settle.ending, settle.charge.tokens.total()), (Ending::Declined(529), 0));
 }
 
-/// What stands before a provider has waited too long for an answer, which the provider may have made.
+/// A server before the provider has waited too long for an answer, which the provider may have made.
 #[tokio::test]
 async fn a_time_limit_before_the_provider_is_charged_at_the_bound() {
     for status in [408, 504, 524] {

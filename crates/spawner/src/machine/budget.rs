@@ -119,7 +119,7 @@ impl Machine {
     /// Checks that the budget of the tree, with this more, is no more than the configuration allows: all budgets above a run are raised with
     /// its own.
     fn is_below_ceiling(&self, more: BudgetGrant) -> Result<(), Refusal> {
-        let Some(live) = self.runs[RunIndex::ROOT.get()].live() else { return Ok(()) };
+        let Some(live) = self.runs.live(RunIndex::ROOT) else { return Ok(()) };
         let most = self.most(RunIndex::ROOT, live);
         let usd = self.config.ceiling_usd().map(|usd| (usd.value.as_micros(), &usd.origin));
         let tokens = self.config.ceiling_tokens().map(|tokens| (tokens.value, &tokens.origin));
