@@ -107,7 +107,7 @@ pub(super) fn page(workspace: &Workspace) -> Result<String> {
 
     let refused: Vec<Call> = files
         .values()
-        .flat_map(|tokens| calls(tokens, &["Refusal::new", "Refusal::invalid"], &[]))
+        .flat_map(|tokens| calls(tokens, &["Refusal::new", "Refusal::invalid", "refuse"], &[]))
         .collect();
     let mut refusals = Vec::new();
     for (code, when) in variants(file(REFUSALS)?, "RefusalCode") {

@@ -3,9 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The state of a keeper that was found not to hold any more; in words the rest of a sentence about the keeper.
+/// The state of a keeper that was found not to hold any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+// In words the rest of a sentence about the keeper.
 #[derive(strum::Display)]
 pub enum KeeperFault {
     /// The keeper had ended.

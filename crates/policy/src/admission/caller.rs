@@ -17,8 +17,8 @@ pub(super) fn check_alive(question: &Question<'_>) -> Result<(), Refusal> {
     }
     if question.caller.out_of_time {
         let message = "the time for what is below this session has passed";
-        let code = RefusalCode::CallerEnded;
-        return question.refuse(code, message, DO_IT_YOURSELF, "deadlineSeconds");
+        let key = "deadlineSeconds";
+        return question.refuse(RefusalCode::CallerEnded, message, DO_IT_YOURSELF, key);
     }
     Ok(())
 }

@@ -24,7 +24,8 @@ pub(super) fn check(question: &Question<'_>) -> Result<(), Refusal> {
         let window = &load.books.window;
         if window.count(load.now) >= most {
             let message = format!("the limit of spawns in one minute is reached ({most})");
-            let hint = format!("ask again at {}", window.free_at(most, load.now));
+            let free_at = window.free_at(most, load.now);
+            let hint = format!("ask again at {free_at}");
             return question.refuse(RefusalCode::SpawnRate, message, hint, "maxSpawnsPerMinute");
         }
     }

@@ -82,6 +82,13 @@ pub(super) fn calls(tokens: &[Token], names: &[&str], receivers: &[&str]) -> Vec
                 let hint = after_comma(text);
                 (&text[..text.len() - hint.len()], Some(hint))
             }
+            // A code, the text, the hint, and the key of a setting.
+            "refuse" => {
+                let text = after_comma(inside);
+                let hint = after_comma(text);
+                let key = after_comma(hint);
+                (&text[..text.len() - hint.len()], Some(&hint[..hint.len() - key.len()]))
+            }
             _ => (inside, None),
         };
         let advice = advice.map(|advice| around.said(at, advice, false)).unwrap_or_default();
