@@ -202,7 +202,7 @@ impl DayBudget {
             return Ok(Some(DayError::Folder { folder: own.folder, source }));
         }
         let taken = own.taken(now)?;
-        Ok(own.check(taken, asked).err())
+        Ok(own.check(taken, asked, [0; 2]).err())
     }
 
     /// Returns what all trees have spent today or reserved.
@@ -250,9 +250,10 @@ impl DayBudget {
                 let used = |unit: usize| at_most[unit].saturating_sub(left.before[unit]);
                 add(left.spent, [0, 1].map(|unit| used(unit).min(left.reserved[unit])))
             });
-            if let Err(error) = self.check(add(taken, spent), asked) {
+            if let Err(error) = self.check(add(taken, spent), asked, before) {
                 return Ok(Err(error));
             }
+            let is_new = own.is_none();
             let (file, path) = match own {
                 Some((path, _)) => (OpenOptions::new().read(true).write(true).open(&path)?, path),
                 None => tempfile::Builder::new()
@@ -264,6 +265,11 @@ impl DayBudget {
             file.lock()?;
             let written = Written { day, root, reserved: asked, spent, before };
             written.write(&file)?;
+            // After a power failure the day would count nothing of what the tree has spent.
+            if is_new {
+                file.sync_all()?;
+                File::open(&self.folder)?.sync_all()?;
+            }
             Ok(Ok(DayShare::new(self.clone(), (path, file), written, left)))
         };
         reserve().map_err(|source| DayError::Folder { folder: self.folder.clone(), source })?
@@ -344,12 +350,13 @@ impl DayBudget {
         Ok(counted)
     }
 
-    fn check(&self, taken: Amounts, asked: Amounts) -> Result<(), DayError> {
+    fn check(&self, taken: Amounts, asked: Amounts, before: Amounts) -> Result<(), DayError> {
         for (unit, (key, ..)) in UNITS.into_iter().enumerate() {
             let Some(most) = self.most[unit] else { continue };
             let (taken, asked) = (taken[unit], asked[unit]);
             if asked > most.saturating_sub(taken) {
-                let left = most.saturating_sub(taken);
+                // A budget is that of a whole tree, with what it has used before.
+                let left = most.saturating_sub(taken).saturating_add(before[unit]);
                 let left = match unit {
                     0 => MicroUsd::from_micros(left).to_string(),
                     _ => left.to_string(),

@@ -65,12 +65,13 @@ impl BoundDoor {
         trees.add(session.notebook());
         let _meter = meter.map(|meter| meter.open(session.agents()));
         let service = TreeService::new(session.agents(), plugins, day.clone());
-        let limits = Limits::default();
-        let door = Arc::new(Server::start(socket, registry, tickets.tickets(), service, limits)?);
-        tickets.opened(door.entrance());
+        // Before the door, which may fail to open: then the tree ends, and what it has spent is written down all the same.
         let follow = |day: Arc<DayShare>| day.follow(session.root(), session.events());
         #[expect(clippy::disallowed_methods, reason = "it ends with its tree")]
         let day = day.map(follow).map(tokio::spawn);
+        let limits = Limits::default();
+        let door = Arc::new(Server::start(socket, registry, tickets.tickets(), service, limits)?);
+        tickets.opened(door.entrance());
         Ok(Tree { session, door, tickets, _meter, day })
     }
 }

@@ -93,7 +93,7 @@ impl DayShare {
                 return Ok(Ok(()));
             }
             let own = add(state.written.reserved, state.written.spent);
-            let checked = self.of.check(add(counted.taken, own), more);
+            let checked = self.of.check(add(counted.taken, own), more, [0; 2]);
             if checked.is_ok() {
                 let reserved = add(state.written.reserved, more);
                 let written = Written { reserved, ..state.written };

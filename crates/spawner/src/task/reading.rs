@@ -146,8 +146,9 @@ fn answers(
     Ok(context)
 }
 
-/// Returns a whole value as an input.
+/// Returns a whole value as an input, compared with its hash: an agent may have written into its file.
 fn whole(tree: &TreeContext, value: VariableRef) -> Result<InputRange, StoreError> {
+    tree.store.verify(&value)?;
     let path = tree.store.path(&value)?.into();
     Ok(InputRange { path, offset: 0, length: value.size, header: 0, hash: Some(value.hash) })
 }
