@@ -7,6 +7,6 @@ mod visit;
 
 pub(crate) use picture::{LISTED, listed, named, pictured};
 pub(crate) use visit::{
-    LiveTree, above, inside, is_inside, live_trees, may_be_below, outside_of_commands, own, reach,
-    registry, silences, supervisor_of, visit,
+    LiveTree, LiveTrees, above, inside, is_inside, live_trees, may_be_below, outside_of_commands,
+    own, reach, registry, silences, supervisor_of, visit,
 };

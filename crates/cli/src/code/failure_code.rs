@@ -164,6 +164,8 @@ pub(crate) enum FailureCode {
     NotBelow,
     /// A command that changes a tree finds no supervisor that runs it.
     SupervisorGone,
+    /// `cancel --all`, `pause --all` or `unpause --all` finds a supervisor that does not answer.
+    SupervisorSilent,
     /// The current folder was removed, or cannot be read.
     NoWorkingFolder,
     /// The system does not tell where the program `offshoot` is.

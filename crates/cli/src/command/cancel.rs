@@ -119,16 +119,17 @@ pub(super) fn asked(alive: u64) -> String {
 
 /// Ends every tree of this user.
 fn all(cx: &Invocation) -> Result<(), Failure> {
-    block_on(async {
-        let (trees, _) = live_trees(cx).await?;
-        for LiveTree { supervisor, root, .. } in &trees {
+    let answered = block_on(async {
+        let live = live_trees(cx).await?;
+        for LiveTree { supervisor, root, .. } in &live.trees {
             supervisor.call(Cancel { run: root.run_id.into(), only: false }).await?;
             cx.output.note(NoteCode::TreeCancelled, format_args!("asked to end: {}", named(root)));
         }
-        if trees.is_empty() {
+        let answered = live.all_answered();
+        if live.trees.is_empty() && answered.is_ok() {
             no_tree_runs(cx);
         }
-        Ok(())
+        Ok(answered)
     })?;
     // What was asked for is done, whatever can be read of the record here.
     let abandoned = Record::open(cx).ok().flatten().and_then(|record| record.abandoned().ok());
@@ -141,7 +142,7 @@ fn all(cx: &Invocation) -> Result<(), Failure> {
         let text = format_args!("{trees}: `offshoot cancel {first}` ends one");
         cx.output.hint(NoteCode::AbandonedLeft, text);
     }
-    Ok(())
+    answered
 }
 
 /// Runs that are not over.

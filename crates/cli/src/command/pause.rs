@@ -36,8 +36,8 @@ pub(crate) fn run(run: Option<&str>, paused: bool, cx: &Invocation) -> Result<()
 /// `pause --all` and `unpause --all`: every tree of this user.
 fn all(paused: bool, cx: &Invocation) -> Result<(), Failure> {
     block_on(async {
-        let (trees, _) = live_trees(cx).await?;
-        for LiveTree { supervisor, root, .. } in &trees {
+        let live = live_trees(cx).await?;
+        for LiveTree { supervisor, root, .. } in &live.trees {
             supervisor.call(Pause { paused }).await?;
             let name = named(root);
             let text = match (root.holds.paused_since.map(number::moment), paused) {
@@ -48,7 +48,8 @@ fn all(paused: bool, cx: &Invocation) -> Result<(), Failure> {
             };
             cx.output.note(NoteCode::TreePaused, text);
         }
-        if trees.is_empty() {
+        live.all_answered()?;
+        if live.trees.is_empty() {
             no_tree_runs(cx);
         }
         Ok(())

@@ -221,11 +221,36 @@ pub(crate) struct LiveTree {
     pub(crate) folder: Option<PathBuf>,
 }
 
-/// All trees of this user that are not over; where a data folder is named, those of that folder. For the operator alone. True if there
-/// is a supervisor besides that has no tree yet.
-pub(crate) async fn live_trees(cx: &Invocation) -> Result<(Vec<LiveTree>, bool), Failure> {
+/// The trees that are not over.
+#[derive(Default)]
+pub(crate) struct LiveTrees {
+    pub(crate) trees: Vec<LiveTree>,
+    /// True if there is a supervisor besides that has no tree yet.
+    pub(crate) later: bool,
+    /// The processes of supervisors that do not answer.
+    silent: Vec<u32>,
+}
+
+impl LiveTrees {
+    /// Fails where a supervisor does not answer: what was asked of all trees was not asked of its tree.
+    pub(crate) fn all_answered(&self) -> Result<(), Failure> {
+        let processes: Vec<_> = self.silent.iter().map(ToString::to_string).collect();
+        let who = match &processes[..] {
+            [] => return Ok(()),
+            [one] => format!("the supervisor with the process {one} does not answer"),
+            many => format!("the supervisors with the processes {} do not answer", many.join(", ")),
+        };
+        let message = format_args!("{who}: its tree was not asked, and goes on");
+        Err(Failure::new(FailureCode::SupervisorSilent, Exit::AgentFailed, message).hint(
+            "one that is stopped goes on after `kill -CONT PROCESS`; `kill -KILL PROCESS` ends it and its agents, and `offshoot cancel RUN` then ends its tree",
+        ))
+    }
+}
+
+/// All trees of this user that are not over; where a data folder is named, those of that folder. For the operator alone.
+pub(crate) async fn live_trees(cx: &Invocation) -> Result<LiveTrees, Failure> {
     let registry = registry(cx);
-    let (mut trees, mut later) = (Vec::new(), false);
+    let mut live = LiveTrees::default();
     let named = cx.global.data_dir.is_some();
     let record = if named { Record::open(cx)? } else { None };
     let is_wanted = |root: &WireTreeNode| match (named, &record) {
@@ -233,21 +258,29 @@ pub(crate) async fn live_trees(cx: &Invocation) -> Result<(Vec<LiveTree>, bool),
         (true, None) => Ok(false),
         (true, Some(record)) => record.has(root.run_id),
     };
-    for Supervisor { socket, folder, .. } in registry.supervisors() {
-        // A supervisor that has just gone, or that does not answer.
-        let Ok(client) = Client::connect(&socket, &registry, None).await else { continue };
+    for Supervisor { process, socket, folder, .. } in registry.supervisors() {
+        // Its sockets are in a folder of the data folder.
+        let folder = folder.and_then(|doors| doors.parent().map(Path::to_owned));
+        let client = match Client::connect(&socket, &registry, None).await {
+            Ok(client) => client,
+            Err(ClientError::Silent { .. }) => {
+                let is_elsewhere = named && folder != Some(cx.data_folder());
+                live.silent.extend((!is_elsewhere).then_some(process.pid));
+                continue;
+            }
+            // It has just gone.
+            Err(_) => continue,
+        };
         let Ok(found) = client.call(Tree::default()).await else { continue };
         let is_open = |root: &WireTreeNode| root.status.known().is_none_or(|it| !it.is_terminal());
-        later |= found.roots.is_empty();
+        live.later |= found.roots.is_empty();
         if let Some(root) = found.roots.into_iter().next().filter(is_open)
             && is_wanted(&root)?
         {
-            // Its sockets are in a folder of the data folder.
-            let folder = folder.and_then(|doors| doors.parent().map(Path::to_owned));
-            trees.push(LiveTree { supervisor: client, root, folder });
+            live.trees.push(LiveTree { supervisor: client, root, folder });
         }
     }
-    Ok((trees, later))
+    Ok(live)
 }
 
 /// The time for which each run of these trees that holds a slot has been silent; inside an agent, of those that it may see. Of a tree

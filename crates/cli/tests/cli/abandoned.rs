@@ -1,6 +1,6 @@
 //! Trees whose supervisor was killed, and which the operator ends.
 
-use crate::command::Place;
+use crate::command::{Outcome, Place};
 use crate::doomed::Doomed;
 use crate::resume::{WORK, killed_map, ran};
 
@@ -12,12 +12,31 @@ fn statuses(place: &Place) -> Vec<String> {
     runs.iter().map(status).collect()
 }
 
+/// Asks this of all trees of the place. Without the folder these would be the trees of other tests, too.
+fn all_here(place: &Place, command: &str) -> Outcome {
+    let folder = place.path().join(".offshoot");
+    place.run(&[command, "--all", "--data-dir", folder.to_str().expect("a plain name")])
+}
+
+/// A supervisor that is stopped, by Ctrl-Z or a debugger, hears nothing, and its agents go on.
+#[test]
+fn what_all_trees_are_asked_fails_where_a_supervisor_does_not_answer() {
+    let hangs = ["-q", "run", "x", "--", "sh", "-c", "echo up > fifo; exec sleep 600"];
+    let doomed = Doomed::start(Place::new(), &hangs);
+    doomed.freeze();
+    let said = all_here(&doomed.place, "cancel").expect_code(1).stderr;
+    let who = format!("the supervisor with the process {} does not answer", doomed.number());
+    assert!(said.contains(&who) && said.contains("its tree was not asked"), "{said}");
+    assert!(!said.contains("nothing changed"), "{said}");
+    doomed.kill();
+}
+
 #[test]
 fn a_tree_without_a_supervisor_is_cancelled_and_nothing_of_it_starts() {
     let place = killed_map();
     let before = [1, 2, 3, 4].map(|line| ran(&place, line));
-    let said = place.run(&["cancel", "--all"]).expect_code(0);
-    assert!(said.stderr.contains("no tree of this user runs"), "{}", said.stderr);
+    let said = all_here(&place, "cancel").expect_code(0);
+    assert!(said.stderr.contains("no tree in this data folder runs"), "{}", said.stderr);
     assert!(said.stderr.contains("1 tree has lost its supervisor"), "{}", said.stderr);
     // Of its exit code nothing is said: supervisors of other tests are seen too.
     let doctor = place.run(&["doctor"]);

@@ -61,6 +61,11 @@ impl Doomed {
         (self.place, status)
     }
 
+    /// Returns the number of its process.
+    pub(crate) fn number(&self) -> u32 {
+        self.child.id()
+    }
+
     fn id(&self) -> Pid {
         let id = i32::try_from(self.child.id()).expect("ids are small");
         assert!(id > 1, "a process of our own");

@@ -8,7 +8,7 @@ use tokio::sync::mpsc::Sender;
 use super::trees::Trees;
 use super::{Told, start_thread};
 use crate::code::FailureCode;
-use crate::door::{LiveTree, live_trees, registry};
+use crate::door::{LiveTree, LiveTrees, live_trees, registry};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -37,7 +37,7 @@ pub(super) fn follow(cx: &Invocation, tx: Sender<Told>) -> Result<(), Failure> {
 
 /// Finds the trees that are not shown yet.
 pub(super) async fn find(trees: Arc<Trees>) -> Result<Found, Failure> {
-    let (live, later) = live_trees(&trees.cx).await?;
+    let LiveTrees { trees: live, later, .. } = live_trees(&trees.cx).await?;
     let mut new = Vec::new();
     for LiveTree { supervisor, root, folder } in live {
         let root = RootId::new(root.run_id);
