@@ -4,11 +4,17 @@ use offshoot_audit::{Account, Unit};
 use offshoot_model::MicroUsd;
 
 /// Returns the option with which a tree has enough for its `open` pieces that have no answer. So many of its pieces have run, and one of them
-/// has `asked` for so much.
-pub(crate) fn larger(account: &Account, have_run: u64, asked: u64, open: usize) -> String {
+/// has `asked` for so much. A request may have reserved up to `bound`: the last piece needs so much to begin with, whatever it costs.
+pub(crate) fn larger(
+    account: &Account,
+    have_run: u64,
+    (asked, bound): (u64, u64),
+    open: usize,
+) -> String {
     let Account { unit, granted, used, overrun, .. } = *account;
     let used = u64::try_from(used + overrun).unwrap_or(u64::MAX);
     let each = used.checked_div(have_run).unwrap_or(0).max(asked);
+    let used = used.saturating_add(bound.saturating_sub(each));
     option(unit, enough(granted, used, each, open))
 }
 

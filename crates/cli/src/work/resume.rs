@@ -64,7 +64,9 @@ pub(crate) fn resume(
 
     let cx = &cx.in_folder((*plan.opened_in).clone(), plan.config.as_deref());
     // A ceiling bounds what a tree is given now as it bounds what one is opened with.
-    load::config(cx, &with_new_limits(&plan.limits, choice))?;
+    let mut given_now = with_new_budget(&plan.limits, choice);
+    given_now.deadline = choice.deadline.map(|it| it.to_string()).or(given_now.deadline);
+    load::config(cx, &given_now)?;
     let (config, prepared) = preflight::prepare_again(&plan, cx)?;
     let (config, prepared) = as_it_was(config, prepared, &plan, given, cx)?;
     let terms = plan.terms()?;
@@ -91,7 +93,7 @@ pub(crate) fn resume(
                     None => finished(&engine, root, Rest::default(), dry_run, interrupts, cx),
                     Some(status) => {
                         let (agent, runtime) = (plan.agent.clone(), Arc::clone(&plan.runtime));
-                        plan.limits = with_new_limits(&plan.limits, choice);
+                        plan.limits = with_new_budget(&plan.limits, choice);
                         let why = NotReopened::Agent { agent, runtime, status };
                         Err(not_reopened(&why, root, 0).hint(format_args!(
                             "`offshoot show {root}` shows its answer and what it did; to begin anew: {}",
@@ -139,11 +141,10 @@ pub(crate) fn resume(
     })
 }
 
-/// Returns the limits of a tree, with those in their place that it is given now.
-fn with_new_limits(limits: &LimitArguments, choice: &ResumeChoice) -> LimitArguments {
-    let &ResumeChoice { deadline, budget_usd, budget_tokens, .. } = choice;
+/// Returns the limits of a tree, with the budget in place of theirs that it is given now.
+fn with_new_budget(limits: &LimitArguments, choice: &ResumeChoice) -> LimitArguments {
+    let &ResumeChoice { budget_usd, budget_tokens, .. } = choice;
     let mut limits = limits.clone();
-    limits.deadline = deadline.map(|it| it.to_string()).or(limits.deadline);
     limits.budget_usd = budget_usd.map(|it| it.to_string()).or(limits.budget_usd);
     limits.budget_tokens = budget_tokens.map(|it| it.to_string()).or(limits.budget_tokens);
     limits

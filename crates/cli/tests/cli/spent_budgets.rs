@@ -6,6 +6,8 @@ use crate::command::{Outcome, Place};
 use crate::openai::stage;
 
 const PRICE: &str = "[prices.small]\ninputPerMillion = 1000\noutputPerMillion = 1000\n";
+/// A request reserves 0.04 dollars or less, and costs 0.021.
+const METERED: &str = "[runtimes.openai]\nmeter = \"on\"\n[prices.small]\ninputPerMillion = 10\noutputPerMillion = 10\nmaxOutputTokens = 200\ncontextWindowTokens = 10000\n";
 const MAP: [&str; 8] =
     ["--config", "c.toml", "map", "--runtime", "openai", "--split", "lines:1", "--task"];
 
@@ -63,6 +65,48 @@ fn no_ceiling_is_passed_by_a_tree_that_goes_on() {
     assert_eq!(api.requests().len(), 2, "nothing of it has run");
     let within = place.run(&["resume", "last", "--budget-usd", "1"]).expect_code(4);
     says(&within, &["3 of 6 pieces completed"]);
+}
+
+/// The budget of a tree that goes on is that of all its lives, and so is the one that the day would allow.
+#[test]
+fn what_the_day_has_left_is_advised_with_what_the_tree_has_used() {
+    let (place, _api) = six_pieces(PRICE);
+    place.file("home/.config/offshoot/config.toml", "[host]\nusdPerDay = 1.0\n");
+    let words = ["name a fruit", "--budget-usd", "0.54", "in"];
+    place.run(&[&MAP[..], &words].concat()).expect_code(4);
+    let refused = place.run(&["resume", "last", "--budget-usd", "1.7"]).expect_code(4);
+    says(&refused, &["host.usdPerDay", "ask for less with --budget-usd 1.00"]);
+    let within = place.run(&["resume", "last", "--budget-usd", "1"]).expect_code(4);
+    says(&within, &["3 of 6 pieces completed"]);
+}
+
+/// No larger budget of the tree helps a task that names its own.
+#[test]
+fn a_task_whose_own_budget_is_too_small_does_not_ask_for_a_larger_one_of_the_tree() {
+    let used = Usage { input: 2_000, output: 100, ..Usage::default() };
+    let (place, _api) = stage([Rule::always(Reply::text("fruit")).usage(used)], METERED);
+    place.file("tasks", "{\"task\":\"a\",\"budget\":{\"usd\":0.01}}\n{\"task\":\"b\"}\n");
+    let words = ["--config", "c.toml", "fanout", "--runtime", "openai", "--tasks", "tasks"];
+    let outcome = place.run(&[&words[..], &["--budget-usd", "0.4"]].concat()).expect_code(4);
+    says(&outcome, &["1 of 2 pieces completed", "`offshoot resume "]);
+    assert!(!outcome.stderr.contains("--budget-usd"), "{}", outcome.stderr);
+}
+
+/// A request reserves more than it costs, and the last one needs room for that.
+#[test]
+fn what_is_advised_is_enough_under_the_meter() {
+    let used = Usage { input: 2_000, output: 100, ..Usage::default() };
+    for budget in ["0.08", "0.06", "0.05"] {
+        let (place, _api) = stage([Rule::always(Reply::text("fruit")).usage(used)], METERED);
+        place.file("in", (1..=8).map(|line| format!("{line}\n")).collect::<String>());
+        let words = ["name a fruit", "--budget-usd", budget, "in"];
+        let stderr = place.run(&[&MAP[..], &words].concat()).expect_code(4).stderr;
+        let (_, typed) = stderr.split_once("`offshoot resume ").expect("a way on");
+        let (typed, _) = typed.split_once('`').expect("it is quoted");
+        let words: Vec<&str> = typed.split(' ').collect();
+        let resumed = place.run(&[&["resume"], &words[..]].concat()).expect_code(0);
+        assert_eq!(resumed.stdout().matches("fruit").count(), 8, "{budget}: {typed}");
+    }
 }
 
 #[test]

@@ -69,7 +69,7 @@ pub(crate) fn unanswered(
         let asked = asked.max()?;
         let accounts = audit.balance(root.run());
         let account = accounts.iter().find(|account| account.unit == unit)?;
-        Some(larger(account, (answered.len() + have_run) as u64, asked, failed.len()))
+        Some(larger(account, (answered.len() + have_run) as u64, (asked, 0), failed.len()))
     });
     Ok(Unanswered { exit, larger })
 }

@@ -173,10 +173,14 @@ pub(super) fn spent_budget(
     let mut audit = Audit::new();
     // By unit, of the ends since the tree was last opened.
     let mut asked = BTreeMap::<String, u64>::new();
+    let mut bounds = [0; 2];
     for event in engine.store.events(root, 0) {
         let event = event?;
         match &event.kind {
             EventKind::RootReopened(_) => asked.clear(),
+            EventKind::RequestReserved { tokens, micro_usd, .. } => {
+                bounds = [bounds[0].max(*tokens), bounds[1].max(micro_usd.unwrap_or(0))];
+            }
             EventKind::Ended(ending) => {
                 let amount = match &ending.reason {
                     Reason::Budget { unit, request: Some(request) } => Some((unit, request.bound)),
@@ -204,18 +208,22 @@ pub(super) fn spent_budget(
     let unit = used_up.map(|account| account.unit).or(of_piece.filter(is_of_tree));
     let short = unit.or(unpaid);
     let account = accounts.iter().find(|account| Some(account.unit) == short);
-    let larger = account.map(|account| {
-        let unit = match account.unit {
-            Unit::Tokens => "tokens",
-            Unit::MicroUsd => "usd",
+    let larger = account.and_then(|account| {
+        let (unit, bound) = match account.unit {
+            Unit::Tokens => ("tokens", bounds[0]),
+            Unit::MicroUsd => ("usd", bounds[1]),
         };
-        larger_budget(account, answer, asked.get(unit).copied().unwrap_or(0))
+        let asked = asked.get(unit).copied().unwrap_or(0);
+        // The tree has enough: it is the budget of the task itself that is too small.
+        let is_of_task = asked > 0 && u128::from(asked) <= account.free;
+        (!is_of_task).then(|| larger_budget(account, answer, (asked, bound)))
     });
     Ok(Spent { used_up, unit, larger })
 }
 
-/// Returns the option with which a tree has enough for its pieces that have no answer. One of them has `asked` for so much.
-fn larger_budget(account: &Account, answer: &FanAnswer, asked: u64) -> String {
+/// Returns the option with which a tree has enough for its pieces that have no answer. One of them has asked for so much, and a request has
+/// reserved so much.
+fn larger_budget(account: &Account, answer: &FanAnswer, asked: (u64, u64)) -> String {
     // Those that failed are counted with those that completed, since the others may fail as well. What was stopped may not have begun.
     let failed = answer.failed.iter().filter(|(code, _)| !is_stopped(code));
     let have_run = answer.completed + failed.map(|(_, count)| count).sum::<u32>();
