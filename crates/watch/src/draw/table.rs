@@ -188,13 +188,14 @@ fn tokens(usage: &Usage) -> String {
     }
 }
 
-/// The money in a few characters; `?` where nothing is known.
+/// The money in a few characters, without the words for its source; `?` where nothing is known.
 fn dollars(cost: &Cost) -> String {
     let sum: MicroUsd = cost.dollars();
     if cost.unknown_runs > 0 && sum == MicroUsd::default() {
         return "?".to_owned();
     }
-    number::cost(cost).replace(' ', "")
+    let known_usd = cost.known_usd + cost.metered_usd;
+    number::cost(&Cost { metered_usd: MicroUsd::default(), known_usd, ..*cost }).replace(' ', "")
 }
 
 #[cfg(test)]
@@ -213,5 +214,23 @@ mod tests {
         check(TokenCount::AtLeast(1_000), "≥1.0k");
         check(TokenCount::Estimated(1_000), "~1.0k");
         check(TokenCount::Unknown, "?");
+    }
+
+    /// No cell reaches into the one before it.
+    #[test]
+    fn money_is_short_wherever_it_is_known_from() {
+        let usd = MicroUsd::from_micros;
+        let metered = Cost { metered_usd: usd(170_000), ..Cost::NONE };
+        let mixed = Cost { estimated_usd: usd(70_000), metered_usd: usd(20_000), ..Cost::NONE };
+        let unknown = Cost { unknown_runs: 1, ..metered };
+        for (cost, expected) in [
+            (metered, "$0.17"),
+            (mixed, "≈$0.09"),
+            (unknown, "≥$0.17"),
+            (Cost { unknown_runs: 1, ..Cost::NONE }, "?"),
+            (Cost { known_usd: usd(1_234_560_000), ..Cost::NONE }, "$1,234.56"),
+        ] {
+            assert_eq!(dollars(&cost), expected);
+        }
     }
 }
