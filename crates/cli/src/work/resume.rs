@@ -8,7 +8,9 @@ use offshoot_display::number::count;
 use offshoot_host::runtimes::EXEC;
 use offshoot_host::{Abandoned, HostError};
 use offshoot_merge::OnFailure;
-use offshoot_model::{Admitted, AgentId, BudgetGrant, EventKind, Payload, PiecesAgain, RootId};
+use offshoot_model::{
+    Admitted, AgentId, BudgetGrant, ContextEntry, EventKind, Payload, PiecesAgain, RootId,
+};
 use offshoot_policy::budget::Unit;
 use offshoot_spawner::{NewLimits, NotReopened, Piece, RootSpec, RunSpec, SpawnerError};
 use offshoot_split::{Cut, Split};
@@ -155,7 +157,8 @@ fn no_record(root: RootId) -> Failure {
         .hint("`offshoot list --all` shows what is recorded")
 }
 
-/// The line that runs an agent once more with the same limits, in another tree. A long task is left to the user.
+/// The line that runs an agent once more with the same limits and options, in another tree. A long task is left to the user, and so are the
+/// files that it was given.
 fn anew(plan: &Plan, task: &str) -> String {
     /// More of a task does not fit on a line that is to be read.
     const TASK_CHARACTERS: usize = 200;
@@ -176,6 +179,22 @@ fn anew(plan: &Plan, task: &str) -> String {
     for given in plan.limits.flags() {
         words.push(given.flag.to_owned());
         words.extend((given.flag != "--allow-recursive-spawn").then(|| given.value.to_owned()));
+    }
+    if let Some(isolation) = &plan.isolation {
+        words.extend(["--isolation".to_owned(), isolation.to_string()]);
+    }
+    if *plan.ok_exit != [0] && !plan.ok_exit.is_empty() {
+        let codes: Vec<_> = plan.ok_exit.iter().map(ToString::to_string).collect();
+        words.extend(["--ok-exit".to_owned(), codes.join(",")]);
+    }
+    if plan.output != "text" {
+        words.extend(["--output".to_owned(), plan.output.to_string()]);
+    }
+    if plan.schema.is_some() {
+        words.extend(["--schema", "FILE"].map(str::to_owned));
+    }
+    for ContextEntry { name, .. } in &plan.context {
+        words.extend(["--context".to_owned(), format!("{name}=FILE")]);
     }
     words.push(task.to_owned());
     if plan.program_given && !plan.program_configured {

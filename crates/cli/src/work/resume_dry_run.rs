@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use offshoot_display::neutral;
-use offshoot_display::number::{self, count};
+use offshoot_display::number::{self, count, many};
 use offshoot_host::Abandoned;
 use offshoot_model::{BudgetGrant, MicroUsd, RootId, TokenCount};
 use offshoot_policy::budget::{Balance, Unit};
@@ -130,10 +130,10 @@ pub(super) fn would_run(
     cx.output.result(&planned, || {
         let number = |many: usize| count(many as u64);
         cx.output.line(format_args!(
-            "would go on: tree {root}\n  run: {} of {} pieces\n  kept: {} answers\n  stay without an answer: {}",
+            "would go on: tree {root}\n  run: {} of {} pieces\n  kept: {}\n  stay without an answer: {}",
             number(again.len()),
             number(pieces.len()),
-            number(kept),
+            many(kept as u64, "answer"),
             number(without),
         ))?;
         budget.iter().flat_map(BudgetLeft::lines).try_for_each(|line| cx.output.line(line))?;

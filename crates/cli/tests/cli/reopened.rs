@@ -4,6 +4,7 @@ use offshoot_test_support::named_pipe;
 
 use crate::command::{Outcome, Place};
 use crate::doomed::Doomed;
+use crate::isolation;
 use crate::resume::ran;
 
 /// Counts how often each line was worked on. The fourth hangs until the file `go` is there, after it has said so.
@@ -297,6 +298,19 @@ fn a_tree_without_time_says_what_to_type() {
     assert_eq!(all_ran(&place, 5), [1, 1, 1, 1, 0], "nothing runs before that is settled");
     let resumed = place.run(&["resume", &root, "--deadline", "2h"]).expect_code(0);
     check_whole(&place, &resumed, 5, &[4]);
+}
+
+/// The line that begins anew has the options that the run was given beside its limits, a folder of its own above all.
+#[test]
+fn what_begins_anew_has_the_options_of_the_run() {
+    let place = isolation::repository();
+    place.file("plan", "a plan");
+    let given = ["--isolation", "worktree", "--ok-exit", "0,3", "--context", "a plan=plan"];
+    let run = [&["run"], &given[..], &["task", "--", "sh", "-c", "exit 1"]].concat();
+    place.run(&run).expect_code(1);
+    let refused = place.run(&["resume", "last"]).expect_code(2);
+    let anew = "to begin anew: offshoot run --isolation worktree --ok-exit 0,3 --context 'a plan=FILE' task -- sh -c 'exit 1'\n";
+    assert!(refused.stderr.contains(anew), "{}", refused.stderr);
 }
 
 /// An agent that was stopped is over, as each ended run is. That is said by its name, with and without options.
