@@ -509,7 +509,10 @@ fn finished(
         // What to type was said, with what it needs.
         envelope.error.iter_mut().for_each(|error| error.recovery_suggestion = None);
     }
-    let exit = super::report::run(engine, root, &envelope, false, interrupts.interrupted(), cx)?;
+    // A part of an answer that could not be made is none, as at the end of the map itself.
+    let has_none = holds_pieces && envelope.error.is_some();
+    let interrupted = interrupts.interrupted();
+    let exit = super::report::run(engine, root, &envelope, has_none, interrupted, cx)?;
     // The end of the whole tree does not say why its pieces have no answer.
     Ok(unanswered.exit.filter(|_| exit == Exit::AgentFailed).unwrap_or(exit))
 }

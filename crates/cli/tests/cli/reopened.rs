@@ -300,6 +300,23 @@ fn a_tree_without_time_says_what_to_type() {
     check_whole(&place, &resumed, 5, &[4]);
 }
 
+/// A sum that could not be made is not printed as far as it had come: a script would take it for the answer.
+#[test]
+fn a_merge_that_failed_has_no_answer_later_either() {
+    let place = Place::new();
+    place.file("in", "1\nx\n");
+    let map = ["map", "--merge", "sum", "--split", "lines:1", "in", "--", "cat"];
+    for words in [&map[..], &["resume", "last"]] {
+        let failed = place.run(words).expect_code(1);
+        assert_eq!(failed.stdout(), "");
+        assert!(
+            failed.stderr.contains("the result of `in:2` is not a number"),
+            "{}",
+            failed.stderr
+        );
+    }
+}
+
 /// The line that begins anew has the options that the run was given beside its limits, a folder of its own above all.
 #[test]
 fn what_begins_anew_has_the_options_of_the_run() {
