@@ -246,7 +246,7 @@ impl Request {
         self.limit_at = vec![("max_tokens", table.place("max_tokens"))];
         self.read_services(table, &["mcp_servers", "container", "compaction", "fallbacks"]);
         if let Some(raw) = table.find("context_management").filter(|raw| !is_empty(raw)) {
-            self.is_trimmed = true;
+            self.is_trimmed = leaves_out(raw);
             // Of the ways of managing a context only that costs which asks a model.
             if raw.get().contains("compact") || raw.get().contains('\\') {
                 self.server_tools.push(ServerTool::named("context_management"));
@@ -318,6 +318,17 @@ impl Request {
 /// Keys by which services that put others behind one address ask other models than the one that is named, or search for the model.
 const OF_GATEWAYS: [&str; 5] =
     ["models", "fallbacks", "context_window_fallbacks", "plugins", "search_parameters"];
+
+/// True of a way of managing a context by which the provider may read less than the request holds. Claude Code asks for all its thoughts to
+/// be kept, which leaves nothing out.
+fn leaves_out(raw: &RawValue) -> bool {
+    let keeps_thoughts = |edit: &Value| {
+        let kind = edit["type"].as_str().unwrap_or_default();
+        kind.starts_with("clear_thinking") && edit["keep"] == "all"
+    };
+    let ways: Value = serde_json::from_str(raw.get()).unwrap_or_default();
+    !ways["edits"].as_array().is_some_and(|edits| edits.iter().all(keeps_thoughts))
+}
 
 fn is_empty(raw: &RawValue) -> bool {
     matches!(raw.get(), "null" | "[]" | "{}")

@@ -194,6 +194,12 @@ fn what_the_provider_leaves_out_is_not_learned() {
             r#","context_management":{"edits":[{"type":"clear_tool_uses_20250919"}]}"#,
             true,
         ),
+        (
+            Messages,
+            r#","context_management":{"edits":[{"type":"clear_thinking_20251015","keep":"all"}]}"#,
+            false,
+        ),
+        (Messages, r#","context_management":{"edits":[{"type":"clear_thinking_20251015"}]}"#, true),
         (Responses, r#","truncation":"disabled""#, false),
         (Responses, r#","truncation":"auto""#, true),
     ] {
