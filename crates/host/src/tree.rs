@@ -18,7 +18,7 @@ use crate::tickets::Tickets;
 
 /// An open tree, whose agents can ask for children. Dropped before it is closed, it is cancelled.
 ///
-/// What is asked of it is asked of its [`Session`].
+/// Methods of the [`Session`] in it can be called on it.
 #[derive(Debug, derive_more::Deref, derive_more::DerefMut)]
 pub struct Tree {
     #[deref]
@@ -41,7 +41,7 @@ pub struct OperatorCommands {
 
 /// A tree whose supervisor has died, held by this one.
 ///
-/// What is asked of it is asked of its [`AbandonedTree`].
+/// Methods of the [`AbandonedTree`] in it can be called on it.
 #[derive(Debug, derive_more::Deref)]
 pub struct Abandoned {
     #[deref]

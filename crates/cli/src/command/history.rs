@@ -14,7 +14,7 @@ use crate::record::Record;
 
 /// Show what happened in a session
 ///
-/// What it was asked, what it asked for, what it was given, and what it answered. Inside an agent: its own session, or
+/// The list has the task of the session, what the session asked for and was given, and its answer. Inside an agent: its own session, or
 /// one below it.
 #[derive(Debug, Args)]
 #[command(after_help = "\

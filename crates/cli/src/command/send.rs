@@ -10,7 +10,7 @@ use crate::work::engine::block_on;
 
 /// Write into a running session
 ///
-/// It reads the message in its next turn, or in this one where its runtime can take it. From inside an agent only
+/// The run reads the message in its next turn, or in this one where its runtime can take it. From inside an agent only
 /// sessions below it can be reached; a command reads no messages.
 #[derive(Debug, Args)]
 #[command(after_help = "\
